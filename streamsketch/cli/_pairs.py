@@ -1,18 +1,32 @@
-"""Pairs of sketches in `compare` and `nearest`: what they are compared by, and which of them."""
+"""Pairs of sketches, or of published signs, in `compare` and `nearest`: which, by what, and how they are shown."""
 
-from collections.abc import Mapping
+import functools
+import math
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from itertools import combinations
-from typing import Annotated, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._reading import naming
-from streamsketch.cli._showing import listed, say
-from streamsketch.estimation import AnySketch, below_noise_floor, block_of, check_comparable
+from streamsketch.cli._reading import hold_signs, load_signs, load_sketches, naming
+from streamsketch.cli._showing import (
+    UNDEFINED,
+    UNKNOWN,
+    estimate_columns,
+    estimate_fields,
+    interval_name,
+    interval_text,
+    listed,
+    say,
+    selected_fields,
+)
+from streamsketch.estimation import AnySketch, Estimates, below_noise_floor, block_of, check_comparable
+from streamsketch.signs import Signs, needs_norms
 
 
 class By(StrEnum):
@@ -39,51 +53,320 @@ Only = Annotated[
 ]
 
 QUANTITIES = {By.distance: "squared distance", By.cosine: "cosine", By.profile: "profile distance"}
+Norms = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--norm",
+        help="Of published signs: the vectors' Euclidean norm, if it is public; NAME=NORM, once for each, where they "
+        "differ. Angles need it where flips depend on the cells.",
+        metavar="[NAME=]NORM",
+        show_default=False,
+    ),
+]
+
+Pair: TypeAlias = tuple[int, int]
+"""The places of two names."""
 
 Found = TypeVar("Found")
 
+_WITHOUT_NORMS = (
+    "These signs were flipped with probabilities that depend on the cells, so angles need the vectors' Euclidean "
+    "norms: give --norm if they are public. Hamming distances need none."
+)
+_NOT_ALIKE = (
+    "These signs were not all published in one way, or not for vectors of one norm, so the order of their Hamming "
+    "distances need not be that of the angles."
+)
+_DEGREES = 180 / math.pi
 
-class Pairs(NamedTuple):
-    """All comparisons of some sketches."""
+
+class Pairs(Protocol):
+    """All pairs of some sketches or published signs, which a command shows without asking which of the two they are.
+
+    ``candidates``, where it is given, is how many others each was selected from: intervals allow for that.
+    """
 
     names: list[str]
-    estimates: ss.estimation.Estimates
-    by: By
 
-    def nearness(self) -> np.ndarray:
-        """Return what ascends from the nearest pair to the farthest: (n, n), infinite where undefined."""
-        value = self.estimates.value
-        return np.where(np.isnan(value), np.inf, -value if self.by is By.cosine else value)
+    def nearest_pairs(self, top: int | None) -> list[Pair]:
+        """Return pairs, nearest first, at most ``top`` of them."""
 
-    def estimate(self, i: int, j: int) -> ss.Estimate | None:
-        """Return one comparison, None where undefined."""
-        return None if np.isnan(self.estimates.value[i, j]) else self.estimates[i, j]
+    def nearest_to(self, place: int, top: int) -> list[Pair]:
+        """Return the pairs of one with its ``top`` nearest others, nearest first."""
+
+    def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> dict[str, Any]:
+        """Return what is estimated as JSON fields."""
+
+    def columns(self, pairs: Sequence[Pair], confidence: float, candidates: int | None = None) -> dict[str, list[str]]:
+        """Return the same as columns of a table for people."""
+
+    def title(self, pairs: Sequence[Pair]) -> str | None:
+        """Return what stands over such a table, if anything."""
+
+    def say_notes(self, pairs: Sequence[Pair]) -> None:
+        """Say what pairs do not have, and why."""
 
 
-def compare_all(sketches: Mapping[str, AnySketch], by: By) -> Pairs:
+def load_pairs(
+    files: list[Path],
+    command: str,
+    *,
+    by: By,
+    only: list[str] | None,
+    norm: list[str] | None,
+    signer: list[Path] | None,
+    raw: bool = False,
+) -> Pairs:
+    """Return all pairs of what files hold; parameters are the options of a command.
+
+    Raises
+    ------
+    InvalidInputError
+        For options that are not for what the files hold, and as `load_sketches` and `select_names`.
+    IncompatibleProjectionsError, DependentNoiseError, SignatureError
+        As `load_sketches`.
+    """
+    if hold_signs(files):
+        if by is not By.distance:
+            raise ss.InvalidInputError(
+                f"--by {by} is for sketches; published signs are compared by how many differ, beside which their "
+                f"cosine is shown"
+            )
+        return SignPairs(select_names(load_signs(files, least=2, command=command, signer=signer), only, command), norm)
+    if norm:
+        raise ss.InvalidInputError("--norm is for published signs; these are sketches, which hold their norms")
+    sketches = load_sketches(files, least=2, command=command, raw=raw, signer=signer)
+    return SketchPairs(select_names(sketches, only, command), by)
+
+
+class SketchPairs:
+    """Pairs of sketches: what was asked for, with another measure beside it; see `Pairs`."""
+
+    def __init__(self, sketches: Mapping[str, AnySketch], by: By) -> None:
+        self.names = list(sketches)
+        self._sketches, self._by = sketches, by
+        self._beside = By.cosine if by is By.distance else By.distance
+
+    @functools.cached_property
+    def _estimates(self) -> Estimates:
+        return _compare_all(self._sketches, self._by)
+
+    @functools.cached_property
+    def _estimates_beside(self) -> Estimates | None:
+        try:
+            return _compare_all(self._sketches, self._beside)
+        except ss.InvalidInputError:  # noise before the map, which leaves no cosines
+            return None
+
+    @functools.cached_property
+    def _nearness(self) -> np.ndarray:
+        """What ascends from the nearest pair to the farthest: (n, n), infinite where undefined."""
+        value = self._estimates.value
+        return np.where(np.isnan(value), np.inf, -value if self._by is By.cosine else value)
+
+    def nearest_pairs(self, top: int | None) -> list[Pair]:
+        """Return pairs, nearest first; those without an estimate come last."""
+        rows, columns = np.triu_indices(len(self.names), 1)
+        order = np.argsort(self._nearness[rows, columns], kind="stable")[:top]
+        return list(zip(rows[order].tolist(), columns[order].tolist(), strict=True))
+
+    def nearest_to(self, place: int, top: int) -> list[Pair]:
+        """Return the pairs of one sketch that have an estimate, nearest first."""
+        nearness = self._nearness[place]
+        order = [j for j in np.argsort(nearness, kind="stable").tolist() if j != place and nearness[j] < np.inf]
+        return [(place, j) for j in order[:top]]
+
+    def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> dict[str, Any]:
+        """Return the estimate with its interval; the other measure beside it unless the pair was selected."""
+        name, beside = (QUANTITIES[by].replace(" ", "_") for by in (self._by, self._beside))
+        one = _estimate_at(self._estimates, pair)
+        if one is not None and candidates is not None:
+            return selected_fields(one, confidence, candidates, name)
+        other = _estimate_at(self._estimates_beside, pair)
+        short = None if other is None else {"value": other.value, "standard_error": other.standard_error}
+        return ({name: None} if one is None else estimate_fields(one, confidence, name)) | {beside: short}
+
+    def columns(self, pairs: Sequence[Pair], confidence: float, candidates: int | None = None) -> dict[str, list[str]]:
+        """Return the fields as columns."""
+        estimates = [_estimate_at(self._estimates, pair) for pair in pairs]
+        columns = estimate_columns(estimates, confidence, QUANTITIES[self._by], candidates=candidates)
+        if candidates is None:
+            others = [_estimate_at(self._estimates_beside, pair) for pair in pairs]
+            columns[QUANTITIES[self._beside]] = [UNDEFINED if one is None else str(one) for one in others]
+        return columns
+
+    def title(self, pairs: Sequence[Pair]) -> None:
+        """Return None: the columns say it."""
+
+    def say_notes(self, pairs: Sequence[Pair]) -> None:
+        """Say whether anything is secret, and which sketches have no cosines."""
+        del pairs
+        if any(isinstance(sketch, ss.Sketch) for sketch in self._sketches.values()):
+            say("Raw sketches took part: what is printed here is as secret as they are.")
+        if self._by is By.distance:
+            return
+        below = below_noise_floor(block_of(list(self._sketches.values())))
+        lost = [name for name, gone in zip(self.names, below, strict=True) if gone]
+        if lost:
+            say(
+                f"Without cosines, as the squared norm is within two standard errors of zero (an empty stream, or one "
+                f"too small for its noise): {listed(lost)}."
+            )
+
+
+def _estimate_at(estimates: Estimates | None, pair: Pair) -> ss.Estimate | None:
+    """Return one comparison, None where undefined."""
+    return None if estimates is None or np.isnan(estimates.value[pair]) else estimates[pair]
+
+
+def _compare_all(sketches: Mapping[str, AnySketch], by: By) -> Estimates:
     """Compare all pairs; errors name the two sketches that cannot be compared."""
     try:
-        estimates = ss.pairwise(sketches.values(), by=by.value)
+        return ss.pairwise(sketches.values(), by=by.value)
     except ss.StreamsketchError:
         for first, second in combinations(sketches, 2):
             with naming(first, second):
                 check_comparable([sketches[first], sketches[second]])
         raise
-    return Pairs(list(sketches), estimates, by)
 
 
-def say_what_is_below_noise_floor(sketches: Mapping[str, AnySketch]) -> None:
-    """Say which sketches have no cosines, if any."""
-    below = below_noise_floor(block_of(list(sketches.values())))
-    lost = [name for name, gone in zip(sketches, below, strict=True) if gone]
-    if lost:
-        say(
-            f"Without cosines, as the squared norm is within two standard errors of zero (an empty stream, or one too "
-            f"small for its noise): {listed(lost)}."
+class _SignPair(NamedTuple):
+    """How two releases of signs differ."""
+
+    differing: int
+    angle: ss.Estimate | None
+    """In degrees; None for want of a norm."""
+    cosine: ss.Estimate | None
+    """None for want of a norm, or where nothing is known of it."""
+
+
+class SignPairs:
+    """Pairs of published signs: how many differ, and angles where the norms they need are known; see `Pairs`.
+
+    Parameters
+    ----------
+    releases
+        By name.
+    norms
+        What ``--norm`` was given.
+
+    Raises
+    ------
+    InvalidInputError
+        For norms that are no numbers, or of unknown names.
+    """
+
+    def __init__(self, releases: Mapping[str, Signs], norms: list[str] | None) -> None:
+        self.names = list(releases)
+        self._releases = list(releases.values())
+        self._norms = _norms_of(norms or [], self.names)
+        self._cells = self._releases[0].projection.sketch_dim
+        self._known: dict[Pair, _SignPair] = {}
+        self._by_angle = False
+
+    def _pair(self, pair: Pair) -> _SignPair:
+        if pair not in self._known:
+            x, y = (self._releases[place] for place in pair)
+            first, second = (self.names[place] for place in pair)
+            norms = self._norms.get(first), self._norms.get(second)
+            angle = cosine = None
+            with naming(first, second):
+                differing = ss.signs.hamming_distance(x, y)
+                if None not in norms or not (needs_norms(x) or needs_norms(y)):
+                    angle = ss.signs.angle(x, y, norm_x=norms[0], norm_y=norms[1]).scaled(_DEGREES)
+                    cosine = _cosine(x, y, norms)
+            self._known[pair] = _SignPair(differing, angle, cosine)
+        return self._known[pair]
+
+    def nearest_pairs(self, top: int | None) -> list[Pair]:
+        """Return pairs, nearest first: by angle, or by Hamming distance if not all have one."""
+        pairs = list(combinations(range(len(self.names)), 2))
+        angles = {pair: angle.value for pair in pairs if (angle := self._pair(pair).angle) is not None}
+        self._by_angle = len(angles) == len(pairs)
+        return sorted(pairs, key=lambda pair: angles[pair] if self._by_angle else self._pair(pair).differing)[:top]
+
+    def nearest_to(self, place: int, top: int) -> list[Pair]:
+        """Return the pairs of one release by Hamming distance, nearest first."""
+        others = [other for other in range(len(self.names)) if other != place]
+        collection = [self._releases[other] for other in others]
+        found = ss.signs.nearest([self._releases[place]], collection, min(top, len(others)))
+        return [(place, others[at]) for at in found.places[0]]
+
+    def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> dict[str, Any]:
+        """Return how many signs differ, and the angle and the cosine with their intervals."""
+        one, each = self._pair(pair), _for_each(confidence, candidates)
+        angle, cosine = (
+            None if found is None else estimate_fields(found, each, "value") | {"confidence": confidence}
+            for found in (one.angle, one.cosine)
         )
+        return {
+            "hamming_distance": one.differing,
+            "sketch_dim": self._cells,
+            "angle_degrees": angle,
+            "cosine": cosine,
+        }
+
+    def columns(self, pairs: Sequence[Pair], confidence: float, candidates: int | None = None) -> dict[str, list[str]]:
+        """Return the fields as columns, as narrow as can be."""
+        found, each = [self._pair(pair) for pair in pairs], _for_each(confidence, candidates)
+        columns = {"differ": [f"{one.differing:,}" for one in found]}
+        if all(one.angle is None for one in found):
+            return columns
+        return columns | {
+            "angle": [UNKNOWN if one.angle is None else str(one.angle) for one in found],
+            interval_name(confidence): [
+                UNKNOWN if one.angle is None else interval_text(one.angle, each) for one in found
+            ],
+            "cosine": [UNKNOWN if one.cosine is None else str(one.cosine) for one in found],
+        }
+
+    def title(self, pairs: Sequence[Pair]) -> str:
+        """Return how many signs there are, and the unit of angles."""
+        degrees = "" if all(self._pair(pair).angle is None for pair in pairs) else "; angles in degrees"
+        return f"signs that differ, of {self._cells:,}{degrees}"
+
+    def say_notes(self, pairs: Sequence[Pair]) -> None:
+        """Say why angles are missing, and where an order by Hamming distance may not be theirs."""
+        if any(self._pair(pair).angle is None for pair in pairs):
+            say(_WITHOUT_NORMS)
+        explanations = {release.explain() for release in self._releases}
+        if not self._by_angle and (len(explanations) > 1 or len(set(self._norms.values())) > 1):
+            say(_NOT_ALIKE)
 
 
-def chosen(found: dict[str, Found], only: list[str] | None, command: str, *, least: int = 2) -> dict[str, Found]:
+def _for_each(confidence: float, candidates: int | None) -> float:
+    """Return the confidence of each of many intervals that hold together with ``confidence`` (Bonferroni)."""
+    return confidence if candidates is None or candidates == 1 else 1 - (1 - confidence) / candidates
+
+
+def _cosine(x: Signs, y: Signs, norms: tuple[float | None, float | None]) -> ss.Estimate | None:
+    try:
+        return ss.signs.cosine(x, y, norm_x=norms[0], norm_y=norms[1])
+    except ss.InvalidInputError:
+        return None  # signs are below the noise floor; the norms were good enough for the angle
+
+
+def _norms_of(given: list[str], names: list[str]) -> dict[str, float]:
+    for_all: dict[str, float] = {}
+    for_one: dict[str, float] = {}
+    for text in given:
+        name, named, number = text.rpartition("=")
+        try:
+            norm = float(number)
+        except ValueError:
+            raise ss.InvalidInputError(f"--norm takes a number, or NAME=number, got {text}") from None
+        if named and name not in names:
+            raise ss.InvalidInputError(f"--norm names {name}, and there are {listed(names)}")
+        if not named and for_all:
+            raise ss.InvalidInputError("--norm was given twice for all; give NAME=NORM where norms differ")
+        if named:
+            for_one[name] = norm
+        else:
+            for_all = dict.fromkeys(names, norm)
+    return for_all | for_one
+
+
+def select_names(found: dict[str, Found], only: list[str] | None, command: str, *, least: int = 2) -> dict[str, Found]:
     """Return the sketches whose names match one of the patterns; all, if there are none.
 
     Raises
@@ -100,15 +383,6 @@ def chosen(found: dict[str, Found], only: list[str] | None, command: str, *, lea
             f"{least}. There are {listed(list(found))}"
         )
     return kept
-
-
-def refuse_by(by: By) -> None:
-    """Refuse comparisons of published signs that are not by Hamming distance."""
-    if by is not By.distance:
-        raise ss.InvalidInputError(
-            f"--by {by} is for sketches; published signs are compared by how many differ, beside which their cosine "
-            f"is shown"
-        )
 
 
 def check_top(top: int | None) -> None:

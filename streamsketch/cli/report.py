@@ -8,7 +8,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._keys import Signers
-from streamsketch.cli._pairs import By, Only, chosen
+from streamsketch.cli._pairs import By, Only, select_names
 from streamsketch.cli._reading import load_files, new_file
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core import write_whole
@@ -56,7 +56,7 @@ def report(
         paths += [path for path in inside if not place.is_dir() or path.suffix == ".sketch" or _is_table(path)]
     found, published = load_files(paths, least=2, command="report", signer=signer)
     releases = {name: sketch for name, sketch in found.items() if isinstance(sketch, ss.PrivateSketch)}
-    releases = chosen(releases, only, "report")
+    releases = select_names(releases, only, "report")
     heading = title if title is not None else f"Private sketches in {places[0].resolve().name}"
     page = page_of(
         releases,
