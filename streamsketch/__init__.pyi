@@ -18,7 +18,7 @@ from .projections.sjlt import SJLT, CountSketch
 from .release.private_sketch import PrivateSketch
 from .release.private_table import PrivateTable
 from .release.publish import AdditiveNoise
-from .sketching.bounding.agreed import bound
+from .sketching.bounding.units import bound
 from .sketching.rows import sketch
 from .sketching.sketch import Sketch
 from .sketching.table import SketchTable

@@ -24,7 +24,8 @@ from benchmarks import palette
 from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
-from streamsketch.sketching import MAX_LIMIT, Bounded, Clip, Contributions, Reader, bounded
+from streamsketch.intake import unit_events
+from streamsketch.sketching import MAX_LIMIT, Bounded, Clip, Contributions, UnitDigests, bounded
 
 FLIGHTS = Path(__file__).parents[2] / "pipelines" / "data" / "flights.parquet"
 BOUNDS = (3, 10, 30, 100, 300)
@@ -72,8 +73,8 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
 def events_of(flights: pa.RecordBatch, index: str) -> Contributions:
     """Return flights as events of aircraft; those without an aircraft are dropped."""
     columns = [flights.column(name) for name in _INDICES[index]]
-    reader = Reader(_PROJECTION, _SECRET)
-    return reader.columns(flights.column("tailnum"), flights.column("carrier"), columns, None, 0)
+    read = unit_events(_PROJECTION, flights.column("tailnum"), flights.column("carrier"), columns, None)
+    return Contributions.of(read, UnitDigests(_SECRET))
 
 
 def clipped(events: Contributions, limit: int, clip: Clip = "scale") -> Bounded:

@@ -17,10 +17,10 @@ from streamsketch.cli._reading import named_twice, new_file
 from streamsketch.cli._showing import Json, say, show_facts, show_json
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
-from streamsketch.intake import RowReader
+from streamsketch.intake import Events, Intake, RowReader
 from streamsketch.planning import BoundPlan
 from streamsketch.report import picture_of
-from streamsketch.sketching import Batch, agreed_columns
+from streamsketch.sketching import totals_of
 
 _CONFIDENCE = 0.95  # of the rank error
 
@@ -104,7 +104,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
                 f"the budget of {dataset} is for one {each.unit}, and the choice protects one {word}: say "
                 f"--unit {shlex.quote(each.unit)} if each value of the column {unit_column} is one {each.unit}"
             )
-    totals = ss.bounding.unit_totals(_batches(inputs, agreement, reader), agreed)
+    totals = totals_of(_events(inputs, agreement, reader), agreed)
     if trade_off is not None and squared_distance is not None:
         near = {"unit": word, "max_keys": max_keys}
         plan = ss.bounding.plan_bounds(
@@ -144,10 +144,10 @@ def _check_files(inputs: list[Path]) -> None:
         path.open("rb").close()
 
 
-def _batches(paths: list[Path], agreement: ss.Agreement, reader: RowReader) -> Iterator[Batch]:
+def _events(paths: list[Path], agreement: ss.Agreement, reader: RowReader) -> Iterator[Events]:
+    intake = Intake(agreement, bounded=True)
     for path in paths:
-        for batch in reader.batches(path):
-            yield agreed_columns(agreement.cast(batch, bounded=True), agreement)
+        yield from intake.numbered(reader.batches(path))
 
 
 def _shown(plan: BoundPlan, suffix: str) -> str:

@@ -3,8 +3,9 @@ from .events import Events
 from .files import RowReader
 from .lines import Add, BadLines, LineFormat, Lines, Stop, pipe_blocks
 from .log import Log
+from .objects import is_malformed
 from .rows import Intake, OnBad
-from .units import unit_events, whole_days
+from .units import column_events, unit_events, whole_days
 from .windows import (
     LARGEST_TIME,
     Clock,
@@ -33,6 +34,8 @@ __all__ = [
     "RowReader",
     "Stop",
     "Tumbling",
+    "column_events",
+    "is_malformed",
     "micros_in",
     "microseconds",
     "missing",

@@ -43,9 +43,9 @@ class Events:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from streamsketch import HASHED_DIM, SJLT, Agreement
+    >>> from streamsketch import SJLT, Agreement
     >>> from streamsketch.intake import Intake
-    >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
     >>> intake = Intake(Agreement(projection, index="item", key="shop", value="sold", missing="drop"))
     >>> batch = pa.record_batch({"shop": ["N", "S"], "item": ["tea", ""], "sold": [3, 2]})
     >>> events = intake.read(batch)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -61,8 +61,8 @@ class Intake:
 
     Examples
     --------
-    >>> from streamsketch import HASHED_DIM, SJLT, Agreement
-    >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    >>> from streamsketch import SJLT, Agreement
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
     >>> agreement = Agreement(projection, index={"item": "integer"}, value="sold")
     >>> batch = pa.record_batch({"item": ["7", "8", "x"], "sold": [3, 2, 1], "at": ["2026-01-01", "2026-01-02", ""]})
     >>> Intake(agreement, on_bad="drop").read(batch).steps
@@ -127,12 +127,16 @@ class Intake:
         InvalidInputError
             For missing columns, and as `read`.
         """
-        first = 1
-        for batch in batches_of(rows, self.names):
-            events = self.read(batch, first)
+        for events in self.numbered(batches_of(rows, self.names)):
             if events.truncated:
                 warn_of_truncation(self._agreement.projection.grid)
             yield events
+
+    def numbered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Events]:
+        """Yield the rows of batches, counted over all of them from 1; errors as `read`."""
+        first = 1
+        for batch in batches:
+            yield self.read(batch, first)
             first += batch.num_rows
 
     def read(self, batch: pa.RecordBatch, first: int = 1) -> Events:

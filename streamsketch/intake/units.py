@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from streamsketch.core import Ints
 from streamsketch.data import (
+    arrow_column,
     check_hashed_dim,
     is_bytes_type,
     is_key_type,
@@ -31,6 +32,7 @@ from streamsketch.data import (
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.columns import check_text, plain, salvage
 from streamsketch.intake.events import Events, joined_events
+from streamsketch.intake.objects import Lists, is_list
 from streamsketch.projections import Projection
 
 _INT32_MAX = (1 << 31) - 1
@@ -125,6 +127,50 @@ def _salvaged(
 
 def _forget(_: int, __: Exception) -> None:
     """Take a malformed row that is dropped."""
+
+
+def column_events(projection: Projection, units: Any, keys: Any, index: Sequence[Any], values: Any) -> list[Events]:
+    """Return the valid rows of columns of any kind, in parts that are of one type each; otherwise as `unit_events`.
+
+    Columns are Arrow or NumPy arrays, lists or Series. In a list, which has no type, a field of another type than
+    others is its row's fault alone.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT
+    >>> projection = SJLT(dim=100, sketch_dim=64, sparsity=4, seed=7)
+    >>> (events,) = column_events(projection, ["Ann", "", "Bob"], None, [[17, 18, 19]], [3.0, 1.0, float("nan")])
+    >>> events.indices, events.steps, events.blank, events.malformed
+    (array([17]), array([3]), 1, 1)
+    """
+    columns = [units, *([] if keys is None else [keys]), *index]
+    names = ["unit", *([] if keys is None else ["key"]), *("index" for _ in index)]
+
+    def arrays_of(columns: list[Any]) -> list[pa.Array]:
+        return [arrow_column(column, name) for column, name in zip(columns, names, strict=True)]
+
+    def read(arrays: list[pa.Array], values: Any) -> Events:
+        unit, *rest = arrays
+        return unit_events(projection, unit, None if keys is None else rest.pop(0), rest, values)
+
+    try:
+        arrays, amounts = arrays_of(columns), None if values is None else arrow_column(values, "value")
+    except InvalidInputError:
+        if not any(map(is_list, [*columns, values])):
+            raise
+    else:
+        return [read(arrays, amounts)]
+    lists = Lists([*names, *([] if values is None else ["value"])], [*columns, *([] if values is None else [values])])
+    found: list[Events] = []
+    for group in lists.groups():
+
+        def part(start: int, stop: int, group: list[Any] = group) -> Events:
+            some = [column[start:stop] for column in group]
+            return read(arrays_of(some[: len(names)]), None if values is None else some[-1])
+
+        found += salvage(part, len(group[0]), _forget)
+    none, dropped = np.empty(0, dtype=np.int64), lists.rows - sum(part.rows for part in found)
+    return [*found, Events(None, None, none, none, rows=dropped, blank=lists.blank)]
 
 
 def whole_days(array: pa.Array) -> pa.Array:

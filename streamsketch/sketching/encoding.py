@@ -1,6 +1,6 @@
 """What goes into sketches: events as integers, that is encoded indices and values in grid steps, and given cells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,13 +12,9 @@ from streamsketch.projections import MAX_MASS, Projection
 
 if TYPE_CHECKING:
     from streamsketch.agreement import Agreement
+    from streamsketch.intake import Events
 
 _INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
-
-
-def index_column(projection: Projection, columns: Sequence[Any]) -> Any:
-    """Return a single column of an index as it is, and several columns as the indices of tuples."""
-    return columns[0] if len(columns) == 1 else projection.indices_of(*columns)
 
 
 def encode_batch(projection: Projection, indices: Any, values: Any, *, warn: bool = True) -> tuple[Ints, Ints]:
@@ -64,13 +60,48 @@ def check_disjoint(one: data.DataIds, other: data.DataIds, *, disjoint_units: bo
         )
 
 
-def check_agreed_rows(agreement: "Agreement", given: Mapping[str, Any], *, keyed: bool) -> None:
-    """Raise `InvalidInputError` for columns that an agreement says already, or of a key where there should be none."""
-    if named := [name for name, value in given.items() if value is not None]:
-        raise InvalidInputError(f"the agreement says which columns are sketched; leave out {', '.join(named)}")
-    if keyed != (agreement.key is not None):
-        if keyed:
-            raise InvalidInputError("the agreement has no key, and so no table; sketch its rows in a Sketch")
+def events_of(
+    rows: Any,
+    projection: Projection,
+    agreement: "Agreement | None",
+    *,
+    index: str | Sequence[str] | None,
+    value: str | None,
+    key: str | None = None,
+    keyed: bool = False,
+) -> Iterator["Events"]:
+    """Yield the rows of a table: cast by an agreement, or as they are, by the names of columns.
+
+    Without an agreement integers are hashed as integers, whatever the column is called, and nothing is cast.
+
+    Raises
+    ------
+    TypeError, InvalidInputError
+        As `Sketch.update_rows`; for columns that an agreement says already, or of a key where there should be none.
+    """
+    from streamsketch.intake import Events, Intake  # noqa: PLC0415 - loads Arrow, which few sketches need
+
+    if agreement is not None:
+        if named := [name for name, given in {"key": key, "index": index, "value": value}.items() if given is not None]:
+            raise InvalidInputError(f"the agreement says which columns are sketched; leave out {', '.join(named)}")
+        check_keyed(agreement, keyed=keyed)
+        yield from Intake(agreement).batches(rows)
+        return
+    names = data.names_of(index)
+    if keyed and key is None:
+        raise InvalidInputError("say which column holds the keys: key='country'")
+    for batch in data.batches_of(rows, [name for name in (key, *names, value) if name is not None]):
+        columns = [batch.column(name) for name in names]
+        indices = columns[0] if len(columns) == 1 else projection.indices_of(*columns)
+        encoded, steps = encode_batch(projection, indices, 1 if value is None else batch.column(value))
+        yield Events(None if key is None else batch.column(key), None, encoded, steps)
+
+
+def check_keyed(agreement: "Agreement", *, keyed: bool) -> None:
+    """Raise `InvalidInputError` unless an agreement has a key just where sketches are of keys."""
+    if keyed and agreement.key is None:
+        raise InvalidInputError("the agreement has no key, and so no table; sketch its rows in a Sketch")
+    if not keyed and agreement.key is not None:
         raise InvalidInputError(f"the agreement has the key {agreement.key}; sketch its rows in a SketchTable")
 
 

@@ -22,7 +22,7 @@ def sketch(rows: Any, agreement: Agreement) -> Sketch | SketchTable:
     Raises
     ------
     TypeError, InvalidInputError
-        As `Agreement.batches`.
+        As `streamsketch.intake.Intake.batches`.
 
     Examples
     --------

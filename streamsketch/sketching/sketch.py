@@ -6,24 +6,23 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamsketch import data
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, data_ids
 from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections import MAX_MASS, Projection
 from streamsketch.sketching.encoding import (
     agreed_by,
-    check_agreed_rows,
     check_disjoint,
     check_state,
     encode_batch,
-    index_column,
+    events_of,
     parts_of,
 )
 
 if TYPE_CHECKING:
     from streamsketch.accounting import Account
     from streamsketch.agreement import Agreement
+    from streamsketch.intake import Events
     from streamsketch.privacy import Neighbours
     from streamsketch.release import PrivateSketch
 
@@ -202,6 +201,10 @@ class Sketch:
         self._mass = min(self._mass + added, MAX_MASS)
         self._largest = largest if largest > self._largest else self._largest  # noqa: FURB136 - a call takes longer
 
+    def add_events(self, events: "Events") -> None:
+        """Add a batch of rows as `intake.Intake` reads it; errors as `add_steps`."""
+        self.add_steps(events.indices, events.steps)
+
     def update_rows(self, rows: Any, *, index: str | Sequence[str] | None = None, value: str | None = None) -> None:
         """Add the rows of a table of pandas, polars, Arrow, DuckDB, or any other library with Arrow's C stream.
 
@@ -229,17 +232,10 @@ class Sketch:
         >>> sketch = CountSketch(sketch_dim=64, seed=7).sketch()
         >>> sketch.update_rows(pa.table({"item": ["milk", "pears"], "sold": [3, 2]}), index="item", value="sold")
         """
-        added = Sketch(self._agreement or self._projection)
-        added._ids, added._bounds = self._ids, UNKNOWN  # with or without rows
-        if self._agreement is not None:
-            check_agreed_rows(self._agreement, {"index": index, "value": value}, keyed=False)
-            for events in self._agreement.batches(rows):
-                added.add_steps(events.indices, events.steps)
-        else:
-            names = data.names_of(index)
-            for batch in data.batches_of(rows, [*names, *([] if value is None else [value])]):
-                indices = index_column(self._projection, [batch.column(name) for name in names])
-                added.update(indices, 1 if value is None else batch.column(value))
+        added = Sketch(self._projection)
+        added._ids, added._agreement, added._bounds = self._ids, self._agreement, UNKNOWN  # with or without rows
+        for events in events_of(rows, self._projection, self._agreement, index=index, value=value):
+            added.add_events(events)
         self.merge(added)
 
     def _flush(self) -> None:

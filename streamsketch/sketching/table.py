@@ -8,18 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints, short
-from streamsketch.data import DataIds, batches_of, data_ids, names_of
+from streamsketch.data import DataIds, data_ids
 from streamsketch.errors import InvalidInputError, UnknownKeyError
 from streamsketch.kernels import add_masses, looked_up, seen
 from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections import MAX_MASS, Projection
-from streamsketch.sketching.encoding import agreed_by, check_agreed_rows, check_disjoint, index_column, parts_of
+from streamsketch.sketching.encoding import agreed_by, check_disjoint, events_of, parts_of
 from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
 from streamsketch.sketching.sketch import Sketch
 
 if TYPE_CHECKING:
     from streamsketch.accounting import Account
-    from streamsketch.agreement import Agreement, Events
+    from streamsketch.agreement import Agreement
+    from streamsketch.intake import Events
     from streamsketch.privacy import Neighbours
     from streamsketch.release import PrivateTable
 
@@ -138,23 +139,14 @@ class SketchTable(Mapping[Any, Sketch]):
         value: str | None = None,
     ) -> None:
         """Add the rows of a table to the sketches of the keys in column ``key``; otherwise as `Sketch.update_rows`."""
-        added = SketchTable(self._agreement or self._projection)
-        added._ids, added._bounds = self._ids, UNKNOWN  # with or without rows
-        if self._agreement is not None:
-            check_agreed_rows(self._agreement, {"key": key, "index": index, "value": value}, keyed=True)
-            for events in self._agreement.batches(rows):
-                added.add_events(events)
-        else:
-            names = names_of(index)
-            if key is None:
-                raise InvalidInputError("say which column holds the keys: key='country'")
-            for batch in batches_of(rows, [key, *names, *([] if value is None else [value])]):
-                indices = index_column(self._projection, [batch.column(name) for name in names])
-                added.update(batch.column(key), indices, 1 if value is None else batch.column(value))
+        added = SketchTable(self._projection)
+        added._ids, added._agreement, added._bounds = self._ids, self._agreement, UNKNOWN  # with or without rows
+        for events in events_of(rows, self._projection, self._agreement, key=key, index=index, value=value, keyed=True):
+            added.add_events(events)
         self.merge(added)
 
     def add_events(self, events: "Events") -> None:
-        """Add a batch of rows that this table's agreement has cast; errors as `update`."""
+        """Add a batch of rows as `intake.Intake` reads it, with keys; errors as `update`."""
         self.add_steps(*codes_of(table_keys(events.keys)), events.indices, events.steps)
 
     def add_steps(self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:

@@ -10,19 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamsketch.agreement import Agreement, Events, missing
+from streamsketch.agreement import Agreement
 from streamsketch.core import Ints, current_limits
-from streamsketch.data import check_indices, key_column, message_batches
+from streamsketch.data import key_column, message_batches
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.intake import LARGEST_TIME, Clock, micros_in
+from streamsketch.intake import LARGEST_TIME, Clock, Intake, micros_in, missing
 from streamsketch.sketching import (
+    NO_KEY,
     SECRET_BYTES,
     WHOLE,
     BoundingSummary,
     Contributions,
     SketchTable,
     UnitBounds,
-    agreed_columns,
     concatenated,
 )
 from streamsketch.storage import RawSketch, decode, encode
@@ -30,7 +30,6 @@ from streamsketch.streams.policy import WITHIN, StreamPolicy
 
 Flags: TypeAlias = NDArray[np.bool_]
 
-NO_KEY = ""
 _MOST_AHEAD = 10_000  # windows: a clock that is wrong by years would release as many empty ones
 _EVENT = ("unit_1", "unit_2", "key", "index", "steps")
 
@@ -45,14 +44,13 @@ class UnitsWindow:
     """
 
     def __init__(self, agreement: Agreement, bounds: UnitBounds) -> None:
-        self._agreement, self._bounds = agreement, bounds
+        self._agreement, self._bounds, self._intake = agreement, bounds, Intake(agreement, bounded=True)
         self._parts: list[Contributions] = []
 
     def prepare(self, rows: pa.RecordBatch, secret: bytes, summary: BoundingSummary) -> Callable[[], None]:
         """Return what adds rows that were cast, and cannot fail."""
         # without the names of keys that are not public, which would pile up
-        columns = agreed_columns(rows, self._agreement)
-        parts = [part.compact() for part in self._bounds.read([columns], secret, summary)]
+        parts = [part.compact() for part in self._bounds.read([self._intake.read(rows)], secret, summary)]
         return lambda: self._parts.extend(parts)
 
     def closed(self, secret: bytes, summary: BoundingSummary) -> SketchTable:
@@ -125,7 +123,8 @@ class SumsWindow:
     """
 
     def __init__(self, agreement: Agreement, public: pa.Array | None, *, tolerant: bool) -> None:
-        self._agreement, self._public, self._tolerant = agreement, public, tolerant
+        self._agreement, self._public = agreement, public
+        self._intake = Intake(agreement, on_bad="drop" if tolerant else "refuse")
         self._table, self._events = SketchTable(agreement), 0
 
     def prepare(self, rows: pa.RecordBatch, _: bytes, summary: BoundingSummary) -> Callable[[], None]:
@@ -135,33 +134,17 @@ class SumsWindow:
             kept = rows.filter(pc.is_in(rows.column(self._agreement.key.name), value_set=self._public))
             summary.rows_of_other_keys += rows.num_rows - kept.num_rows
             rows = kept
-        parts = self._read(rows)
-        summary.rows_malformed += rows.num_rows - sum(events.steps.size for events in parts)
+        events = self._intake.read(rows)
+        summary.rows_malformed += events.malformed
 
         def add() -> None:
-            for events in parts:
-                if events.keys is None:
-                    self._table.add_steps([NO_KEY], np.zeros(events.steps.size, np.int64), events.indices, events.steps)
-                else:
-                    self._table.add_events(events)
-                self._events += events.steps.size
+            if events.keys is None:
+                self._table.add_steps([NO_KEY], np.zeros(len(events), np.int64), events.indices, events.steps)
+            else:
+                self._table.add_events(events)
+            self._events += len(events)
 
         return add
-
-    def _read(self, rows: pa.RecordBatch) -> list[Events]:
-        """Return the events of rows that were cast, if tolerant without those that cannot be added."""
-        try:
-            events = self._agreement.events(rows)
-            if events.indices.size:
-                check_indices(int(events.indices.view(np.uint64).max()), self._agreement.projection.dim)
-        except InvalidInputError:
-            if not self._tolerant or not rows.num_rows:
-                raise
-            if rows.num_rows == 1:
-                return []
-            middle = rows.num_rows // 2
-            return [*self._read(rows.slice(0, middle)), *self._read(rows.slice(middle))]
-        return [events]
 
     def closed(self, _: bytes, __: BoundingSummary) -> SketchTable:
         """Return the sums."""

@@ -215,7 +215,7 @@ def test_a_batch_is_cast_once_and_read_as_the_rows_are(on_bad: Any, bounded: boo
     assert cast.num_rows == 3
     assert intake.cast(cast) is cast
     assert shown(intake.read(cast)) == shown(intake.read(rows))
-    with pytest.raises(ss.IncompatibleAgreementsError, match="were cast by the agreement"):
+    with pytest.raises(ss.errors.IncompatibleAgreementsError, match="were cast by the agreement"):
         Intake(AGREEMENT.replace(title="another")).read(cast)
 
 

@@ -22,6 +22,7 @@ from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core import Exact, check_int
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake import Events, column_events, is_malformed
 from streamsketch.privacy import L1, Bounds
 from streamsketch.projections import Projection
 from streamsketch.sketching import (
@@ -29,10 +30,10 @@ from streamsketch.sketching import (
     Bounded,
     Clip,
     Contributions,
-    Reader,
+    UnitDigests,
     bounded,
     check_clip,
-    is_malformed,
+    concatenated,
 )
 
 _CHUNK_ROWS = 1 << 20  # of one bundle, all windows together, 40 bytes each; then they move on to their shards
@@ -239,21 +240,21 @@ class _Prepare(beam.DoFn):
         run: RunSecret,
     ) -> Iterator[WindowedValue] | None:
         if run is not self._run:
-            self._reader, self._run = Reader(self._projection, run.derive("bounds", self._label)), run
+            self._digests, self._run = UnitDigests(run.derive("bounds", self._label)), run
         if self._listed is None:
             self._known = known
         if isinstance(element, pa.RecordBatch | pa.Table):
             unit, key, index, value = self._columns
             # a table chunk by chunk: its dictionaries need not fit each other, nor its text one array
             for batch in element.to_batches() if isinstance(element, pa.Table) else [element]:
-                found = self._reader.columns(
+                parts = column_events(
+                    self._projection,
                     column_of(batch, unit),
                     column_of(batch, key),
                     [column_of(batch, name) for name in index],
                     None if value is None else column_of(batch, value),
-                    _moment(window),
                 )
-                self._add(found, batch.num_rows, window)
+                self._add(parts, batch.num_rows, window)
         else:
             self._add_row(element, window)
         return self._flush() if self._rows > _CHUNK_ROWS else None
@@ -278,9 +279,15 @@ class _Prepare(beam.DoFn):
 
     def _enter_rows(self, window: BoundedWindow) -> None:
         for rows in self._buffers[window].take():
-            self._add(self._reader.rows(rows, _moment(window)), len(rows), window)
+            units, keys, indices, values = map(list, zip(*rows, strict=True))
+            try:
+                parts = column_events(self._projection, units, keys, [indices], values)
+            except InvalidInputError:  # all of them are of types that are not valid, and may be one person's
+                parts = []
+            self._add(parts, len(rows), window)
 
-    def _add(self, found: Contributions, rows: int, window: BoundedWindow) -> None:
+    def _add(self, parts: list[Events], rows: int, window: BoundedWindow) -> None:
+        found = concatenated([Contributions.of(part, self._digests, _moment(window)) for part in parts])
         self._count_dropped(rows - len(found))
         if self._known is not None:
             public = np.array([key in self._known for key, _ in found.slots], dtype=bool)

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from streamsketch.core import Ints, write_whole
+from streamsketch.intake import Events
 from streamsketch.projections import Projection
 
 _INDENT = 2
+_OFF_GRID = 1e-9  # of a value: what floats lose is no truncation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +105,22 @@ class BoundingSummary:
     def share_kept(self) -> float:
         """``total_kept`` / ``total``; NaN without data."""
         return self.total_kept / self.total if self.total else math.nan
+
+    def note(self, events: Events, projection: Projection) -> None:
+        """Count rows that were read, dropped and truncated, and note the largest value."""
+        self.rows_read += events.rows
+        self.rows_blank += events.blank
+        self.rows_malformed += events.malformed
+        if not len(events):
+            return
+        given = events.amounts
+        amounts = given.cast(pa.float64()).to_numpy() if isinstance(given, pa.Array) else given
+        amounts = np.ones(len(events)) if amounts is None else np.array(amounts, dtype=np.float64)
+        off = np.abs(amounts / float(projection.grid) - events.steps) > _OFF_GRID * np.maximum(
+            1.0, np.abs(events.steps)
+        )
+        self.rows_truncated += int(off.sum())
+        self.largest_value = max(self.largest_value, float(np.abs(amounts).max()))
 
     def add(self, tally: Tally, projection: Projection) -> None:
         """Add what the bounds took from some units."""

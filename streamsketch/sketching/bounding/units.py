@@ -8,15 +8,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch.data import warn_of_truncation
+from streamsketch.agreement import Agreement
+from streamsketch.data import batches_of, warn_of_truncation
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake import Events, Intake, column_events
 from streamsketch.privacy import Bounds
 from streamsketch.projections import Projection
-from streamsketch.sketching.bounding.contributions import Contributions, Reader
+from streamsketch.sketching.bounding.contributions import NO_KEY, Contributions
 from streamsketch.sketching.bounding.cut import MAX_LIMIT, Clip, bounded, check_clip, summed
+from streamsketch.sketching.bounding.digests import UnitDigests
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.keyed import public_names, warn_of_other_types
+from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 
 if TYPE_CHECKING:
@@ -25,11 +29,88 @@ if TYPE_CHECKING:
 Batch: TypeAlias = tuple[Any, Any, Any, Any]
 """(keys, indices, values, units), columns of equal length; see `bound_units`."""
 
-WHOLE = 9_223_371_950_454_774_999
-"""The moment of a slot without windows: the last one of Beam's global window, so that both choose alike."""
-
 SECRET_BYTES = 32
 """How long the secret is by which keys are chosen and values clipped."""
+
+
+def bound(
+    rows: Any,
+    agreement: Agreement,
+    *,
+    clip: Clip = "scale",
+    public_keys: Iterable[Any] | None = None,
+    summary: BoundingSummary | None = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> Sketch | SketchTable:
+    """Return the exact, secret sketch of a table to which no privacy unit adds more than was agreed on.
+
+    Rows are cast to the agreed types, those of one unit summed by key and index, and what exceeds the agreed bound is
+    clipped, exactly, in integers: a release for ``agreement.neighbours`` protects every unit, whatever its rows hold
+    (THEORY.md 4.2). Sketches, what a secret decides in them, and memory are as by `bound_units`.
+
+    Parameters
+    ----------
+    rows
+        A data frame of pandas or polars, an Arrow table or reader, a relation of DuckDB, or any other with Arrow's C
+        stream; lazy ones are read batch by batch.
+    agreement
+        With a column of units, and neighbours of type `L1` or `L2`.
+    clip, public_keys, summary, folder
+        As in `bound_units`; rows that the agreement drops as something is missing count in ``rows_blank``.
+
+    Returns
+    -------
+    SketchTable or Sketch
+        By key if the agreement has a key column, else one sketch.
+
+    Raises
+    ------
+    TypeError
+        If ``agreement`` is no Agreement, or ``rows`` no table.
+    InvalidInputError
+        For an agreement that names no units or no bound; and as `Intake.batches` and `bound_units`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
+    >>> five = L1(5, unit="customer")
+    >>> agreement = Agreement(projection, index="item", value="sold", unit="customer", neighbours=five)
+    >>> rows = pa.table({"item": ["tea", "tea", "jam"], "sold": [80995, -80995, 8], "customer": ["Ann", "Ann", "Bob"]})
+    >>> bound(rows, agreement).mass
+    5
+    """
+    if not isinstance(agreement, Agreement):
+        raise TypeError(f"rows are bounded under an Agreement, got a {type(agreement).__name__}")
+    options: dict[str, Any] = {"clip": clip, "public_keys": public_keys, "summary": summary, "folder": folder}
+    return bound_batches(batches_of(rows, agreement.names), agreement, **options)
+
+
+def bound_batches(
+    batches: Iterable[pa.RecordBatch],
+    agreement: Agreement,
+    *,
+    table: SketchTable | None = None,
+    clip: Clip = "scale",
+    public_keys: Iterable[Any] | None = None,
+    summary: BoundingSummary | None = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> Sketch | SketchTable:
+    """Return the sketch of batches that have the agreed columns, each of any type that is cast; as `bound`.
+
+    They are added to an empty ``table`` of the projection; by default to one that names the agreement.
+    """
+    if agreement.unit is None or agreement.neighbours is None:
+        missing = "column of units (unit=…)" if agreement.unit is None else "bound (neighbours=L1(…))"
+        raise InvalidInputError(f"the agreement names no {missing}, so nothing says what one unit may add")
+    if public_keys is not None:
+        public_keys = agreement.keys_of(public_keys)
+    intake = Intake(agreement, bounded=True)
+    known: dict[str, Any] = {"clip": clip, "public_keys": public_keys, "summary": summary, "folder": folder}
+    table = SketchTable(agreement) if table is None else table
+    _add_bounded(table, intake.numbered(batches), agreement.neighbours, **known)
+    return table if agreement.key is not None else table.sketch_of(NO_KEY)
 
 
 def bound_units(
@@ -106,22 +187,24 @@ def bound_units(
     """
     if not isinstance(projection, Projection):
         raise TypeError(f"bound_units needs a Projection, got a {type(projection).__name__}")
-    bounds: dict[str, Any] = {"neighbours": neighbours, "max_keys": max_keys, "clip": clip, "public_keys": public_keys}
-    return add_bounded(SketchTable(projection), batches, summary=summary, folder=folder, **bounds)
+    bounds: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "public_keys": public_keys}
+    table = SketchTable(projection)
+    _add_bounded(table, _events(batches, projection), neighbours, summary=summary, folder=folder, **bounds)
+    return table
 
 
-def add_bounded(
+def _add_bounded(
     table: SketchTable,
-    batches: Iterable[Batch],
-    *,
+    batches: Iterable[Events],
     neighbours: "Neighbours",
+    *,
     max_keys: int | None = None,
     clip: Clip = "scale",
     public_keys: Iterable[Any] | None = None,
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
-) -> SketchTable:
-    """Add what the bounds leave of whole units to a table that is empty, and return it; as `bound_units`."""
+) -> None:
+    """Add what the bounds leave of whole units to a table that is empty; as `bound_units`."""
     bounds = UnitBounds(table.projection, neighbours, max_keys=max_keys, clip=clip, public_keys=public_keys)
     found, secret = BoundingSummary(), os.urandom(SECRET_BYTES)
     with GroupedEvents(folder) as events:
@@ -134,7 +217,13 @@ def add_bounded(
     bounds.mark(table)
     if summary is not None:
         summary.merge(found)
-    return table
+
+
+def _events(batches: Iterable[Batch], projection: Projection) -> Iterator[Events]:
+    """Yield the valid rows of columns of any type."""
+    for keys, indices, values, units in batches:
+        index = list(indices) if isinstance(indices, tuple) else [indices]
+        yield from column_events(projection, units, keys, index, values)
 
 
 class UnitBounds:
@@ -164,9 +253,9 @@ class UnitBounds:
         self._public = None if public_keys is None else frozenset(public_names(public_keys))
         self._known = Bounds(neighbours, clip, kept if together else 1)
 
-    def read(self, batches: Iterable[Batch], secret: bytes, summary: BoundingSummary) -> Iterator[Contributions]:
-        """Yield the valid events of batches, of public keys if any are named; count what is dropped."""
-        yield from _read(batches, Reader(self._projection, secret, summary), self._public, summary)
+    def read(self, batches: Iterable[Events], secret: bytes, summary: BoundingSummary) -> Iterator[Contributions]:
+        """Yield the events of batches, of public keys if any are named; count what is dropped."""
+        yield from _read(batches, UnitDigests(secret), self._public, self._projection, summary)
 
     def add_to(self, table: SketchTable, events: Contributions, secret: bytes, summary: BoundingSummary) -> None:
         """Add what the bounds leave of whole units, read with the same secret, to a table of the projection."""
@@ -212,10 +301,22 @@ def unit_totals(
     >>> unit_totals([(["DE", "DE"], ["tea", "jam"], [3, -4], ["Ann", "Ann"])], projection)
     array([7.])
     """
+    return totals_of(_events(batches, projection), projection, together=together, folder=folder)
+
+
+def totals_of(
+    batches: Iterable[Events],
+    projection: Projection,
+    *,
+    together: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+) -> NDArray[np.float64]:
+    """Return what `unit_totals` does, of rows that `Intake` reads to be bounded."""
     totals = [np.empty(0)]
+    digests = UnitDigests(os.urandom(SECRET_BYTES))
     with GroupedEvents(folder) as events:
-        for part in _read(batches, Reader(projection, os.urandom(SECRET_BYTES)), None, BoundingSummary()):
-            events.add(part)
+        for batch in batches:
+            events.add(Contributions.of(batch, digests))
         for group in events.groups():
             found = summed(group)
             if found.unit_ends.size:
@@ -262,16 +363,17 @@ def _kept_keys(neighbours: "Neighbours", max_keys: int | None) -> tuple[int, boo
 
 
 def _read(
-    batches: Iterable[Batch], reader: Reader, public: frozenset[Any] | None, summary: BoundingSummary
+    batches: Iterable[Events],
+    digests: UnitDigests,
+    public: frozenset[Any] | None,
+    projection: Projection,
+    summary: BoundingSummary,
 ) -> Iterator[Contributions]:
-    """Yield the valid events of batches, those of public keys if any are named."""
+    """Yield the events of batches, those of public keys if any are named."""
     held: dict[type, Any] = {}  # a key of each type
-    for keys, indices, values, units in batches:
-        rows, blank = len(units), summary.rows_blank
-        columns = list(indices) if isinstance(indices, tuple) else [indices]
-        found = reader.columns(units, pa.repeat("", rows) if keys is None else keys, columns, values, WHOLE)
-        summary.rows_read += rows
-        summary.rows_malformed += rows - len(found) - (summary.rows_blank - blank)
+    for batch in batches:
+        summary.note(batch, projection)
+        found = Contributions.of(batch, digests)
         if public is not None and len(found):
             held |= {type(key): key for key, _ in found.slots}
             wanted = np.array([key in public for key, _ in found.slots], dtype=bool)[found.codes]

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.sketching.bounding.contributions import Contributions, Reader, concatenated
-from streamsketch.sketching.bounding.objects import is_malformed
+from streamsketch.intake import column_events, is_malformed
+from streamsketch.sketching import Contributions, UnitDigests, concatenated
+from tests.sketching.bounding.reading import SECRET, read_columns, read_rows
 
-SECRET = bytes(32)
 HASHED = ss.SJLT(sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
 SMALL = ss.SJLT(dim=10, sketch_dim=16, sparsity=4, seed=3)
 HEAVY = (1 << 62) - 1
@@ -37,9 +37,8 @@ def events(found: Contributions) -> list[tuple[Any, int, int]]:
 
 def read(value: Any, *, unit: Any = None, key: Any = None, index: Any = None) -> Contributions:
     n = len(value)
-    reader = Reader(HASHED, SECRET)
     columns = (["u"] * n if unit is None else unit, ["k"] * n if key is None else key)
-    return reader.columns(*columns, [["i"] * n if index is None else index], value, 0)
+    return read_columns(HASHED, *columns, [["i"] * n if index is None else index], value)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,7 @@ def test_the_ends_of_every_integer_type_are_read_exactly(kind: str, resolution: 
     projection = HASHED.replace(resolution=resolution)
     expected = [max(-HEAVY, min(HEAVY, math.trunc(Fraction(value) / projection.grid))) for value in values]
     for column in (np.array(values, dtype=kind), pa.array(values, getattr(pa, kind)())):
-        found = Reader(projection, SECRET).columns(["u"] * 4, ["k"] * 4, [["i"] * 4], column, 0)
+        found = read_columns(projection, ["u"] * 4, ["k"] * 4, [["i"] * 4], column)
         assert found.steps.tolist() == expected
 
 
@@ -89,7 +88,7 @@ def test_unsigned_values_beyond_signed_integers_are_cut() -> None:
 
 
 def test_without_a_value_column_each_event_counts_one() -> None:
-    found = Reader(HASHED, SECRET).columns(["u", "v"], ["k", "k"], [["i", "j"]], None, 9)
+    found = read_columns(HASHED, ["u", "v"], ["k", "k"], [["i", "j"]], None, 9)
     assert found.steps.tolist() == [2, 2]
     assert found.slots == [("k", 9)]
     assert not (found.units[0] == found.units[1]).all()
@@ -131,21 +130,22 @@ def test_a_malformed_row_is_dropped_and_its_neighbours_stay(field: str, column: 
 
 def test_rows_are_counted_for_the_operator_alone() -> None:
     summary = ss.bounding.BoundingSummary()
-    reader = Reader(HASHED, SECRET, summary)
     units = pa.array(["a", "", None, "b", "c", "d"])
     values = pa.array([1.25, 1.0, 1.0, float("nan"), None, -3.0])
-    assert reader.columns(units, ["k"] * 6, [["i"] * 6], values, 0).steps.tolist() == [2, -6]
+    (events,) = column_events(HASHED, units, ["k"] * 6, [["i"] * 6], values)
+    assert events.steps.tolist() == [2, -6]
+    summary.note(events, HASHED)
+    assert (summary.rows_read, summary.rows_malformed) == (6, 1)
     assert (summary.rows_blank, summary.rows_truncated, summary.largest_value) == (3, 1, 3.0)
-    reader.columns(["a"], ["k"], [["i"]], None, 0)
+    summary.note(*column_events(HASHED, ["a"], ["k"], [["i"]], None), HASHED)
     assert (summary.rows_blank, summary.rows_truncated, summary.largest_value) == (3, 1, 3.0)
 
 
 def test_indices_out_of_range_are_dropped() -> None:
-    reader = Reader(SMALL, SECRET)
-    found = reader.columns(["u"] * 5, ["k"] * 5, [pa.array([0, 9, 10, -1, None])], None, 0)
+    found = read_columns(SMALL, ["u"] * 5, ["k"] * 5, [pa.array([0, 9, 10, -1, None])], None)
     assert found.indices.tolist() == [0, 9]
     wide = np.array([3, 2**63], dtype=np.uint64)
-    assert reader.columns(["u"] * 2, ["k"] * 2, [wide], None, 0).indices.tolist() == [3]
+    assert read_columns(SMALL, ["u"] * 2, ["k"] * 2, [wide], None).indices.tolist() == [3]
 
 
 def test_a_column_of_nulls_alone_leaves_nothing() -> None:
@@ -173,14 +173,13 @@ def test_a_column_of_a_wrong_type_is_a_mistake_not_a_malformed_row(fields: dict[
 
 
 def test_text_indices_on_a_small_domain_are_a_mistake() -> None:
-    reader = Reader(SMALL, SECRET)
     for index in ([["a"]], [[1], [2]]):
         with pytest.raises(ss.InvalidInputError, match="dim=10"):
-            reader.columns(["u"], ["k"], index, [1], 0)
+            read_columns(SMALL, ["u"], ["k"], index, [1])
 
 
 def test_rows_with_text_indices_on_a_small_domain_are_dropped() -> None:
-    assert len(Reader(SMALL, SECRET).rows([("u", "k", "i", 1)], 0)) == 0
+    assert len(read_rows(SMALL, [("u", "k", "i", 1)])) == 0
 
 
 # --- rows -----------------------------------------------------------------------------------------------------
@@ -199,9 +198,9 @@ def test_rows_with_text_indices_on_a_small_domain_are_dropped() -> None:
     )
 )
 def test_rows_are_read_as_columns_are(rows: list[Any]) -> None:
-    reader = Reader(SMALL, SECRET)
     columns = [list(column) for column in zip(*rows, strict=True)]
-    by_rows, by_columns = reader.rows(rows, 0), reader.columns(columns[0], columns[1], [columns[2]], columns[3], 0)
+    by_rows = concatenated([read_rows(SMALL, [row]) for row in rows])
+    by_columns = read_columns(SMALL, columns[0], columns[1], [columns[2]], columns[3])
     assert events(by_rows) == events(by_columns)
     assert sorted(by_rows.units.tolist()) == sorted(by_columns.units.tolist())
 
@@ -217,7 +216,7 @@ def test_rows_are_read_as_columns_are(rows: list[Any]) -> None:
     ],
 )
 def test_rows_of_every_type(row: Any, step: int) -> None:
-    found = Reader(HASHED, SECRET).rows([row], 0)
+    found = read_rows(HASHED, [row])
     assert found.steps.tolist() == [step]
     assert found.slots == [(row[1], 0)]
 
@@ -234,7 +233,7 @@ def test_rows_of_every_type(row: Any, step: int) -> None:
 )
 def test_rows_that_cannot_be_read_are_dropped(row: Any) -> None:
     sound = tuple(type(field)(1) if isinstance(field, int) else "a" for field in row[:3])
-    found = Reader(HASHED, SECRET).rows([(*sound, 1), row, (*sound, 1)], 0)
+    found = read_rows(HASHED, [(*sound, 1), row, (*sound, 1)])
     assert len(found) == 2
 
 
@@ -256,17 +255,16 @@ def test_a_sound_row_is_not_malformed() -> None:
     "row", [(1.5, "k", "i", 1), ("u", 1.5, "i", 1), ("u", "k", (1, 2), 1), ("u", "k", "i", "1"), ("u", "k", "i", True)]
 )
 def test_rows_of_a_wrong_type_are_dropped(row: Any) -> None:
-    assert len(Reader(HASHED, SECRET).rows([row], 0)) == 0
+    assert len(read_rows(HASHED, [row])) == 0
 
 
 # --- units ----------------------------------------------------------------------------------------------------
 
 
 def test_units_are_told_apart_by_value_and_type_and_hidden_by_the_secret() -> None:
-    reader = Reader(HASHED, SECRET)
-    units = [reader.rows([(unit, "k", "i", 1)], 0).units[0].tolist() for unit in ("1", 1, b"1")]
+    units = [read_rows(HASHED, [(unit, "k", "i", 1)]).units[0].tolist() for unit in ("1", 1, b"1")]
     assert len({tuple(unit) for unit in units}) == 3
-    other = Reader(HASHED, b"\1" * 32).rows([("1", "k", "i", 1)], 0).units[0].tolist()
+    other = read_rows(HASHED, [("1", "k", "i", 1)], secret=b"\1" * 32).units[0].tolist()
     assert other not in units
 
 
@@ -294,20 +292,19 @@ def test_what_one_unit_sends_takes_nothing_from_the_others(data: st.DataObject) 
         else (b"Eve", data.draw(bad_names), data.draw(bad_names), data.draw(st.sampled_from([1.0, None, float("nan")])))
         for _ in range(data.draw(st.integers(1, 9)))
     ]
-    reader = Reader(HASHED, SECRET)
 
     def others(rows: list[Any]) -> list[Any]:
         if not rows:
             return []
         units, keys, indices, values = zip(*rows, strict=True)
-        found = reader.columns(
+        found = read_columns(
+            HASHED,
             text(list(units), data.draw(layouts)),
             text(list(keys), data.draw(layouts)),
             [text(list(indices), data.draw(layouts))],
             pa.array(values, pa.float64()),
-            0,
         )
-        return events(found.rows((found.units == reader._digests.of(pa.array(["u"]))).all(axis=1)))
+        return events(found.rows((found.units == UnitDigests(SECRET).of(pa.array(["u"]))).all(axis=1)))
 
     cut = data.draw(st.integers(0, len(rows)))
     assert others(rows[:cut]) + others(rows[cut:]) == [
@@ -320,7 +317,7 @@ def test_what_one_unit_sends_takes_nothing_from_the_others(data: st.DataObject) 
     [("1E+30000000", HEAVY), ("-1E+999999999", -HEAVY), ("1E-30000000", 0), ("0E+30000000", 0), ("-0E-99999999", 0)],
 )
 def test_a_decimal_with_a_huge_exponent_is_read_at_once(value: str, step: int) -> None:
-    found = Reader(HASHED, SECRET).rows([("u", "k", "i", Decimal(value))], 0)
+    found = read_rows(HASHED, [("u", "k", "i", Decimal(value))])
     assert found.steps.tolist() == [step]
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.sketching.bounding.contributions import Reader
 from streamsketch.sketching.bounding.digests import UnitDigests
 from tests.oracles import naive
+from tests.sketching.bounding.reading import read_columns
 
 SECRET = bytes(range(32))
 DIGESTS = UnitDigests(SECRET)
@@ -60,12 +60,12 @@ def test_text_in_any_layout_is_one_unit(kind: pa.DataType) -> None:
     "kind", [pa.large_binary(), pa.binary_view(), pa.binary(3), pa.dictionary(pa.int8(), pa.binary())], ids=str
 )
 def test_bytes_in_any_layout_are_one_unit(kind: pa.DataType) -> None:
-    reader = Reader(ss.SJLT(dim=9, sketch_dim=4, sparsity=1, seed=1), SECRET)
+    projection = ss.SJLT(dim=9, sketch_dim=4, sparsity=1, seed=1)
     names = pa.array([b"Ann", b"Bob", b"Ann"], pa.binary())
     column = names.dictionary_encode() if pa.types.is_dictionary(kind) else names.cast(kind)
-    expected = reader.columns(names, [1, 1, 1], [pa.array([0, 0, 0])], None, 0)
+    expected = read_columns(projection, names, [1, 1, 1], [pa.array([0, 0, 0])], None, secret=SECRET)
     for slot_of in (column, column.slice(0, 3)):
-        found = reader.columns(slot_of, [1, 1, 1], [pa.array([0, 0, 0])], None, 0)
+        found = read_columns(projection, slot_of, [1, 1, 1], [pa.array([0, 0, 0])], None, secret=SECRET)
         assert found.units.tolist() == expected.units.tolist() == digests(names)
 
 

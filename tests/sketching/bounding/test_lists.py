@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.sketching.bounding.contributions import Reader
+from tests.sketching.bounding.reading import read_columns
 
 PROJECTION = ss.SJLT(sketch_dim=16, sparsity=4, seed=1, resolution="1/2")
 SMALL = ss.CountSketch(dim=50, sketch_dim=16, seed=1)
@@ -127,11 +127,10 @@ def test_a_column_in_which_no_row_fits_is_a_mistake(columns: Any, said: str) -> 
 
 
 def test_text_among_the_integers_of_a_small_domain_is_dropped() -> None:
-    reader = Reader(SMALL, bytes(32))
-    found = reader.columns(["a", "b", "c"], ["k"] * 3, [[1, "two", 49]], None, 0)
+    found = read_columns(SMALL, ["a", "b", "c"], ["k"] * 3, [[1, "two", 49]], None)
     assert found.indices.tolist() == [1, 49]
     with pytest.raises(ss.InvalidInputError, match="hashed"):
-        reader.columns(["a", None], ["k"] * 2, [pa.array(["one", "two"])], None, 0)
+        read_columns(SMALL, ["a", None], ["k"] * 2, [pa.array(["one", "two"])], None)
 
 
 @pytest.mark.parametrize("values", [[1 << 70, -(1 << 70)], [1 << 70] * 2, [1 << 70] * 3, [1 << 70] * 5, [1 << 70, -5]])

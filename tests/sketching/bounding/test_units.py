@@ -21,9 +21,11 @@ import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.beam import BoundContributions, SketchPerKey
 from streamsketch.beam.run import runs
+from streamsketch.sketching import WHOLE
 from streamsketch.sketching.bounding import grouping, units
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from tests.beam.running import run
+from tests.sketching.bounding.reading import read_columns
 
 PROJECTION = ss.SJLT(sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
 BOUND = ss.L1(3, unit="plane", max_keys=2)
@@ -99,7 +101,7 @@ def test_equal_rows_give_equal_sketches_unless_something_is_clipped(clip: Any, m
 
 
 def test_a_slot_without_windows_is_one_of_the_global_window() -> None:
-    assert int(GlobalWindow().max_timestamp().micros) == units.WHOLE
+    assert int(GlobalWindow().max_timestamp().micros) == WHOLE
 
 
 @pytest.mark.usefixtures("fixed_secret")
@@ -117,12 +119,12 @@ def test_how_events_are_grouped_changes_nothing(rows: int, monkeypatch: pytest.M
     st.integers(1, 8),
 )
 def test_every_event_of_a_unit_is_in_one_group(found: list[tuple[int, int, int]], rows: int) -> None:
-    reader = units.Reader(ss.projections.Identity(dim=4), bytes(32))
+    projection = ss.projections.Identity(dim=4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "_SPLIT_BITS", 1)
         with GroupedEvents(rows=rows) as events:
             for unit, index, value in found:
-                events.add(reader.columns([unit], ["k"], [[index]], [value], 0))
+                events.add(read_columns(projection, [unit], ["k"], [[index]], [value]))
             groups = list(events.groups())
     owners = [{tuple(unit) for unit in group.units.tolist()} for group in groups]
     assert sum(map(len, owners)) == len(set().union(*owners))

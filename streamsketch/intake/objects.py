@@ -69,7 +69,9 @@ class Lists:
         if len(lengths) > 1:
             raise InvalidInputError(f"the columns must have one length, got {', '.join(map(str, sorted(lengths)))}")
         types: list[list[type | None]] = []
-        nulls = [False] * lengths.pop()
+        self.rows = lengths.pop()
+        """How many rows there are, and how many of them have a null in a list, ``blank``."""
+        nulls = [False] * self.rows
         for name, column in zip(names, self._columns, strict=True):
             if isinstance(column, list):
                 if name == "value":
@@ -77,7 +79,6 @@ class Lists:
                 types.append(_types(name, column))
                 nulls = [null or field is None for null, field in zip(nulls, column, strict=True)]
         self.blank = sum(nulls)
-        """How many rows have a null in a list."""
         self._groups: dict[tuple[type | None, ...], list[int]] = defaultdict(list)
         for place, kinds in enumerate(zip(*types, strict=True)):
             if None not in kinds:
