@@ -3,7 +3,6 @@
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from fnmatch import fnmatchcase
 from itertools import combinations
 from pathlib import Path
@@ -25,17 +24,8 @@ from streamsketch.cli._showing import (
     say,
     selected_fields,
 )
-from streamsketch.estimation import AnySketch, Estimates, below_noise_floor, block_of, check_comparable
+from streamsketch.estimation import MEASURES, AnySketch, By, Estimates, below_noise_floor, block_of, check_comparable
 from streamsketch.signs import Signs, needs_norms
-
-
-class By(StrEnum):
-    """What sketches are compared by."""
-
-    distance = "distance"
-    cosine = "cosine"
-    profile = "profile"
-
 
 _BY = (
     "distance: squared distances, which measure size too; cosine; profile: squared distances of streams scaled to "
@@ -52,7 +42,6 @@ Only = Annotated[
     ),
 ]
 
-QUANTITIES = {By.distance: "squared distance", By.cosine: "cosine", By.profile: "profile distance"}
 Norms = Annotated[
     list[str] | None,
     typer.Option(
@@ -127,7 +116,7 @@ def load_pairs(
         As `load_sketches`.
     """
     if hold_signs(files):
-        if by is not By.distance:
+        if by != "distance":
             raise ss.InvalidInputError(
                 f"--by {by} is for sketches; published signs are compared by how many differ, beside which their "
                 f"cosine is shown"
@@ -144,8 +133,9 @@ class SketchPairs:
 
     def __init__(self, sketches: Mapping[str, AnySketch], by: By) -> None:
         self.names = list(sketches)
-        self._sketches, self._by = sketches, by
-        self._beside = By.cosine if by is By.distance else By.distance
+        self._sketches = sketches
+        self._by: By = by
+        self._beside: By = "cosine" if by == "distance" else "distance"
 
     @functools.cached_property
     def _estimates(self) -> Estimates:
@@ -162,7 +152,7 @@ class SketchPairs:
     def _nearness(self) -> np.ndarray:
         """What ascends from the nearest pair to the farthest: (n, n), infinite where undefined."""
         value = self._estimates.value
-        return np.where(np.isnan(value), np.inf, -value if self._by is By.cosine else value)
+        return np.where(np.isnan(value), np.inf, MEASURES[self._by].sign * value)
 
     def nearest_pairs(self, top: int | None) -> list[Pair]:
         """Return pairs, nearest first; those without an estimate come last."""
@@ -178,7 +168,7 @@ class SketchPairs:
 
     def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> dict[str, Any]:
         """Return the estimate with its interval; the other measure beside it unless the pair was selected."""
-        name, beside = (QUANTITIES[by].replace(" ", "_") for by in (self._by, self._beside))
+        name, beside = MEASURES[self._by].column, MEASURES[self._beside].column
         one = _estimate_at(self._estimates, pair)
         if one is not None and candidates is not None:
             return selected_fields(one, confidence, candidates, name)
@@ -189,10 +179,10 @@ class SketchPairs:
     def columns(self, pairs: Sequence[Pair], confidence: float, candidates: int | None = None) -> dict[str, list[str]]:
         """Return the fields as columns."""
         estimates = [_estimate_at(self._estimates, pair) for pair in pairs]
-        columns = estimate_columns(estimates, confidence, QUANTITIES[self._by], candidates=candidates)
+        columns = estimate_columns(estimates, confidence, MEASURES[self._by].title, candidates=candidates)
         if candidates is None:
             others = [_estimate_at(self._estimates_beside, pair) for pair in pairs]
-            columns[QUANTITIES[self._beside]] = [UNDEFINED if one is None else str(one) for one in others]
+            columns[MEASURES[self._beside].title] = [UNDEFINED if one is None else str(one) for one in others]
         return columns
 
     def title(self, pairs: Sequence[Pair]) -> None:
@@ -203,7 +193,7 @@ class SketchPairs:
         del pairs
         if any(isinstance(sketch, ss.Sketch) for sketch in self._sketches.values()):
             say("Raw sketches took part: what is printed here is as secret as they are.")
-        if self._by is By.distance:
+        if self._by == "distance":
             return
         below = below_noise_floor(block_of(list(self._sketches.values())))
         lost = [name for name, gone in zip(self.names, below, strict=True) if gone]
@@ -222,7 +212,7 @@ def _estimate_at(estimates: Estimates | None, pair: Pair) -> ss.Estimate | None:
 def _compare_all(sketches: Mapping[str, AnySketch], by: By) -> Estimates:
     """Compare all pairs; errors name the two sketches that cannot be compared."""
     try:
-        return ss.pairwise(sketches.values(), by=by.value)
+        return ss.pairwise(sketches.values(), by=by)
     except ss.StreamsketchError:
         for first, second in combinations(sketches, 2):
             with naming(first, second):

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from streamsketch.cli._keys import Signers
-from streamsketch.cli._pairs import By, ByOption, Norms, Only, check_top, load_pairs
+from streamsketch.cli._pairs import ByOption, Norms, Only, check_top, load_pairs
 from streamsketch.cli._reading import Files, Raw
 from streamsketch.cli._showing import Confidence, Json, show, show_json, table_of
 
@@ -13,7 +13,7 @@ from streamsketch.cli._showing import Confidence, Json, show, show_json, table_o
 def compare(  # noqa: PLR0913 - a command's options are its parameters
     files: Files,
     *,
-    by: ByOption = By.distance,
+    by: ByOption = "distance",
     top: Annotated[int | None, typer.Option(help="Show only this many pairs, the nearest.", show_default=False)] = None,
     only: Only = None,
     confidence: Confidence = 0.95,

@@ -1,7 +1,6 @@
 """``streamsketch explain``: what releases guarantee, alone and together."""
 
 import dataclasses
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from streamsketch.cli._reading import Files, load_published
 from streamsketch.cli._showing import Json, show_json
 from streamsketch.core import filled, printable
 from streamsketch.explanation import INDIVIDUAL, ONE_RELEASE, BaseExplanation, explain_jointly, heading_of
-from streamsketch.privacy import sharing_data
+from streamsketch.privacy import Populations, sharing_data
 from streamsketch.release import Published, PublishedTable
 
 _SHARED = "{} and {} share data, so their populations are not disjoint."
@@ -23,19 +22,12 @@ _ELSEWHERE = {"each", "sharing"}  # of a joint explanation: said by file
 _DIFFERENT = "Together: these releases have different neighbour relations, {}, so their ε do not add up."
 
 
-class Populations(StrEnum):
-    """Whether one privacy unit may be in several of the files."""
-
-    OVERLAPPING = "overlapping"
-    DISJOINT = "disjoint"
-
-
 def explain(
     files: Files,
     *,
     populations: Annotated[
         Populations, typer.Option(help="Whether one unit may be in several of the files.")
-    ] = Populations.OVERLAPPING,
+    ] = "overlapping",
     delta: Annotated[
         float | None, typer.Option(help="The δ at which to account for them together; by default the sum of theirs.")
     ] = None,
@@ -57,7 +49,7 @@ def explain(
     relations = list(dict.fromkeys(release.guarantee.neighbours for release in published))
     together = None
     if len(relations) == 1 and (len(published) > 1 or delta is not None):
-        together = explain_jointly(published, populations=populations.value, delta=delta)
+        together = explain_jointly(published, populations=populations, delta=delta)
         together = dataclasses.replace(together, sharing=())  # named below, by the files' names
     if registry:
         _show_entry(together or published[0].explain(), relations)
@@ -84,7 +76,7 @@ def explain(
 def _sharing(files: list[Path], published: list[Published], populations: Populations) -> list[tuple[str, str]]:
     """Return which files share data; refuse populations that are said to be disjoint and are not."""
     sharing = [(str(files[i]), str(files[j])) for i, j in sharing_data(published)] if len(published) > 1 else []
-    if sharing and populations == Populations.DISJOINT:
+    if sharing and populations == "disjoint":
         raise ss.InvalidInputError(NOT_DISJOINT.format(*sharing[0]))
     return sharing
 

@@ -6,7 +6,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._keys import Signers
-from streamsketch.cli._pairs import By, ByOption, Norms, Only, check_top, load_pairs
+from streamsketch.cli._pairs import ByOption, Norms, Only, check_top, load_pairs
 from streamsketch.cli._reading import Files
 from streamsketch.cli._showing import Confidence, Json, listed, meant, show, show_json, table_of
 
@@ -17,7 +17,7 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     to: Annotated[
         str | None, typer.Option(help="Whose neighbours: a file's or key's name. By default, each one's.")
     ] = None,
-    by: ByOption = By.distance,
+    by: ByOption = "distance",
     top: Annotated[int, typer.Option(help="How many neighbours.")] = 3,
     only: Only = None,
     confidence: Confidence = 0.95,

@@ -8,10 +8,11 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._keys import Signers
-from streamsketch.cli._pairs import By, Only, select_names
+from streamsketch.cli._pairs import Only, select_names
 from streamsketch.cli._reading import load_files, new_file
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core import write_whole
+from streamsketch.estimation import By
 from streamsketch.report import page_of
 from streamsketch.storage import SUFFIX
 from streamsketch.wire import kind_of
@@ -63,7 +64,7 @@ def report(
         published,
         title=heading,
         plan=None if plan is None else _plan(plan),
-        by=None if by is None else by.value,
+        by=by,
     )
     write_whole(output, page.encode())
     if as_json:

@@ -1,4 +1,4 @@
-from .distances import By, check_by, compared, distances_between, pairwise
+from .distances import MEASURES, By, check_by, compared, distances_between, pairwise
 from .estimate import Estimate, Estimates, rounded
 from .estimators import (
     cosine,
@@ -13,6 +13,7 @@ from .shapes import below_noise_floor, squared_norms
 from .views import AnySketch, Block, block_of, check_comparable
 
 __all__ = [
+    "MEASURES",
     "AnySketch",
     "Block",
     "By",

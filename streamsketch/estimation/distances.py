@@ -1,7 +1,7 @@
 """Distances and cosines between many sketches at once, by one matrix product."""
 
-from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,16 +54,14 @@ def pairwise(sketches: Iterable[AnySketch], *, by: By = "distance") -> Estimates
 
 def check_by(by: str) -> None:
     """Raise `InvalidInputError` unless streams can be compared by this."""
-    if by not in ("distance", "cosine", "profile"):
-        raise InvalidInputError(f"by must be 'distance', 'cosine' or 'profile', got {by!r:.40}")
+    if by not in MEASURES:
+        *others, last = map(repr, MEASURES)
+        raise InvalidInputError(f"by must be {', '.join(others)} or {last}, got {by!r:.40}")
 
 
 def compared(rows: Block, columns: Block, by: By, *, same: bool) -> Estimates:
     """Compare two blocks, or a block with itself if ``same``: (n, m) arrays; errors as `pairwise`."""
-    if by == "distance":
-        return distances_between(rows, columns, same=same)
-    found = cosines_between(rows, columns, same=same)
-    return found if by == "cosine" else profiles_from(found)
+    return MEASURES[by].between(rows, columns, same)
 
 
 def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
@@ -119,3 +117,28 @@ def _fourth_power_sums(
         return None
     sums = np.stack([((y - cells) ** 4).sum(axis=1) for cells in x])
     return np.clip(rows.effect.fourth_power_sum(sums, size, *noise, rows.variance), 0.0, size**2)
+
+
+class Measure(NamedTuple):
+    """What streams are compared by: in `pairwise`, in Beam, by commands and in reports."""
+
+    title: str
+    """For people, in the singular."""
+    between: Callable[[Block, Block, bool], Estimates]
+    """Compares two blocks, or a block with itself: (n, m) arrays."""
+    sign: int = 1
+    """-1 if the greatest value is the nearest, as of cosines."""
+
+    @property
+    def column(self) -> str:
+        """The name in tables and JSON."""
+        return self.title.replace(" ", "_")
+
+
+MEASURES: dict[By, Measure] = {
+    "distance": Measure("squared distance", lambda rows, columns, same: distances_between(rows, columns, same=same)),
+    "cosine": Measure("cosine", lambda rows, columns, same: cosines_between(rows, columns, same=same), sign=-1),
+    "profile": Measure(
+        "profile distance", lambda rows, columns, same: profiles_from(cosines_between(rows, columns, same=same))
+    ),
+}

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import (
+    MEASURES,
     By,
     Estimates,
     Interval,
@@ -21,8 +22,6 @@ from streamsketch.release import OutputNoise, PrivateSketch
 
 ENOUGH = 0.5
 """A report shows cosines unasked if their `distinguishable_share` is at least this."""
-
-QUANTITIES: dict[By, str] = {"distance": "squared distance", "cosine": "cosine", "profile": "profile distance"}
 
 
 class Chosen(NamedTuple):
@@ -41,7 +40,7 @@ class Chosen(NamedTuple):
 
     def nearest_first(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
         """Return the order of values, from the nearest to the farthest."""
-        return np.argsort(-values if self.by == "cosine" else values, kind="stable")
+        return np.argsort(MEASURES[self.by].sign * values, kind="stable")
 
 
 def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:

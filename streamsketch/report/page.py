@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import By, rounded, squared_norm
+from streamsketch.estimation import MEASURES, By, rounded, squared_norm
 from streamsketch.release import PrivateSketch, PrivateTable
-from streamsketch.report.choice import QUANTITIES, Chosen, choose, selected
+from streamsketch.report.choice import Chosen, choose, selected
 from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pictures import heat_map, map_of
 from streamsketch.report.planned import against_plan, expected
@@ -77,7 +77,7 @@ def page_of(
             planned=None if plan is None else against_plan(plan, releases),
             expected=expected(releases),
             by=chosen.by,
-            quantity=QUANTITIES[chosen.by],
+            quantity=MEASURES[chosen.by].title,
             distinguishable={one: f"{100 * share:.0f}" for one, share in chosen.distinguishable_shares.items()},
             asked=by is not None,
             below_noise_floor=[everything[place] for place in chosen.below_noise_floor],

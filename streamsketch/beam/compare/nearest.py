@@ -11,7 +11,7 @@ from streamsketch.beam.compare.distances import blocks_of, key_kinds, references
 from streamsketch.beam.compare.results import Form, check_form, check_kinds, key_column, table_of, taken
 from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.core import check_int
-from streamsketch.estimation import By, Estimates, check_by
+from streamsketch.estimation import MEASURES, By, Estimates, check_by
 from streamsketch.release import PrivateSketch
 
 
@@ -137,7 +137,7 @@ class _Best:
     def __init__(self, count: int, top: int, by: By) -> None:
         self._top = top
         self._by: By = by
-        self._sign = -1.0 if by == "cosine" else 1.0  # the greatest cosine is nearest
+        self._sign = MEASURES[by].sign
         self._keys: list[Any] = []
         self._candidates = 0  # of each key, itself left out
         nothing = np.empty((count, 0))

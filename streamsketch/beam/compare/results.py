@@ -8,17 +8,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import By, Estimates, check_by
+from streamsketch.estimation import MEASURES, By, Estimates, check_by
 
 Form: TypeAlias = Literal["estimates", "rows", "columns"]
 Places: TypeAlias = NDArray[np.intp]
 
-VALUES: Mapping[By, str] = {
-    "distance": "squared_distance",
-    "cosine": "cosine",
-    "profile": "profile_distance",
-}
-"""The columns of estimates."""
 _ARROW = {str: pa.string(), bytes: pa.binary(), int: pa.int64()}
 
 
@@ -52,7 +46,7 @@ def comparison_schema(keys: pa.DataType, *, ranked: bool = False, by: By = "dist
     """
     check_by(by)
     fields = [("first", keys), ("second", keys), *([("rank", pa.int64())] if ranked else [])]
-    numbers = (VALUES[by], "standard_error", "low_95", "high_95")
+    numbers = (MEASURES[by].column, "standard_error", "low_95", "high_95")
     return pa.schema(fields + [(name, pa.float64()) for name in numbers])
 
 
@@ -74,7 +68,7 @@ def table_of(
         "first": first,
         "second": second,
         **({} if ranks is None else {"rank": ranks}),
-        VALUES[by]: pa.array(estimates.value, from_pandas=True),
+        MEASURES[by].column: pa.array(estimates.value, from_pandas=True),
         "standard_error": pa.array(estimates.standard_error, from_pandas=True),
         "low_95": pa.array(interval.low, from_pandas=True),
         "high_95": pa.array(interval.high, from_pandas=True),
