@@ -75,16 +75,16 @@ class Dataset:
         """What was agreed on, which does not change."""
         return self.unit, self.budget, self.accounting, self.period_days
 
-    def period_of(self, moment: dt.datetime) -> int:
+    def period_of(self, time: dt.datetime) -> int:
         """Return the number of the period that a moment is in."""
-        return 0 if self.period_days is None else (moment - self.opened) // dt.timedelta(days=self.period_days)
+        return 0 if self.period_days is None else (time - self.opened) // dt.timedelta(days=self.period_days)
 
-    def renewed_after(self, moment: dt.datetime) -> dt.datetime | None:
+    def renewed_after(self, time: dt.datetime) -> dt.datetime | None:
         """Return when the next period begins; None where there is none, or not before the year 10,000."""
         if self.period_days is None:
             return None
         try:
-            return self.opened + (self.period_of(moment) + 1) * dt.timedelta(days=self.period_days)
+            return self.opened + (self.period_of(time) + 1) * dt.timedelta(days=self.period_days)
         except OverflowError:
             return None
 
@@ -119,14 +119,14 @@ class Left:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Charge:
+class _ChargeEntry:
     datasets: frozenset[str]
     spending: Spending
     at: dt.datetime
     once: str | None
 
     @classmethod
-    def of(cls, body: dict[str, Any], at: dt.datetime) -> "_Charge":
+    def of(cls, body: dict[str, Any], at: dt.datetime) -> "_ChargeEntry":
         amounts = [body[field.name] for field in dataclasses.fields(Spending)]
         if not all(type(amount) in {int, float} and 0 <= amount < math.inf for amount in amounts):
             raise ValueError
@@ -144,7 +144,7 @@ class Book:
         self.once: dict[str, Entry] = {}
         self.last: Entry | None = None
         self._latest = dt.datetime.min.replace(tzinfo=dt.UTC)
-        self._charges: dict[int, _Charge] = {}
+        self._charges: dict[int, _ChargeEntry] = {}
 
     def add(self, entry: Entry) -> None:
         """Take the next entry, once it is known to follow the one before."""
@@ -171,7 +171,7 @@ class Book:
                 unit, accounting, days = terms["unit"], terms["accounting"], terms["period_days"]
                 self.datasets[name] = Dataset(name, unit, budget, accounting, days, at)
             case "charge":
-                charge = _Charge.of(body, at)
+                charge = _ChargeEntry.of(body, at)
                 ids = [str(bytes.fromhex(one).hex()) for one in body["data_ids"]]
                 if not charge.datasets or not charge.datasets <= set(self.datasets):
                     raise ValueError
@@ -197,20 +197,20 @@ class Book:
         if number not in self._charges:
             raise LedgerError(f"entry {number} is no charge, or was given back already")
 
-    def charged(self, dataset: Dataset, moment: dt.datetime) -> list[Spending]:
+    def charged(self, dataset: Dataset, time: dt.datetime) -> list[Spending]:
         """Return what was charged to a data set in the period of a moment."""
-        period = dataset.period_of(moment)
+        period = dataset.period_of(time)
         return [
             charge.spending
             for charge in self._charges.values()
             if dataset.name in charge.datasets and dataset.period_of(charge.at) == period
         ]
 
-    def left(self, dataset: Dataset, moment: dt.datetime) -> Left:
+    def left(self, dataset: Dataset, time: dt.datetime) -> Left:
         """Return what is left of a budget at a moment."""
-        spent = self.charged(dataset, moment)
+        spent = self.charged(dataset, time)
         epsilon = _less(dataset.budget.epsilon, [one.epsilon for one in spent])
-        period: dict[str, Any] = {"charges": len(spent), "renewed": dataset.renewed_after(moment)}
+        period: dict[str, Any] = {"charges": len(spent), "renewed": dataset.renewed_after(time)}
         if dataset.accounting == "sum":
             return Left(epsilon, _less(dataset.budget.delta, [one.delta for one in spent]), **period)
         pure = epsilon if all(one.delta == 0 for one in spent) else 0.0
@@ -218,9 +218,9 @@ class Book:
         rho = _less(epsilon_to_rho(dataset.budget.epsilon, half), [one.rho for one in spent])
         return Left(pure, 0.0, rho, _less(half, [one.rho_delta for one in spent]), **period)
 
-    def check(self, dataset: Dataset, spending: Spending, moment: dt.datetime) -> None:
+    def check(self, dataset: Dataset, spending: Spending, time: dt.datetime) -> None:
         """Raise `LedgerError` if a charge does not fit."""
-        left = self.left(dataset, moment)
+        left = self.left(dataset, time)
         if spending.epsilon <= left.epsilon and spending.delta <= left.delta:
             return
         wait = ""

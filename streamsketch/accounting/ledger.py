@@ -342,10 +342,10 @@ def _entry(row: Row) -> Entry:
     number, previous, text, digest = row
     try:
         body = json.loads(text)
-        sound = isinstance(body, dict) and text_of(body) == text
+        valid = isinstance(body, dict) and text_of(body) == text
     except (ValueError, RecursionError):
-        sound = False
-    if not sound:
+        valid = False
+    if not valid:
         raise LedgerError(f"entry {number} was changed after it was written")
     return Entry(number, previous, digest, body)
 

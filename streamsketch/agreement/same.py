@@ -62,7 +62,7 @@ def check_alike(first: Agreed, second: Agreed) -> None:
         raise IncompatibleAgreementsError(
             f"one follows the agreement {known}, and of the other no agreement is known: the same row may have entered "
             f"it as another index, as 7 and '7' are two. Sketch both streams under the agreement; or, if the other was "
-            f"sketched alike, assert it of its release: release.under('{known}')"
+            f"sketched alike, assert it of its release: release.with_agreement('{known}')"
         )
     check_agreed(first, second)
 

@@ -14,7 +14,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
 from streamsketch.cli._showing import counted, progress_bar, say, show_json
-from streamsketch.core import held, remove_partial, write_whole
+from streamsketch.core import exclusive, remove_partial, write_whole
 from streamsketch.data import format_of
 from streamsketch.intake import BadLines, LineFormat, Log, RowReader
 from streamsketch.streams import STREAM_SUFFIX, Stream, StreamPolicy
@@ -50,7 +50,7 @@ class Endless:
             if self.follow and not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise ss.InvalidInputError(f"{self._name} is a pipe, which is read until it ends: leave out --follow")
             Path(policy.folder).mkdir(parents=True, exist_ok=True)
-            stack.enter_context(held(self.output))
+            stack.enter_context(exclusive(self.output))
             bad = stack.enter_context(left_out)
             reader = RowReader(agreement, time=policy.time, delimiter=self.delimiter, bad=bad)
             stream = Stream(policy, agreement, self.output, charge)

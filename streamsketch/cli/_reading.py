@@ -196,7 +196,7 @@ def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = No
     except ss.WireFormatError as error:
         if path.is_file() and is_raw(path):
             raise ss.InvalidInputError(f"{path} is a raw sketch, which is secret; release it first") from None
-        raise ss.InvalidInputError(f"{path} is not a sound {_NAMES[_kind_of(path)]}: {error}") from None
+        raise ss.InvalidInputError(f"{path} is not a valid {_NAMES[_kind_of(path)]}: {error}") from None
     if kinds and not isinstance(found, kinds):
         wanted, name = _NAMES[kinds[0]], _NAMES[type(found)]
         signs = ": inspect, explain, compare and nearest take signs" if isinstance(found, Signs) else ""
@@ -232,7 +232,7 @@ def load_raw_file(path: Path, load: Callable[[Path], Any] = load_raw) -> Any:
     try:
         return load(path)
     except ss.WireFormatError as error:
-        what = "a release, not a raw sketch" if _is_release(path) else f"not a sound raw sketch: {error}"
+        what = "a release, not a raw sketch" if _is_release(path) else f"not a valid raw sketch: {error}"
         raise ss.InvalidInputError(f"{path} is {what}") from None
 
 

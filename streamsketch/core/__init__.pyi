@@ -1,4 +1,4 @@
-from .files import append, appending, held, locked, remove_partial, write_new, write_whole
+from .files import append, appending, exclusive, locked, remove_partial, write_new, write_whole
 from .jit import compiles_for, kernel, part
 from .limits import Limits, check_length, current_limits, json_fields, read_bounded, read_open
 from .numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_int, check_resolution, exact_fraction, short
@@ -24,8 +24,8 @@ __all__ = [
     "compiles_for",
     "current_limits",
     "exact_fraction",
+    "exclusive",
     "filled",
-    "held",
     "is_printable",
     "json_fields",
     "kernel",

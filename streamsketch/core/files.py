@@ -103,7 +103,7 @@ def write_new(path: str | os.PathLike[str], data: bytes, *, modified: float | No
 
 
 @contextlib.contextmanager
-def held(path: str | os.PathLike[str]) -> Iterator[None]:
+def exclusive(path: str | os.PathLike[str]) -> Iterator[None]:
     """Hold a file for as long as the block runs, by an empty lock file beside it that stays.
 
     Raises

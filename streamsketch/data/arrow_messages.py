@@ -40,7 +40,7 @@ def message_batches(data: bytes, most: int) -> tuple[pa.Schema, list[pa.RecordBa
     except InvalidInputError:
         raise
     except Exception as error:  # noqa: BLE001 - damaged ones lead Arrow to raise whatever there is
-        raise InvalidInputError(f"this is not a sound Arrow IPC stream ({type(error).__name__})") from None
+        raise InvalidInputError(f"this is not a valid Arrow IPC stream ({type(error).__name__})") from None
     return schema, batches
 
 

@@ -205,17 +205,17 @@ def _from_list(column: list[Any], name: str) -> pa.Array:
 
 
 def _from_times(column: list[Any], name: str) -> pa.Array:
-    if any(moment != moment for moment in column):  # noqa: PLR0124 - pandas' NaT
+    if any(time != time for time in column):  # noqa: PLR0124 - pandas' NaT
         raise InvalidInputError(f"the {name} column has nulls; drop or fill those rows first")
-    if len({moment.tzinfo is None for moment in column}) > 1:
+    if len({time.tzinfo is None for time in column}) > 1:
         raise InvalidInputError(f"the {name} column mixes times with and without a zone; give all of them one")
-    if len({hasattr(moment, "nanosecond") for moment in column}) > 1:
+    if len({hasattr(time, "nanosecond") for time in column}) > 1:
         raise InvalidInputError(f"the {name} column mixes datetime and pandas.Timestamp; cast them to one")
     if not hasattr(column[0], "nanosecond"):
         return pa.array(column)
     zone = column[0].tzinfo
     kind = pa.timestamp("ns", None if zone is None else pa.lib.tzinfo_to_string(zone))
-    return pa.array([moment.value for moment in column], pa.int64()).cast(kind)  # Arrow would stop at microseconds
+    return pa.array([time.value for time in column], pa.int64()).cast(kind)  # Arrow would stop at microseconds
 
 
 def _family(kind: type) -> type:
@@ -321,10 +321,10 @@ def times_of(array: pa.Array) -> list[Any]:
     counts = array.cast(pa.int64()).to_pylist()
     if unit == "ns":
         with contextlib.suppress(ImportError):
-            moment = importlib.import_module("pandas").Timestamp  # optional, and slow to load
+            time = importlib.import_module("pandas").Timestamp  # optional, and slow to load
             if zone is None:
-                return [moment(count, unit="ns") for count in counts]
-            return [moment(count, unit="ns", tz="UTC").tz_convert(zone) for count in counts]
+                return [time(count, unit="ns") for count in counts]
+            return [time(count, unit="ns", tz="UTC").tz_convert(zone) for count in counts]
         if any(count % 1000 for count in counts):
             raise InvalidInputError("times finer than microseconds need pandas, which is not installed")
         counts, unit = [count // 1000 for count in counts], "us"

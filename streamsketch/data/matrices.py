@@ -16,7 +16,7 @@ _REBUILT = {form: getattr(sparse, f"{form}_array") for form in ("csr", "csc", "b
 
 
 @dataclasses.dataclass(frozen=True)
-class Columns:
+class MixedColumns:
     """A table with columns of several types, which no single dtype would hold exactly."""
 
     columns: list[pa.ChunkedArray]
@@ -31,7 +31,7 @@ class Columns:
 
 
 def matrix_of(matrix: Any, *, exact: bool) -> Any:
-    """Return a NumPy array, a CSR array in canonical form or, where ``exact`` needs them apart, `Columns`.
+    """Return a NumPy array, a CSR array in canonical form or, where ``exact`` needs them apart, `MixedColumns`.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def matrix_of(matrix: Any, *, exact: bool) -> Any:
 
 def steps_of(matrix: Any, grid: Any) -> Any:
     """Quantise what `matrix_of` returned: trunc(value / grid), exactly, as int64, dense and C-contiguous or CSR."""
-    if isinstance(matrix, Columns):
+    if isinstance(matrix, MixedColumns):
         return np.ascontiguousarray(np.column_stack([quantise(column, grid) for column in matrix.columns]))
     values = matrix.data if sparse.issparse(matrix) else np.ravel(matrix)
     if values.dtype.kind == "O":
@@ -82,13 +82,13 @@ def steps_of(matrix: Any, grid: Any) -> Any:
 
 
 def _canonical(matrix: Any, *, exact: bool) -> Any:
-    given = _sound(matrix)
+    given = _validated(matrix)
     wide = _wide_enough(given, exact=exact)
     rows = _summed(wide)
     return rows.astype(np.float32) if given.dtype == np.float32 and not exact else rows
 
 
-def _sound(matrix: Any) -> Any:
+def _validated(matrix: Any) -> Any:
     """Return the matrix rebuilt with validated indices, since the kernels do not check them."""
     build = _REBUILT.get(matrix.format)
     if build is None:
@@ -134,7 +134,7 @@ def _columns_of(table: pa.Table, *, exact: bool) -> Any:
     if any(column.null_count for column in table.columns):
         raise InvalidInputError("the matrix holds nulls; fill or drop them first")
     if exact and len({column.type for column in table.columns}) > 1:
-        return Columns(table.columns, table.shape)
+        return MixedColumns(table.columns, table.shape)
     columns = [column.to_numpy() for column in table.columns]
     return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.inversion import (
+    ErrorModel,
     Floats,
     Interval,
     Intervals,
     Method,
-    Stated,
     inverted,
     quantile,
     selected,
@@ -177,8 +177,8 @@ class Estimate:
         low, high = selected(self._stated(), candidates, confidence)
         return Interval(float(low), float(high))
 
-    def _stated(self) -> Stated:
-        return Stated(
+    def _stated(self) -> ErrorModel:
+        return ErrorModel(
             np.asarray(self.value),
             np.asarray(self.projection_variance),
             np.asarray(self.noise_variance),
@@ -249,8 +249,8 @@ class Estimates:
             self, value=value, projection_variance=projection, noise_variance=noise, slope=slope, curvature=curvature
         )
 
-    def _stated(self) -> Stated:
-        return Stated(*self.parts(), self.lowest, self.highest)
+    def _stated(self) -> ErrorModel:
+        return ErrorModel(*self.parts(), self.lowest, self.highest)
 
     __iter__ = None  # the order of iteration would be ambiguous; index estimates instead
 

@@ -30,7 +30,7 @@ class Intervals(NamedTuple):
     high: Floats
 
 
-class Stated(NamedTuple):
+class ErrorModel(NamedTuple):
     """What intervals are made of: the fields of `Estimate`, as arrays of one shape."""
 
     value: Floats
@@ -42,7 +42,7 @@ class Stated(NamedTuple):
     highest: float
 
 
-def inverted(stated: Stated, reach: float) -> Intervals:
+def inverted(stated: ErrorModel, reach: float) -> Intervals:
     """Return all t in the range with |value - t| ≤ ``reach``·√S(t), S(t) the variance if t is the truth.
 
     S(t) = S + slope·(t - q) + curvature·(t - q)², q the value clipped to the range and S the stated variance. The set
@@ -75,7 +75,7 @@ def inverted(stated: Stated, reach: float) -> Intervals:
     return Intervals(*(np.clip(clipped + end, lowest, highest) for end in (low, high)))
 
 
-def selected(stated: Stated, candidates: int, confidence: float) -> Intervals:
+def selected(stated: ErrorModel, candidates: int, confidence: float) -> Intervals:
     """Return intervals that hold for all of ``candidates`` estimates at once; see `Estimate.selected_interval`."""
     check_int(candidates, "candidates", 1)
     _check_confidence(confidence)
@@ -100,12 +100,14 @@ def quantile(confidence: float, method: str) -> float:
     raise InvalidInputError(f"method must be 'normal' or 'chebyshev', got {method!r}")
 
 
-def norm_growth(law: MapVariance, effect: OutputNoise | InputNoise, squared_norm: Real, k2: Real) -> tuple[Real, float]:
+def norm_growth(
+    variance: MapVariance, effect: OutputNoise | InputNoise, squared_norm: Real, k2: Real
+) -> tuple[Real, float]:
     """Return slope and curvature of the variance of squared norms, at the norms stated.
 
     The map's part grows with the square of the squared norm, the noise's linearly; ‖z‖₄⁴ is taken as it was estimated.
     """
-    curvature = law.norms + law.inner
+    curvature = variance.norms + variance.inner
     return 2 * curvature * squared_norm + effect.squared_norm_slope(k2), curvature
 
 

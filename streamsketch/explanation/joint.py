@@ -14,10 +14,10 @@ from streamsketch.privacy import (
     Accounted,
     Guarantee,
     Populations,
-    Spent,
+    PrivacyCost,
     account,
     compose,
-    places_that_count,
+    non_redundant,
     sharing_data,
 )
 from streamsketch.projections import Projection
@@ -293,7 +293,7 @@ def explain_jointly(
     """Return what one or more releases guarantee together; parameters and errors are those of `explain`."""
     if any(isinstance(release, IndividualSignSketch) for release in releases):
         raise TypeError(f"{INDIVIDUAL}: explain an IndividualSignSketch by itself")
-    counting = places_that_count(releases)
+    counting = non_redundant(releases)
     spending = [releases[place] for place in counting]
     sharing = tuple(sharing_data(releases))
     if populations == "disjoint" and sharing:
@@ -322,11 +322,11 @@ def _explain_one(release: Published) -> Any:
     return explain_release(release) if isinstance(release, PrivateSketch) else explain_signs(cast("Signs", release))
 
 
-def _spent(explanation: BaseExplanation | TableExplanation) -> Spent:
+def _spent(explanation: BaseExplanation | TableExplanation) -> PrivacyCost:
     guarantee, check = cast("Guarantee", explanation.guarantee), explanation.check
     # noise with a choice of keys, or noise other than stated, is accounted for by (ε, δ) alone
     sigma = check.sigma if check.verdict == "enough" and guarantee.mechanism.keys is None else None
-    return Spent(guarantee.epsilon, guarantee.delta, sigma)
+    return PrivacyCost(guarantee.epsilon, guarantee.delta, sigma)
 
 
 def _verdict_sentences(verdicts: Mapping[Verdict, int]) -> list[str]:

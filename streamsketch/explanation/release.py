@@ -26,7 +26,7 @@ from streamsketch.release import (
     NoiseCheck,
     NoisePart,
     PrivateSketch,
-    Stated,
+    StatedNoise,
     check_stated,
     composition_of,
     effect_of,
@@ -218,8 +218,8 @@ class Explanation(BaseExplanation):
         return [f"Whoever has one {unit} in each of the {self.releases} spends up to {budget} in all."]
 
     @property
-    def _stated(self) -> Stated:
-        return Stated(
+    def _stated(self) -> StatedNoise:
+        return StatedNoise(
             self.guarantee,
             self.projection,
             self.noise,

@@ -5,8 +5,8 @@ from .calibration import Candidate, candidates, mechanism_names
 from .choosing import ChosenBound, choose_bound
 from .claims import Claim
 from .coins import Bytes
-from .composition import Accounted, Spent, account
-from .counting import places_that_count, sharing_data
+from .composition import Accounted, PrivacyCost, account
+from .counting import non_redundant, sharing_data
 from .flips import FlipLaw, Shape, check_rate, flips, rate_below, sign_margin
 from .gaussian import DiscreteGaussian, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
 from .guarantee import MAX_CONDITIONS, Guarantee, Populations, compose
@@ -66,10 +66,10 @@ __all__ = [
     "NoisePlace",
     "OneCoordinate",
     "Populations",
+    "PrivacyCost",
     "Sensitivity",
     "Shape",
     "Shares",
-    "Spent",
     "StatedInText",
     "Step",
     "SystemBits",
@@ -87,7 +87,7 @@ __all__ = [
     "key_threshold",
     "mechanism_names",
     "noise_rho",
-    "places_that_count",
+    "non_redundant",
     "pure_rho",
     "rate_below",
     "register",

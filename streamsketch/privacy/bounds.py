@@ -179,14 +179,14 @@ class Bounds:
         names = {field.name for field in dataclasses.fields(cls)}
         if not isinstance(fields, dict) or fields.keys() != names:
             raise InvalidInputError(f"bounds are an object with the fields {', '.join(sorted(names))}")
-        near, conditions = fields["neighbours"], fields["conditions"]
+        neighbours, conditions = fields["neighbours"], fields["conditions"]
         if type(fields["together"]) is not int or fields["together"] < 1 or not isinstance(conditions, list):
             raise InvalidInputError("bounds hold over a positive number of keys, and conditions are a list")
         for text in (*conditions, *filter(None, (fields["clip"], fields["ended"]))):
             check_text("what is known of bounds", text)
-        if type(fields["is_empty"]) is not bool or (fields["is_empty"] and near is not None):
+        if type(fields["is_empty"]) is not bool or (fields["is_empty"] and neighbours is not None):
             raise InvalidInputError("bounds are of data that are there, or not")
-        known = None if near is None else Neighbours.from_dict(near)
+        known = None if neighbours is None else Neighbours.from_dict(neighbours)
         return cls(**(fields | {"neighbours": known, "conditions": tuple(conditions)}))
 
 

@@ -27,7 +27,7 @@ _NEVER = -1e9  # the logarithm of 0, finite for the root finder
 
 
 @dataclasses.dataclass(frozen=True)
-class Spent:
+class PrivacyCost:
     """What one release spends.
 
     Parameters
@@ -53,7 +53,7 @@ class Accounted:
     by: str
 
 
-def account(parts: Sequence[Spent], delta: float) -> Accounted | None:
+def account(parts: Sequence[PrivacyCost], delta: float) -> Accounted | None:
     """Return the ε of several releases at one δ for all; None where only the sum is known.
 
     **For a plan fixed beforehand**: what is released may depend on earlier releases, the budgets must not. Of budgets
@@ -80,9 +80,9 @@ def account(parts: Sequence[Spent], delta: float) -> Accounted | None:
 
     Examples
     --------
-    >>> account([Spent(1.0, 1e-9, sigma=5.5)] * 4, 1e-9).by
+    >>> account([PrivacyCost(1.0, 1e-9, sigma=5.5)] * 4, 1e-9).by
     'the closed form for Gaussian noise'
-    >>> round(account([Spent(1.0, 1e-9, sigma=5.5)] * 4, 1e-9).epsilon, 3)
+    >>> round(account([PrivacyCost(1.0, 1e-9, sigma=5.5)] * 4, 1e-9).epsilon, 3)
     2.073
     """
     if not parts:
@@ -98,7 +98,7 @@ def account(parts: Sequence[Spent], delta: float) -> Accounted | None:
     return _by_loss_distributions(parts, delta)
 
 
-def _by_loss_distributions(parts: Sequence[Spent], delta: float) -> Accounted | None:
+def _by_loss_distributions(parts: Sequence[PrivacyCost], delta: float) -> Accounted | None:
     """Return ε with P(∞) + P(finite) · E δ_G(ε - L) ≤ δ: L the sum of the ±ε, δ_G the curve of all Gaussians as one."""
     if sum(part.epsilon for part in parts) > _MOST_EPSILON:
         return None

@@ -40,7 +40,7 @@ class Release(Protocol):
         """The vectors inside, each a `Single`."""
 
 
-def places_that_count(releases: Sequence[Any]) -> list[int]:
+def non_redundant(releases: Sequence[Any]) -> list[int]:
     """Return the places of releases from which the others can be computed, so that those are post-processing.
 
     A release all of whose vectors are linear combinations of others' spends nothing more: a copy, a row beside its
@@ -87,7 +87,7 @@ def sharing_data(releases: Sequence[Any]) -> list[tuple[int, int]]:
     One that is in two tables shares nothing by that: it is published once.
     """
     holders: dict[bytes, dict[frozenset[bytes], int]] = {}
-    for place in places_that_count(releases):
+    for place in non_redundant(releases):
         for row in getattr(releases[place], "rows", ()):
             for one in row.data_ids:
                 holders.setdefault(one, {}).setdefault(row.summed_ids, place)
@@ -100,8 +100,8 @@ def sharing_data(releases: Sequence[Any]) -> list[tuple[int, int]]:
 
 def _vectors_of(release: Any) -> list[_Vector]:
     rows: Iterable[Any] = getattr(release, "rows", ())
-    near = None if not rows else release.guarantee.neighbours
-    return [({(near, one): Fraction(1) for one in row.summed_ids}, row.claim) for row in rows]
+    neighbours = None if not rows else release.guarantee.neighbours
+    return [({(neighbours, one): Fraction(1) for one in row.summed_ids}, row.claim) for row in rows]
 
 
 def _rank(release: Any) -> tuple[int, float, float, int]:

@@ -126,11 +126,11 @@ class DiscreteGaussian(Noise):
         spent = gaussian_epsilon(sigma, budget.delta)
         if gaussian_log_delta(budget.epsilon, sigma) <= math.log(budget.delta) + _MARGIN:
             spent = min(spent, budget.epsilon)  # the solver's last digit
-        said = (
+        reason = (
             f"variance {shown(self.sigma_squared)} at ℓ2 sensitivity {math.sqrt(sensitivity.l2_squared):.6g} gives "
             f"ε = {spent:.4g} at δ = {budget.delta:.4g}"
         )
-        return Loss(spent, said, sigma)
+        return Loss(spent, reason, sigma)
 
     def log_characteristic(self, angles: Floats) -> Floats | None:
         """Return log E cos(angle · η): by Poisson summation, Σ_j exp(-σ²(angle + 2πj)²/2) over its value at 0."""
@@ -171,14 +171,14 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
 
 def gaussian_log_delta(epsilon: float, sigma: float) -> float:
     """Return the logarithm of the least δ for which N(0, σ²) is (ε, δ)-DP at ℓ2 sensitivity 1."""
-    near, far = epsilon * sigma - 1 / (2 * sigma), epsilon * sigma + 1 / (2 * sigma)
-    if near < 0:
-        first, second = float(log_ndtr(-near)), epsilon + float(log_ndtr(-far))
+    below, above = epsilon * sigma - 1 / (2 * sigma), epsilon * sigma + 1 / (2 * sigma)
+    if below < 0:
+        first, second = float(log_ndtr(-below)), epsilon + float(log_ndtr(-above))
         return first + math.log(-math.expm1(second - first)) if second < first else _NEVER
-    # Φ(-x) = erfcx(x/√2) exp(-x²/2) / 2 and far² - near² = 2ε: the two exponentials are one, and what is
+    # Φ(-x) = erfcx(x/√2) exp(-x²/2) / 2 and above² - below² = 2ε: the two exponentials are one, and what is
     # left loses fewer digits than the difference of two logarithms
-    difference = float(erfcx(near / math.sqrt(2)) - erfcx(far / math.sqrt(2)))
-    return math.log(difference / 2) - near**2 / 2 if difference > 0 else _NEVER
+    difference = float(erfcx(below / math.sqrt(2)) - erfcx(above / math.sqrt(2)))
+    return math.log(difference / 2) - below**2 / 2 if difference > 0 else _NEVER
 
 
 def gaussian_epsilon(sigma: float, delta: float) -> float:
@@ -207,11 +207,11 @@ def gaussian_epsilon(sigma: float, delta: float) -> float:
 
 def gaussian_deltas(epsilons: Floats, sigma: float) -> Floats:
     """Return δ of N(0, σ²) at ℓ2 sensitivity 1 for each ε, negative ones too; as `gaussian_log_delta`."""
-    near, far = epsilons * sigma - 1 / (2 * sigma), epsilons * sigma + 1 / (2 * sigma)
-    out = np.empty_like(near)
-    low = near < 0
-    first = log_ndtr(-near[low])
-    out[low] = -np.exp(first) * np.expm1(np.minimum(epsilons[low] + log_ndtr(-far[low]) - first, 0.0))
-    scaled = erfcx(near[~low] / math.sqrt(2)) - erfcx(far[~low] / math.sqrt(2))
-    out[~low] = np.maximum(scaled, 0.0) / 2 * np.exp(-(near[~low] ** 2) / 2)
+    below, above = epsilons * sigma - 1 / (2 * sigma), epsilons * sigma + 1 / (2 * sigma)
+    out = np.empty_like(below)
+    low = below < 0
+    first = log_ndtr(-below[low])
+    out[low] = -np.exp(first) * np.expm1(np.minimum(epsilons[low] + log_ndtr(-above[low]) - first, 0.0))
+    scaled = erfcx(below[~low] / math.sqrt(2)) - erfcx(above[~low] / math.sqrt(2))
+    out[~low] = np.maximum(scaled, 0.0) / 2 * np.exp(-(below[~low] ** 2) / 2)
     return out

@@ -9,7 +9,7 @@ from streamsketch.core import check_text, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.bounds import Basis
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.counting import Release, places_that_count, sharing_data
+from streamsketch.privacy.counting import Release, non_redundant, sharing_data
 from streamsketch.privacy.mechanism import Mechanism
 from streamsketch.privacy.neighbours import Neighbours
 
@@ -218,7 +218,7 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
             f"copy of it, or a sum and one of its parts), so their populations are not disjoint. Use "
             f"populations='overlapping'"
         )
-    parts = [parts[place] for place in places_that_count(given)]
+    parts = [parts[place] for place in non_redundant(given)]
     mechanism = Mechanism.together(part.mechanism for part in parts)
     combined = Budget.largest if populations == "disjoint" else Budget.total
     budget = combined([part.budget for part in parts])

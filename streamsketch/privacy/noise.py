@@ -112,7 +112,7 @@ class Loss(NamedTuple):
     """
 
     epsilon: float | None
-    said: str
+    reason: str
     sigma: float | None = None
 
 

@@ -67,17 +67,17 @@ def transform_cells(cells: NDArray[Any], size: int) -> None:
         for start in range(0, cells.size, size):
             _scalar(cells, start, size)
         return
-    near, far = min(size, _NEAR // cells.itemsize), min(size, _FAR // cells.itemsize)
+    inner, outer = min(size, _NEAR // cells.itemsize), min(size, _FAR // cells.itemsize)
     for start in range(0, cells.size, size):
-        for distant in range(start, start + size, far):
-            for first in range(distant, distant + far, near):
-                for offset in range(first, first + near, 8 * lanes):
+        for distant in range(start, start + size, outer):
+            for first in range(distant, distant + outer, inner):
+                for offset in range(first, first + inner, 8 * lanes):
                     butterflies(cells, offset, lanes, 8, VECTOR_BYTES, 1)
-                _levels(cells, first, near, 8 * lanes)
-            if far > near:
-                _levels(cells, distant, far, near)
-        if size > far:
-            _levels(cells, start, size, far)
+                _levels(cells, first, inner, 8 * lanes)
+            if outer > inner:
+                _levels(cells, distant, outer, inner)
+        if size > outer:
+            _levels(cells, start, size, outer)
 
 
 @kernel

@@ -1,7 +1,7 @@
 from .checking.noise import NoiseCheck, Verdict, unread_matrix
 from .checking.release import (
     Composition,
-    Stated,
+    StatedNoise,
     check_release,
     check_stated,
     composition_of,
@@ -19,7 +19,7 @@ from .private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from .private_table import PrivateTable
 from .private_vector import release_vector
 from .publish import AdditiveNoise, Calibrated, CalibratedNoise, Publisher
-from .published import Encoded, Published, under
+from .published import Encoded, Published, with_agreement
 from .published_table import PublishedTable, sketches_to_release
 
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
     "Published",
     "PublishedTable",
     "Publisher",
-    "Stated",
+    "StatedNoise",
     "Verdict",
     "check_disjoint",
     "check_independent",
@@ -55,10 +55,10 @@ __all__ = [
     "noise_unit",
     "release_vector",
     "sketches_to_release",
-    "under",
     "unread_matrix",
     "warn_of",
     "warn_of_exceeded",
     "warn_of_mismatches",
+    "with_agreement",
     "with_norm",
 ]

@@ -31,57 +31,65 @@ class OutputNoise:
         """Return the noises' part of Var Ĝ: K2y‖x‖² + K2x‖y‖² + k·K2x·K2y."""
         return k2_y * squared_norm_x + k2_x * squared_norm_y + self.count * k2_x * k2_y
 
-    def fourth_power_sum(self, sum_of_fourths: Real, squared_norm: Real, k2: Real, k4: Real, law: MapVariance) -> Real:
-        """Estimate ‖z‖₄⁴ from Σ(Sz + η)ᵢ⁴, for a map ``law`` of independent entries, not of kurtosis 3.
+    def fourth_power_sum(
+        self, sum_of_fourths: Real, squared_norm: Real, k2: Real, k4: Real, variance: MapVariance
+    ) -> Real:
+        """Estimate ‖z‖₄⁴ from Σ(Sz + η)ᵢ⁴, for a map of independent entries, not of kurtosis 3.
 
         As E Σ(Sz)ᵢ⁴ = (3‖z‖₂⁴ + (κ-3)‖z‖₄⁴)/k; noise adds 6K2‖z‖² + k(K4 + 3K2²).
         """
         clean = sum_of_fourths - 6 * k2 * squared_norm - self.count * (k4 + 3 * k2**2)
-        return (clean - 3 * law.norms * squared_norm**2) / law.fourth
+        return (clean - 3 * variance.norms * squared_norm**2) / variance.fourth
 
-    def product_square_sum(self, sum_of_squares: float, norms: Pair, inner: float, k2: Pair, law: MapVariance) -> float:
+    def product_square_sum(
+        self, sum_of_squares: float, norms: Pair, inner: float, k2: Pair, variance: MapVariance
+    ) -> float:
         """Estimate Σx²y² from Σ(Sx + η)ᵢ²(Sy + θ)ᵢ², likewise."""
         clean = sum_of_squares - self.inner_product_variance(*norms, *k2)
-        return (clean - law.norms * (norms[0] * norms[1] + 2 * inner**2)) / law.fourth
+        return (clean - variance.norms * (norms[0] * norms[1] + 2 * inner**2)) / variance.fourth
 
 
 @dataclass(frozen=True)
 class InputNoise:
-    """Noise ν on each of ``count`` coordinates, before the map or the part of it that has variance ``law``.
+    """Noise ν on each of ``count`` coordinates, before the map or the part of it that has ``variance``.
 
     What varies is ‖z + ν‖² itself, and the map's error on the longer vector z + ν.
     """
 
     count: int
-    law: MapVariance
+    variance: MapVariance
 
     def squared_norm_variance(self, squared_norm: Real, k2: Real, k4: Real) -> Real:
         """Return E V(z + ν) - V(z) + Var‖z + ν‖²."""
         longer, fourth = self._longer(squared_norm, k2, k4), self._fourth(squared_norm, k2, k4)
         spread = self._spread(squared_norm, k2, k4)
-        return (self.law.norms + self.law.inner) * longer + self.law.fourth * fourth + spread
+        return (self.variance.norms + self.variance.inner) * longer + self.variance.fourth * fourth + spread
 
     def squared_norm_slope(self, k2: Real) -> Real:
         """Return by how much `squared_norm_variance` grows with the squared norm."""
-        return (4 + (self.law.norms + self.law.inner) * (2 * self.count + 4) + 6 * self.law.fourth) * k2
+        return (4 + (self.variance.norms + self.variance.inner) * (2 * self.count + 4) + 6 * self.variance.fourth) * k2
 
     def inner_product_variance(self, squared_norm_x: float, squared_norm_y: float, k2_x: float, k2_y: float) -> float:
         """Return E W(x + ν, y + μ) - W(x, y) + Var⟨x + ν, y + μ⟩."""
         n = self.count
         longer = n * k2_y * squared_norm_x + n * k2_x * squared_norm_y + n**2 * k2_x * k2_y
         spread = self._product_spread((squared_norm_x, squared_norm_y), (k2_x, k2_y))
-        return self.law.norms * longer + (self.law.inner + self.law.fourth + 1) * spread
+        return self.variance.norms * longer + (self.variance.inner + self.variance.fourth + 1) * spread
 
-    def fourth_power_sum(self, sum_of_fourths: Real, squared_norm: Real, k2: Real, k4: Real, law: MapVariance) -> Real:
+    def fourth_power_sum(
+        self, sum_of_fourths: Real, squared_norm: Real, k2: Real, k4: Real, variance: MapVariance
+    ) -> Real:
         """Estimate ‖z‖₄⁴ from Σ(S(z + ν))ᵢ⁴: that of the longer vector, less what the noise adds to it."""
         products = squared_norm**2 + self._longer(squared_norm, k2, k4)
-        return (sum_of_fourths - 3 * law.norms * products) / law.fourth - self._fourth(squared_norm, k2, k4)
+        return (sum_of_fourths - 3 * variance.norms * products) / variance.fourth - self._fourth(squared_norm, k2, k4)
 
-    def product_square_sum(self, sum_of_squares: float, norms: Pair, inner: float, k2: Pair, law: MapVariance) -> float:
+    def product_square_sum(
+        self, sum_of_squares: float, norms: Pair, inner: float, k2: Pair, variance: MapVariance
+    ) -> float:
         """Estimate Σx²y² from Σ(S(x + ν))ᵢ²(S(y + μ))ᵢ², likewise."""
         spread = self._product_spread(norms, k2)
         products = (norms[0] + self.count * k2[0]) * (norms[1] + self.count * k2[1]) + 2 * (inner**2 + spread)
-        return (sum_of_squares - law.norms * products) / law.fourth - spread
+        return (sum_of_squares - variance.norms * products) / variance.fourth - spread
 
     def _spread(self, squared_norm: Real, k2: Real, k4: Real) -> Real:
         """Return Var‖z + ν‖²."""

@@ -46,7 +46,7 @@ class NoisePart:
         return dataclasses.replace(self, multiplier=Fraction(self.multiplier) * abs(factor))
 
 
-def united(parts: Iterable[NoisePart]) -> tuple[NoisePart, ...]:
+def merge_parts(parts: Iterable[NoisePart]) -> tuple[NoisePart, ...]:
     """Return parts with those alike counted together, in an order that depends on them alone."""
     counts: dict[NoisePart, int] = {}
     for part in parts:

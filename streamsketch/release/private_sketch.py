@@ -15,8 +15,8 @@ from streamsketch.privacy import Claim, Guarantee, NoiseMoments, NoisePlace, Pop
 from streamsketch.projections import Projection
 from streamsketch.release.independence import check_independent, check_same_place
 from streamsketch.release.noise_effect import effect_of
-from streamsketch.release.noise_parts import NoisePart, united
-from streamsketch.release.published import Published, under
+from streamsketch.release.noise_parts import NoisePart, merge_parts
+from streamsketch.release.published import Published, with_agreement
 
 if TYPE_CHECKING:
     from streamsketch.explanation import Explanation
@@ -114,7 +114,7 @@ class PrivateSketch(Published):
         known = tuple(sorted(data_ids))
         if known:
             ids_of_data.check(known)
-        stated = united(parts)
+        stated = merge_parts(parts)
         if stated and sum(part.count for part in stated) != len(ids):
             raise InvalidInputError(
                 f"a sum of {len(ids)} releases has as many parts, got {sum(part.count for part in stated)}"
@@ -161,9 +161,9 @@ class PrivateSketch(Published):
         """The fingerprint of the agreement that the data followed, in hexadecimal, if it is known."""
         return self._agreement
 
-    def under(self, agreement: str | None) -> Self:
+    def with_agreement(self, agreement: str | None) -> Self:
         """Return the same release, of data that, as you assert, followed the agreement with this fingerprint."""
-        return under(self, agreement)
+        return with_agreement(self, agreement)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -275,7 +275,7 @@ class PrivateSketch(Published):
             release_ids=self._release_ids,
             data_ids=self._data_ids,
             parts=[part.scaled(exact) for part in self._parts] if exact else (),  # 0 is refused by the multiplier
-        ).under(self._agreement)
+        ).with_agreement(self._agreement)
 
     @property
     def _unstated(self) -> bool:
@@ -315,7 +315,7 @@ class PrivateSketch(Published):
             release_ids=self._release_ids + other._release_ids,
             data_ids={*self._data_ids, *other._data_ids},
             parts=[] if unstated else [*self.as_parts(), *other.as_parts()],
-        ).under(self._agreement)
+        ).with_agreement(self._agreement)
 
     def __add__(self, other: object) -> "PrivateSketch":
         raise TypeError(_SAY_POPULATIONS.format(name="added", method="combine"))

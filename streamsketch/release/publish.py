@@ -34,11 +34,11 @@ from streamsketch.projections import Projection, transform_read
 from streamsketch.release.exceeded import warn_of_exceeded
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.release.private_table import PrivateTable
-from streamsketch.release.published import under
+from streamsketch.release.published import with_agreement
 from streamsketch.release.published_table import sketches_to_release
 from streamsketch.sketching import Sketch, SketchTable
 
-Published = TypeVar("Published")
+PublishedT = TypeVar("PublishedT")
 
 
 class _Judged(NamedTuple):
@@ -54,7 +54,7 @@ def _judged(data: Sketch | SketchTable, assert_bounds: bool) -> _Judged:  # noqa
 
 
 @dataclasses.dataclass(frozen=True)
-class Calibrated(ABC, Generic[Published]):
+class Calibrated(ABC, Generic[PublishedT]):
     """A publisher calibrated to one projection, for any number of its sketches.
 
     Parameters
@@ -70,7 +70,7 @@ class Calibrated(ABC, Generic[Published]):
     _judged: _Judged | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
     """Of which data `on` stated the guarantee; None where somebody else answers for it."""
 
-    def release(self, sketch: Sketch, bits: BitSource | None = None) -> Published:
+    def release(self, sketch: Sketch, bits: BitSource | None = None) -> PublishedT:
         """Return what may be published of a sketch.
 
         Parameters
@@ -96,11 +96,11 @@ class Calibrated(ABC, Generic[Published]):
         if self._judged is not None and self._judged != _judged(sketch, self._judged.assert_bounds):
             return self.on(sketch, assert_bounds=self._judged.assert_bounds).release(sketch, bits)
         (released,) = self._draw(sketch.state().reshape(1, -1), bits or SystemBits(), sketch.data_ids)
-        return released if sketch.agreement is None else under(released, sketch.agreement.fingerprint)
+        return released if sketch.agreement is None else with_agreement(released, sketch.agreement.fingerprint)
 
     def release_rows(
         self, matrix: Any, *, ledger: Account | None = None, dataset: str | None = None
-    ) -> list[Published]:
+    ) -> list[PublishedT]:
         """Return a release of each row of a matrix; see `Publisher.release_rows`."""
         if self.guarantee.basis is None or self._judged is not None:
             asserted = self.with_guarantee(self.guarantee.on("asserted"))
@@ -148,11 +148,11 @@ class Calibrated(ABC, Generic[Published]):
         return False
 
     @abstractmethod
-    def _draw(self, cells: Ints, bits: BitSource, ids: DataIds | None) -> list[Published]:
+    def _draw(self, cells: Ints, bits: BitSource, ids: DataIds | None) -> list[PublishedT]:
         """Return a release of each row of exact cells, (n, k); of rows of a matrix, the data have no ids yet."""
 
 
-class Publisher(ABC, Generic[Published]):
+class Publisher(ABC, Generic[PublishedT]):
     """How something is published: a budget, a neighbour relation and a mechanism, for sketches of any projection.
 
     `Sketch.release`, Beam's transforms, the ``release`` command and the mechanisms of `streamsketch.signs` all use one.
@@ -164,7 +164,7 @@ class Publisher(ABC, Generic[Published]):
     neighbours: Neighbours
 
     @abstractmethod
-    def calibrated(self, projection: Projection) -> Calibrated[Published]:
+    def calibrated(self, projection: Projection) -> Calibrated[PublishedT]:
         """Return the publisher calibrated to a projection, without a draw.
 
         Raises
@@ -185,7 +185,7 @@ class Publisher(ABC, Generic[Published]):
         assert_bounds: bool = False,
         ledger: Account | None = None,
         dataset: str | None = None,
-    ) -> Published:
+    ) -> PublishedT:
         """Return what may be published of a sketch, by bits of the operating system's CSPRNG.
 
         Parameters
@@ -214,7 +214,7 @@ class Publisher(ABC, Generic[Published]):
 
     def release_rows(
         self, projection: Projection, matrix: Any, *, ledger: Account | None = None, dataset: str | None = None
-    ) -> list[Published]:
+    ) -> list[PublishedT]:
         """Return a release of each row of a matrix; a row is one person's vector.
 
         Parameters
@@ -246,7 +246,7 @@ class Publisher(ABC, Generic[Published]):
         assert_bounds: bool,
         ledger: Account | None,
         dataset: str | None,
-    ) -> dict[Any, Published]:
+    ) -> dict[Any, PublishedT]:
         """Return a release of each key, as `SketchTable.release` does, which a class of tables holds as one release."""
         if not isinstance(table, SketchTable):
             raise TypeError(f"only a SketchTable is released as a table, got a {type(table).__name__}")

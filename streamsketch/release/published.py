@@ -13,7 +13,7 @@ from streamsketch.core import write_whole
 if TYPE_CHECKING:
     from streamsketch.projections import Projection
 
-Single = TypeVar("Single", bound=Any)
+ReleaseT = TypeVar("ReleaseT", bound=Any)
 
 
 class Encoded:
@@ -122,14 +122,14 @@ def _wire() -> ModuleType:
     return wire
 
 
-def under(release: Single, agreement: str | None) -> Single:
+def with_agreement(release: ReleaseT, agreement: str | None) -> ReleaseT:
     """Return a single release with the fingerprint of an agreement, or none."""
     if agreement == release.agreement:
         return release
     if agreement is not None:
         check_fingerprint(agreement)
     kind: Any = type(release)
-    named: Single = kind.__new__(kind)
+    named: ReleaseT = kind.__new__(kind)
     for one in kind.__mro__:
         for name in getattr(one, "__slots__", ()):
             setattr(named, name, getattr(release, name))

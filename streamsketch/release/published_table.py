@@ -104,9 +104,9 @@ class PublishedTable(Published, Mapping[Any, Row]):
         """The releases, in the order of their keys."""
         return tuple(self._rows.values())
 
-    def under(self, agreement: str | None) -> Self:
+    def with_agreement(self, agreement: str | None) -> Self:
         """Return the same releases, of data that, as you assert, followed the agreement with this fingerprint."""
-        return type(self)({key: release.under(agreement) for key, release in self.items()})
+        return type(self)({key: release.with_agreement(agreement) for key, release in self.items()})
 
     def __getitem__(self, key: Any) -> Row:
         try:

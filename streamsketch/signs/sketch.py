@@ -12,7 +12,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.privacy import Claim, FlipLaw, Guarantee, IndividualGuarantee, OneCoordinate
 from streamsketch.projections import OPORP, Projection
-from streamsketch.release import RELEASE_ID_BYTES, Published, under
+from streamsketch.release import RELEASE_ID_BYTES, Published, with_agreement
 
 if TYPE_CHECKING:
     from streamsketch.explanation import IndividualSignExplanation, SignExplanation
@@ -82,9 +82,9 @@ class Signs(Published):
         """The fingerprint of the agreement that the data followed, in hexadecimal, if it is known."""
         return self._agreement
 
-    def under(self, agreement: str | None) -> Self:
+    def with_agreement(self, agreement: str | None) -> Self:
         """Return the same release, of data that, as you assert, followed the agreement with this fingerprint."""
-        return under(self, agreement)
+        return with_agreement(self, agreement)
 
     @property
     def summed_ids(self) -> frozenset[bytes]:

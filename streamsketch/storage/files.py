@@ -54,7 +54,7 @@ def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     InvalidInputError
-        If what is there is not a sound raw sketch, or has several names by hard links: it is not replaced.
+        If what is there is not a valid raw sketch, or has several names by hard links: it is not replaced.
     OSError
         If the file cannot be written.
     """
@@ -65,7 +65,7 @@ def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
         except FileNotFoundError:
             pass
         except WireFormatError as error:
-            raise InvalidInputError(f"{path} is not replaced, as it is not a sound raw sketch: {error}") from None
+            raise InvalidInputError(f"{path} is not replaced, as it is not a valid raw sketch: {error}") from None
         raw = raw if isinstance(raw, RawSketch) else RawSketch(raw)
         replace_raw(dataclasses.replace(raw, releases=united([earlier, raw.releases])), path)
 
@@ -160,7 +160,7 @@ class RawHead:
 
     @functools.cached_property
     def keys(self) -> frozenset[Any] | None:
-        """The keys of a table, decoded when they are first asked for; `WireFormatError` if they are not sound."""
+        """The keys of a table, decoded when they are first asked for; `WireFormatError` if they are not valid."""
         if not self.keyed:
             return None
         return frozenset(key for part in self.key_parts for key in Reader(memoryview(part.data)).keys(part.number))

@@ -228,7 +228,7 @@ def agreed_in(header: dict[str, Any]) -> tuple[Projection, Agreement | None, Dat
             projection.check_same(agreement.projection)
         bounds = UNKNOWN if header["bounds"] is None else Bounds.from_dict(header["bounds"])
     except (InvalidInputError, IncompatibleProjectionsError, KeyError, TypeError, ValueError) as error:
-        raise WireFormatError("header", f"is not sound: {error}") from None
+        raise WireFormatError("header", f"is not valid: {error}") from None
     return projection, agreement, ids, bounds
 
 
@@ -340,7 +340,7 @@ def _header(text: bytes) -> dict[str, Any]:
     try:
         return header | {"releases": tuple(map(_past, header["releases"]))}
     except (InvalidInputError, KeyError, TypeError, ValueError) as error:
-        raise WireFormatError("header", f"is not sound: {error}") from None
+        raise WireFormatError("header", f"is not valid: {error}") from None
 
 
 def _past(fields: dict[str, Any]) -> PastRelease:

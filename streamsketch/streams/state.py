@@ -45,7 +45,7 @@ class Saved:
 
 
 def write_state(saved: Saved, path: str | os.PathLike[str]) -> None:
-    """Write the state of a stream, whole or not at all; the caller holds `held`.
+    """Write the state of a stream, whole or not at all; the caller holds `exclusive`.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def read_state(path: str | os.PathLike[str]) -> Saved:
     try:
         return _read(memoryview(read_bounded(path, current_limits().max_raw_bytes, "max_raw_bytes")))
     except (WireFormatError, ValueError, KeyError, TypeError, RecursionError, struct.error) as error:
-        why = str(error) if isinstance(error, WireFormatError) else "its header is not sound"
+        why = str(error) if isinstance(error, WireFormatError) else "its header is not valid"
         raise InvalidInputError(f"{Path(path)} is not the state of a stream: {why}") from None
 
 
@@ -125,7 +125,7 @@ def _check(header: dict[str, Any]) -> None:
     """Raise `WireFormatError` unless all is there, of the right type and range; what a place is, its reader knows."""
     bounding = dataclasses.asdict(BoundingSummary())
     given = header["bounding"]
-    sound = {
+    valid = {
         **{name: _is_hex(header[name], size) for name, size in _SECRETS.items()},
         **{name: _is_number(header[name]) and header[name] >= 0 for name in _COUNTS},
         "draws": "draws" not in header or _is_hex(header["draws"], 32),
@@ -142,7 +142,7 @@ def _check(header: dict[str, Any]) -> None:
         ),
     }
     for name in header:
-        if not sound.get(name, False):
+        if not valid.get(name, False):
             raise WireFormatError(f"header.{name}", "is not what a stream writes")
 
 

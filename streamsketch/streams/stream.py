@@ -46,7 +46,7 @@ class Stream:
     policy, agreement
         What is released, and what rows are cast to.
     path
-        The secret state. The caller holds it (`held`) until the stream ends.
+        The secret state. The caller holds it (`exclusive`) until the stream ends.
     charge
         Charges each window before it is drawn.
 

@@ -87,12 +87,12 @@ class UnitsWindow:
             moment, keys = int(schema.metadata[b"moment"]), batch.column("key")
             units, rest = ([batch.column(name) for name in names] for names in (_EVENT[:2], _EVENT[3:]))
             kinds = [*(column.type for column in (*units, *rest)), keys.type.index_type]
-            sound = kinds == [*[pa.uint64()] * 2, *[pa.int64()] * 3]
-            sound &= batch.schema.names == list(_EVENT) and moment in (0, WHOLE)
-            sound &= not any(column.null_count for column in (*batch.columns, keys.dictionary))
+            valid = kinds == [*[pa.uint64()] * 2, *[pa.int64()] * 3]
+            valid &= batch.schema.names == list(_EVENT) and moment in (0, WHOLE)
+            valid &= not any(column.null_count for column in (*batch.columns, keys.dictionary))
             indices, steps = (column.to_numpy() for column in rest)
             most = int(np.iinfo(np.int64).max) >> 1
-            sound &= bool(np.all((indices >= 0) & (indices < agreement.projection.dim) & (np.abs(steps) <= most)))
+            valid &= bool(np.all((indices >= 0) & (indices < agreement.projection.dim) & (np.abs(steps) <= most)))
             names = keys.dictionary.to_pylist()
             events = Contributions(
                 np.stack([column.to_numpy() for column in units], axis=1),
@@ -102,8 +102,8 @@ class UnitsWindow:
                 steps,
             )
         except Exception as error:  # noqa: BLE001 - damaged ones lead Arrow to raise whatever there is
-            raise WireFormatError("window", f"is not sound ({type(error).__name__})") from None
-        if not sound or len(set(names)) < len(names):
+            raise WireFormatError("window", f"is not valid ({type(error).__name__})") from None
+        if not valid or len(set(names)) < len(names):
             raise WireFormatError("window", "does not hold events as a stream writes them")
         window._parts = [events]
         return window
@@ -321,7 +321,7 @@ class Windows:
         Raises
         ------
         WireFormatError
-            For a window that is not sound, or that a stream has at another time.
+            For a window that is not valid, or that a stream has at another time.
         """
         first, end = self._policy.first, self._policy.windows.number(LARGEST_TIME)
         if not first <= self.next <= end:

@@ -95,7 +95,7 @@ def place_name(place: NoisePlace) -> str:
 
 
 def guarantee_of(message: wire_pb2.Guarantee) -> Guarantee:
-    """Return a message's guarantee; raise `WireFormatError` if it is unsound."""
+    """Return a message's guarantee; raise `WireFormatError` if it is invalid."""
     return at("guarantee", lambda: _guarantee(message))
 
 

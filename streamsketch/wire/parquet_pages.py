@@ -73,7 +73,7 @@ def measure(file: BinaryIO, size: int, metadata: Any, columns: list[str], most: 
     Raises
     ------
     WireFormatError
-        If they hold more, a header is not sound, or a column has not one value for each row.
+        If they hold more, a header is not valid, or a column has not one value for each row.
     """
     total = longest = 0
     places = [place for place in range(metadata.num_columns) if metadata.schema.column(place).path in columns]
@@ -115,7 +115,7 @@ def _row_groups(file: BinaryIO, size: int) -> list[dict[int, Any]]:
     except IndexError:
         groups = None
     if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
-        raise WireFormatError("parquet", "has a footer that is not sound")
+        raise WireFormatError("parquet", "has a footer that is not valid")
     return groups
 
 
@@ -170,14 +170,14 @@ def _header(file: BinaryIO, start: int, end: int) -> _Header:
             continue  # it is longer than the window, or than the file
         kind, unpacked, packed = (fields.get(field) for field in (_TYPE, _UNPACKED, _PACKED))
         if type(kind) is not int or type(unpacked) is not int or type(packed) is not int:
-            raise _unsound()
+            raise _invalid()
         own = fields.get(_PAGES.get(kind, 0))
         values = own.get(_VALUES) if isinstance(own, dict) else None
         page_end = start + thrift.at + packed
         if type(values) is not int or unpacked < 0 or packed < 0 or page_end > end:
-            raise _unsound()
+            raise _invalid()
         return _Header(kind == _DICTIONARY, unpacked, values, page_end)
-    raise _unsound()
+    raise _invalid()
 
 
 class _Thrift:
@@ -191,14 +191,14 @@ class _Thrift:
         """Return the struct's integers, lists and structs by field; raise IndexError where the bytes end."""
         self._left -= 1
         if depth > _DEEPEST or self._left < 0:
-            raise _unsound()
+            raise _invalid()
         fields: dict[int, Any] = {}
         last = 0
         while head := self._byte():
             kind, step = head & 0xF, head >> 4
             number = last + step if step else self._zigzag()
             if number <= last:  # of a field that is there twice Arrow would take the second
-                raise _unsound()
+                raise _invalid()
             last = number
             if kind not in (_TRUE, _FALSE):
                 fields[number] = self._value(kind, depth)
@@ -213,7 +213,7 @@ class _Thrift:
             head = self._byte()
             count = head >> 4 if head >> 4 < 15 else self._varint()
             if count > len(self._data):
-                raise _unsound()
+                raise _invalid()
             return [self._value(head & 0xF, depth + 1) for _ in range(count)]
         if kind == _BINARY:
             self._skip(self._varint())
@@ -222,7 +222,7 @@ class _Thrift:
         elif kind == _DOUBLE:
             self._skip(8)
         else:
-            raise _unsound()
+            raise _invalid()
         return None
 
     def _byte(self) -> int:
@@ -241,7 +241,7 @@ class _Thrift:
             value |= (byte & 0x7F) << (7 * place)
             if byte < 0x80:
                 return value
-        raise _unsound()
+        raise _invalid()
 
     def _zigzag(self) -> int:
         value = self._varint()
@@ -252,5 +252,5 @@ def _too_long(most: int) -> WireFormatError:
     return WireFormatError("length", f"over the limit of {most} bytes unpacked; raise max_bytes")
 
 
-def _unsound() -> WireFormatError:
-    return WireFormatError("parquet", "has a page or a footer that is not sound, or of an unknown kind")
+def _invalid() -> WireFormatError:
+    return WireFormatError("parquet", "has a page or a footer that is not valid, or of an unknown kind")

@@ -52,7 +52,7 @@ def parse(message: Any, payload: bytes) -> None:
     try:
         message.ParseFromString(payload)
     except DecodeError:
-        raise _unsound(kind) from None
+        raise _invalid(kind) from None
 
 
 def _look_over(kind: Descriptor, payload: bytes, start: int, end: int, depth: int, most: int) -> None:
@@ -68,7 +68,7 @@ def _look_over(kind: Descriptor, payload: bytes, start: int, end: int, depth: in
         last = field.number
         if field.message_type is not None:
             if depth >= _DEEPEST:
-                raise _unsound(kind)
+                raise _invalid(kind)
             _look_over(field.message_type, payload, begins, ends, depth + 1, most)
 
 
@@ -78,7 +78,7 @@ def _fields(kind: Descriptor, payload: bytes, at: int, end: int) -> Iterator[tup
         tag, at = _varint(kind, payload, at, end)
         field, wire_type = kind.fields_by_number.get(tag >> 3), tag & 7
         if field is None or wire_type not in (_WIRE_TYPES.get(field.type, _VARINT), _packed(field)):
-            raise _unsound(kind)
+            raise _invalid(kind)
         if wire_type == _VARINT:
             size = _varint(kind, payload, at, end)[1] - at
         elif wire_type == _BYTES:
@@ -86,7 +86,7 @@ def _fields(kind: Descriptor, payload: bytes, at: int, end: int) -> Iterator[tup
         else:
             size = _FIXED_LENGTHS[wire_type]
         if size > end - at:
-            raise _unsound(kind)
+            raise _invalid(kind)
         yield field, at, at + size
         at += size
 
@@ -105,8 +105,8 @@ def _varint(kind: Descriptor, payload: bytes, at: int, end: int) -> tuple[int, i
         value |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             return value, at + place + 1
-    raise _unsound(kind)
+    raise _invalid(kind)
 
 
-def _unsound(kind: Descriptor) -> WireFormatError:
+def _invalid(kind: Descriptor) -> WireFormatError:
     return WireFormatError("payload", f"is not a {kind.name} message")

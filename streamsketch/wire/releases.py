@@ -64,7 +64,7 @@ def decode_release(data: bytes, *, expect: Projection | None, max_bytes: int | N
             release_ids=message.release_ids,
             data_ids=message.data_ids,
             parts=[_part(part) for part in message.parts],
-        ).under(agreement_of(message)),
+        ).with_agreement(agreement_of(message)),
     )
     if not (is_canonical and is_agreed and is_stated and _is_as_written(message, release)):
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
@@ -220,7 +220,7 @@ def agreement_of(message: Any) -> str | None:
 
 
 def projection_of(message: wire_pb2.Projection, expect: Projection | None) -> Projection:
-    """Return a message's projection; raise `WireFormatError` if it is unsound or not the expected one."""
+    """Return a message's projection; raise `WireFormatError` if it is invalid or not the expected one."""
     return _projection_and_form(message, expect)[0]
 
 

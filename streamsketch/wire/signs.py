@@ -40,7 +40,7 @@ def decode_individual_signs(data: bytes, *, expect: Projection | None, max_bytes
 def _decoded(data: bytes, codec: Codec, message: Any, expect: Projection | None, max_bytes: int | None) -> Signs:
     payload = unframe(codec.magic, codec.name, data, max_bytes)
     parse(message, payload)
-    release = at("signs", lambda: _release(message, codec.kind, expect).under(agreement_of(message)))
+    release = at("signs", lambda: _release(message, codec.kind, expect).with_agreement(agreement_of(message)))
     if _message(release).SerializeToString(deterministic=True) != payload:
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
     return release

@@ -58,7 +58,7 @@ def read_table(
     Raises
     ------
     WireFormatError
-        If the file is no such table, a key appears twice, a release in it is unsound or has another guarantee, or the
+        If the file is no such table, a key appears twice, a release in it is invalid or has another guarantee, or the
         table has no row or more than `Limits.max_keys`. Keys finer than microseconds need pandas.
     """
     limits = current_limits()

@@ -16,7 +16,7 @@ from streamsketch.accounting import Receipt
 from streamsketch.accounting.book import digest_of, text_of
 from streamsketch.errors import LedgerError
 from streamsketch.parties import Key, Round
-from streamsketch.privacy import Mechanism, Spent, account, epsilon_to_rho, pure_rho, rho_to_epsilon
+from streamsketch.privacy import Mechanism, PrivacyCost, account, epsilon_to_rho, pure_rho, rho_to_epsilon
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
 CUSTOMER = ss.L1(30, unit="customer")
@@ -371,7 +371,7 @@ def test_composed_losses_are_no_filter_and_the_ledger_does_not_use_them(where: P
         return found
 
     for path in (up, down):
-        composed = account([Spent(step, 0.0) for step in path], 0.01)
+        composed = account([PrivacyCost(step, 0.0) for step in path], 0.01)
         assert composed is not None
         assert composed.epsilon <= 2.0
         assert mass(path, 1) + mass(path, -1) <= 0.01

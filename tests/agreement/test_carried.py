@@ -144,7 +144,7 @@ def test_releases_carry_the_fingerprint_and_their_bytes_too() -> None:
 
 def test_bytes_of_a_release_without_an_agreement_are_as_they_were() -> None:
     released = release(SALES)
-    without = released.under(None)
+    without = released.with_agreement(None)
     assert without != released
     assert without == ss.PrivateSketch.from_bytes(without.to_bytes())
     assert len(released.to_bytes()) - len(without.to_bytes()) == 18
@@ -197,7 +197,7 @@ def test_what_says_nothing_is_refused_beside_what_follows_an_agreement(name: str
         ):
             BROUGHT_TOGETHER[name](one, other)
     assert BROUGHT_TOGETHER[name](y, release(None)) is not None
-    assert BROUGHT_TOGETHER[name](x, y.under(SALES.fingerprint)) is not None  # the assertion
+    assert BROUGHT_TOGETHER[name](x, y.with_agreement(SALES.fingerprint)) is not None  # the assertion
 
 
 def test_exact_sketches_are_refused_too_and_what_is_merged_says_nothing() -> None:
@@ -218,9 +218,9 @@ def test_sums_and_multiples_follow_the_agreement_of_their_parts() -> None:
 
 def test_a_table_may_be_asserted_to_follow_an_agreement() -> None:
     table = ss.PrivateTable({"x": release(None)})
-    found = table.under(SALES.fingerprint)
-    assert (found["x"].agreement, found["x"].under(None)) == (SALES.fingerprint, table["x"])
-    assert table.under(None) == table
+    found = table.with_agreement(SALES.fingerprint)
+    assert (found["x"].agreement, found["x"].with_agreement(None)) == (SALES.fingerprint, table["x"])
+    assert table.with_agreement(None) == table
 
 
 def test_a_table_is_of_one_agreement() -> None:
@@ -240,7 +240,7 @@ def test_signs_of_two_agreements_are_refused() -> None:
     with pytest.raises(ss.errors.IncompatibleAgreementsError):
         ss.signs.cosine(x, y)
     with pytest.raises(ss.errors.IncompatibleAgreementsError, match="no agreement is known"):
-        ss.signs.hamming_distance(x, x.under(None))
+        ss.signs.hamming_distance(x, x.with_agreement(None))
 
 
 # --- more than the bound --------------------------------------------------------------------------------------------

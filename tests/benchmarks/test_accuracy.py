@@ -41,7 +41,7 @@ def test_scenes_state_their_distances() -> None:
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_kkmm_s_estimate_is_unbiased_with_the_variance_of_its_theorem(*, exact: bool) -> None:
-    """At five standard errors and fixed seeds; over new seeds a sound one would fail with chance 2·10^-6."""
+    """At five standard errors and fixed seeds; over new seeds a valid one would fail with chance 2·10^-6."""
     z = np.random.default_rng(3).normal(0, 4, 64)
     pairs = np.array([comparison.kkmm_estimate(z, (2.0, 1e-3), seed, exact=exact) for seed in range(2000)])
     errors = pairs[:, 0] - z @ z

@@ -34,7 +34,7 @@ def test_predictions_are_the_sheets_formulas_averaged_over_noises() -> None:
 
 
 def test_a_sample_is_the_same_each_time_and_near_its_prediction() -> None:
-    """At six standard errors: a sound prediction would fail for one choice of seeds in 10^8."""
+    """At six standard errors: a valid prediction would fail for one choice of seeds in 10^8."""
     first, again = (
         trials.simulate(_sjlt, X * 20, Y * 20, Budget(1.0, 0.0, "laplace"), 400, (DISTANCE,))[DISTANCE]
         for _ in range(2)

@@ -146,7 +146,7 @@ def test_releases_carry_it_show_it_and_are_compared_under_it(folder: Path, forks
         assert "sales.parquet and returns.parquet: the agreements differ: fingerprint" in refused
     sales = ss.load(folder / "sales.parquet")
     assert isinstance(sales, ss.PrivateTable)
-    sales.under(None).save(folder / "unsaid.parquet")
+    sales.with_agreement(None).save(folder / "unsaid.parquet")
     for command in (["compare"], ["nearest"], ["report", "-o", "page.html"]):
         refused = forks.refused(*command, "sales.parquet", "unsaid.parquet", cwd=folder)
         assert (

@@ -118,7 +118,7 @@ def test_inspect_says_which_privacy_published_signs_have(tmp_path: Path, forks: 
     told = json.loads(forks.run("inspect", "b.signs", "--json", cwd=tmp_path).stdout)
     assert (told["kind"], told["fingerprint"]) == ("individual differential privacy", projection.fingerprint)
     (tmp_path / "cut.signs").write_bytes((tmp_path / "a.signs").read_bytes()[:-1])
-    assert "cut.signs is not a sound sign sketch: " in forks.refused("inspect", "cut.signs", cwd=tmp_path)
+    assert "cut.signs is not a valid sign sketch: " in forks.refused("inspect", "cut.signs", cwd=tmp_path)
 
 
 @pytest.mark.usefixtures("files")
@@ -128,7 +128,7 @@ def test_inspect_refuses_what_is_no_sketch(tmp_path: Path, forks: Forks) -> None
     assert "cut off" in forks.refused("inspect", "cut.sketch", cwd=tmp_path)
     assert "cut off" in forks.refused("inspect", "cut.raw-sketch", cwd=tmp_path)
     assert "bytes 0-7" in forks.refused("inspect", "notes.txt", cwd=tmp_path)
-    assert "not a sound table" in forks.refused("inspect", "notes.parquet", cwd=tmp_path)
+    assert "not a valid table" in forks.refused("inspect", "notes.parquet", cwd=tmp_path)
     assert "Is a directory" in forks.refused("inspect", ".", cwd=tmp_path)
     assert "nowhere.sketch cannot be read" in forks.refused("inspect", "nowhere.sketch", cwd=tmp_path)
 
@@ -270,7 +270,7 @@ def test_nearest_refuses_what_has_no_neighbours(tmp_path: Path, files: list[Path
         ([*files, "--to", "nort"], "got nort. Did you mean north?"),
         ([files[0], "mine.raw-sketch"], "is a raw sketch, which is secret"),
         ([files[0], "other.sketch"], "seed (3 here, 4 there)"),
-        ([files[0], "notes.parquet"], "not a sound table"),
+        ([files[0], "notes.parquet"], "not a valid table"),
     ]:
         refused = forks.refused("nearest", *arguments, cwd=tmp_path)
         assert message in refused
@@ -304,7 +304,7 @@ def test_mean_refuses_what_it_cannot_average(tmp_path: Path, files: list[Path], 
         (good, "--populations disjoint"),
         ([*files, "-o", "north.sketch", *disjoint], "already exists and is not replaced"),
         ([*files, "-o", "mean.txt", *disjoint], "named *.sketch"),
-        ([files[0], "notes.txt", "-o", "mean.sketch", *disjoint], "is not a sound private sketch"),
+        ([files[0], "notes.txt", "-o", "mean.sketch", *disjoint], "is not a valid private sketch"),
         ([files[0], "disguised.sketch", "-o", "mean.sketch", *disjoint], "is a raw sketch, which is secret"),
         ([files[0], files[0], "-o", "mean.sketch", *disjoint], "share the noise"),
         ([files[0], "other.sketch", "-o", "mean.sketch", *disjoint], "seed (3 here, 4 there)"),

@@ -81,10 +81,10 @@ def test_mistakes_are_sentences(files: list[Path], forks: Forks) -> None:
     (folder / "broken.parquet").write_bytes(files[2].read_bytes()[:50])
     pq.write_table(pq.read_table(files[2]).slice(0, 0), folder / "empty.parquet")
     for arguments, message in (
-        (["empty.parquet"], "empty.parquet is not a sound table of private sketches: length: a table without a row"),
+        (["empty.parquet"], "empty.parquet is not a valid table of private sketches: length: a table without a row"),
         (["empty.parquet", files[0]], "a table without a row"),
-        (["cut.sketch"], "cut.sketch is not a sound private sketch: "),
-        (["broken.parquet"], "broken.parquet is not a sound table of private sketches: "),
+        (["cut.sketch"], "cut.sketch is not a valid private sketch: "),
+        (["broken.parquet"], "broken.parquet is not a valid table of private sketches: "),
         (["nowhere.sketch"], "nowhere.sketch cannot be read or written: No such file"),
         (["."], "cannot be read or written: Is a directory"),
         ([*files, "--delta", 1e-9], "at least the sum that the releases spend"),

@@ -139,7 +139,7 @@ def test_what_signs_cannot_be_compared_with_is_refused(folder: Path, forks: Fork
             (["anna.signs", "a.sketch"], "anna.signs holds published signs and a.sketch does not"),
             (["all.parquet", "anna.signs"], "sketches with sketches. Give files of one kind"),
             (["disguised.sketch", "a.sketch"], "disguised.sketch holds published signs and a.sketch does not"),
-            (["anna.signs", "cut.signs"], "cut.signs is not a sound sign sketch: "),
+            (["anna.signs", "cut.signs"], "cut.signs is not a valid sign sketch: "),
             (["anna.signs", "broken.parquet"], "broken.parquet does not"),
             (["anna.signs", "nowhere.signs"], "nowhere.signs cannot be read or written: No such file"),
             (["anna.signs", "bert.signs", "--confidence", "95"], "confidence must lie in (0, 1), got 95.0"),
@@ -235,7 +235,7 @@ def test_individual_privacy_is_explained_alone_and_never_added_up(folder: Path, 
 def test_explaining_files_that_are_no_signs_is_refused(folder: Path, forks: Forks) -> None:
     (folder / "cut.signs").write_bytes((folder / "anna.signs").read_bytes()[:-1])
     for name, message in (
-        ("cut.signs", "cut.signs is not a sound sign sketch: "),
+        ("cut.signs", "cut.signs is not a valid sign sketch: "),
         ("nowhere.signs", "nowhere.signs cannot be read or written: No such file"),
     ):
         assert message in forks.refused("explain", name, cwd=folder)

@@ -235,7 +235,7 @@ def test_unknown_data_is_never_called_shared_and_what_is_known_is_kept() -> None
 
 
 @pytest.mark.parametrize("ids", [[b"short"], [b"8 bytes!"] * 2], ids=["length", "repeated"])
-def test_unsound_ids_are_refused(ids: list[bytes]) -> None:
+def test_invalid_ids_are_refused(ids: list[bytes]) -> None:
     one = release(sketch_of(1))
     with pytest.raises(ss.InvalidInputError, match="data ids must be distinct, 8 bytes long"):
         ss.PrivateSketch(PROJECTION, one.values, one.noise, one.guarantee, release_ids=[b"release2"], data_ids=ids)

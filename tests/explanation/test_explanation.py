@@ -17,7 +17,7 @@ from streamsketch.privacy import (
     Mechanism,
     Neighbours,
     NoiseMoments,
-    Spent,
+    PrivacyCost,
     account,
 )
 from streamsketch.privacy.guarantee import Populations, compose
@@ -163,7 +163,7 @@ def test_choices_of_keys_are_accounted_for_in_every_sum(noise: dict[str, Any], s
     for some in (chosen, [chosen[0], *plain[1:]]):
         joint = explain_jointly(some)
         spent = min(part.epsilon for part in (joint.guarantee, joint.finer) if part is not None)
-        choices = [Spent(share.epsilon, share.delta)] * sum(one in chosen for one in some)
+        choices = [PrivacyCost(share.epsilon, share.delta)] * sum(one in chosen for one in some)
         choices_alone = account(choices, joint.delta)
         noises_alone = explain_jointly(plain, delta=joint.delta).finer
         for least in (choices_alone, noises_alone):

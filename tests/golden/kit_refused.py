@@ -1,4 +1,4 @@
-"""Bytes that every reader must refuse, each with the reason: one change to a sound release, by the pure writer."""
+"""Bytes that every reader must refuse, each with the reason: one change to a valid release, by the pure writer."""
 
 import json
 import struct
@@ -53,7 +53,7 @@ class Written(str):
 
 
 def _loosely(kind: str, message: Message) -> bytes:
-    """Return a message's bytes, unsound ratios too."""
+    """Return a message's bytes, invalid ratios too."""
     out = b""
     for number, (name, of, rule) in sorted(schemas.SCHEMAS[kind].items()):
         values = message.get(name, []) if rule in schemas.LISTS else [message[name]] if name in message else []

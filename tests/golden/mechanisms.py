@@ -11,12 +11,12 @@ LEVELS = {"constant": "", "levels": "·⌈|cell|/step⌉", "linear": "·|cell|"}
 
 
 class Refused(Exception):  # noqa: N818 - what a reader does
-    """Bytes are not a sound message; the text says why."""
+    """Bytes are not a valid message; the text says why."""
 
 
-def need(sound: bool, reason: str) -> None:  # noqa: FBT001 - reads as a sentence
+def need(valid: bool, reason: str) -> None:  # noqa: FBT001 - reads as a sentence
     """Refuse unless something is so."""
-    if not sound:
+    if not valid:
         raise Refused(reason)
 
 

@@ -197,7 +197,7 @@ SCALARS: dict[str, Callable[[Any], bytes]] = {
 
 
 def check_sketch(message: dict[str, Any]) -> None:
-    """Refuse a PrivateSketch that is not sound."""
+    """Refuse a PrivateSketch that is not valid."""
     check_projection(message["projection"])
     width, cells = message["values"]["width"], message["values"]["cells"]
     need(width in (1, 2, 4, 8), "a width other than 1, 2, 4, 8")
@@ -229,7 +229,7 @@ OF_BINS = ("iDP-SignOPORP", "iDP-SignOPORP-G")
 
 
 def check_signs(message: dict[str, Any]) -> None:
-    """Refuse published signs of either kind that are not sound."""
+    """Refuse published signs of either kind that are not valid."""
     check_projection(message["projection"])
     k, guarantee = message["projection"]["sketch_dim"], message["guarantee"]
     need(len(message["signs"]) == -(-k // 8), "another number of signs than sketch_dim")

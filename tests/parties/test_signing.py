@@ -23,7 +23,7 @@ AGREEMENT = ss.Agreement(PROJECTION, index={"item": "text"}, neighbours=ONE)
 
 def a_release(folder: Path, name: str = "a.sketch") -> Path:
     path = folder / name
-    AGREEMENT.projection.sketch().release(epsilon=1.0, neighbours=ONE).under(AGREEMENT.fingerprint).save(path)
+    AGREEMENT.projection.sketch().release(epsilon=1.0, neighbours=ONE).with_agreement(AGREEMENT.fingerprint).save(path)
     return path
 
 

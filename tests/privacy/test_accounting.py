@@ -7,12 +7,12 @@ import pytest
 from dp_accounting.pld import common, privacy_loss_distribution
 
 import streamsketch as ss
-from streamsketch.privacy import Spent, account, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
+from streamsketch.privacy import PrivacyCost, account, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
 
 
 @pytest.mark.parametrize(("sigma", "count", "delta"), [(5.5, 4, 1e-9), (20.0, 100, 1e-6), (1.0, 2, 1e-3)])
 def test_gaussians_compose_as_by_dp_accounting(sigma: float, count: int, delta: float) -> None:
-    found = account([Spent(1.0, delta, sigma)] * count, delta)
+    found = account([PrivacyCost(1.0, delta, sigma)] * count, delta)
     assert found is not None
     theirs = privacy_loss_distribution.from_gaussian_mechanism(sigma).self_compose(count).get_epsilon_for_delta(delta)
     assert found.epsilon == pytest.approx(theirs, rel=1e-3)
@@ -40,7 +40,7 @@ def optimal_delta(epsilon: float, count: int, steps: int) -> float:
 def test_pure_releases_compose_optimally() -> None:
     epsilon, count, steps = 0.1, 60, 15
     delta = optimal_delta(epsilon, count, steps)
-    found = account([Spent(epsilon, 0.0)] * count, delta)
+    found = account([PrivacyCost(epsilon, 0.0)] * count, delta)
     assert found is not None
     exact = (count - 2 * steps) * epsilon
     assert exact * (1 - 1e-9) <= found.epsilon <= exact * 1.005
@@ -64,9 +64,9 @@ def exact_delta(epsilon: float, each: float, count: int, sigma: float | None) ->
 @pytest.mark.parametrize(("each", "count"), [(0.02, 2400), (0.02, 1000), (0.1, 400), (1.0, 5)])
 def test_a_small_delta_is_kept_however_many_releases(each: float, count: int, sigma: float | None) -> None:
     """By FFT, 2400 releases had 8.9 times the δ they were said to keep."""
-    gaussian = [] if sigma is None else [Spent(0.9, 1e-9, sigma)]
+    gaussian = [] if sigma is None else [PrivacyCost(0.9, 1e-9, sigma)]
     for delta in (1e-15, 1e-14, 1e-12, 1e-9):
-        found = account([Spent(each, 0.0)] * count + gaussian, delta)
+        found = account([PrivacyCost(each, 0.0)] * count + gaussian, delta)
         assert found is not None
         true = exact_delta(found.epsilon, each, count, sigma)
         assert true <= delta
@@ -75,7 +75,12 @@ def test_a_small_delta_is_kept_however_many_releases(each: float, count: int, si
 
 
 def test_different_losses_compose_as_by_dp_accounting() -> None:
-    mixed = [Spent(0.1, 0.0)] * 20 + [Spent(0.25, 1e-8)] * 10 + [Spent(0.013, 0.0)] * 7 + [Spent(0.9, 1e-9, 3.0)]
+    mixed = (
+        [PrivacyCost(0.1, 0.0)] * 20
+        + [PrivacyCost(0.25, 1e-8)] * 10
+        + [PrivacyCost(0.013, 0.0)] * 7
+        + [PrivacyCost(0.9, 1e-9, 3.0)]
+    )
     found = account(mixed, 1e-6)
     assert found is not None
     total = privacy_loss_distribution.from_gaussian_mechanism(3.0)
@@ -86,24 +91,24 @@ def test_different_losses_compose_as_by_dp_accounting() -> None:
 
 
 def test_what_fails_outright_is_spent_first() -> None:
-    failing = [Spent(1.0, 1e-6)] * 3
+    failing = [PrivacyCost(1.0, 1e-6)] * 3
     assert account(failing, 2e-6) is None
     within = account(failing, 4e-6)
     assert within is not None
     assert 2.9 < within.epsilon <= 3.0001
-    assert account([Spent(1e-6, 0.5), Spent(1.0, 1e-6, sigma=5.0)], 0.6) is not None
+    assert account([PrivacyCost(1e-6, 0.5), PrivacyCost(1.0, 1e-6, sigma=5.0)], 0.6) is not None
 
 
 def test_mixtures_are_no_better_than_the_best_they_could_hide() -> None:
-    mixed = account([Spent(1.0, 0.0), Spent(1.0, 1e-6, sigma=4.3)], 1e-6)
+    mixed = account([PrivacyCost(1.0, 0.0), PrivacyCost(1.0, 1e-6, sigma=4.3)], 1e-6)
     assert mixed is not None
     assert 1.5 < mixed.epsilon < 2.0
 
 
 def test_what_cannot_be_accounted_for_is_none() -> None:
-    assert account([Spent(1.0, 0.0)] * 3, 0.0) is None
-    assert account([Spent(40.0, 1e-6)] * 2, 1e-5) is None
-    assert account([Spent(1.0, 1e-6, sigma=5.0)] * 3, 1e-5) is not None
+    assert account([PrivacyCost(1.0, 0.0)] * 3, 0.0) is None
+    assert account([PrivacyCost(40.0, 1e-6)] * 2, 1e-5) is None
+    assert account([PrivacyCost(1.0, 1e-6, sigma=5.0)] * 3, 1e-5) is not None
     sketch = ss.SJLT(dim=9, sketch_dim=64, sparsity=4, seed=7).sketch()
     joint = ss.explain(*(sketch.release(epsilon=20, neighbours=ss.L1(1)) for _ in range(3)), delta=1e-6)
     assert joint.finer is None
@@ -114,4 +119,4 @@ def test_mistakes_are_refused() -> None:
     with pytest.raises(ss.InvalidInputError, match="no release"):
         account([], 1e-6)
     with pytest.raises(ss.InvalidInputError, match="delta"):
-        account([Spent(1.0, 0.0)], 1.0)
+        account([PrivacyCost(1.0, 0.0)], 1.0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch import PrivateSketch, PrivateTable
-from streamsketch.privacy import NoiseMoments, places_that_count, sharing_data
+from streamsketch.privacy import NoiseMoments, non_redundant, sharing_data
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 OTHER_MAP = PROJECTION.replace(seed=8)
@@ -85,7 +85,7 @@ def test_another_release_under_the_same_id_is_refused(name: str, beside: str) ->
         else [one, forged],
     }[beside]
     for order in (given, given[::-1]):
-        for work in (places_that_count, sharing_data, lambda each: ss.explain(*each)):
+        for work in (non_redundant, sharing_data, lambda each: ss.explain(*each)):
             with pytest.raises(ss.InvalidInputError, match=f"have the id of one release, and differ: {differs}\\."):
                 work(order)
         if name != "another bound":
@@ -125,7 +125,7 @@ def test_a_sum_spends_nothing_beside_its_parts_and_a_forged_one_is_refused(name:
         with pytest.raises(
             ss.InvalidInputError, match=rf"release {count + 1} of {count + 1} has the ids .* its {wrong} "
         ):
-            places_that_count([*parts, forged])
+            non_redundant([*parts, forged])
 
 
 @pytest.mark.parametrize("name", SUMS)
@@ -220,8 +220,8 @@ def test_honest_sums_are_never_refused_and_spend_at_least_what_their_span_holds(
     for number, each in enumerate(terms):
         for place, factor in each:
             rows[number, place] = float(factor)
-    counting = places_that_count(made)
+    counting = non_redundant(made)
     assert np.linalg.matrix_rank(rows[counting]) == np.linalg.matrix_rank(rows)
     for order in itertools.islice(itertools.permutations(range(len(made))), 6):
-        again = places_that_count([made[place] for place in order])
+        again = non_redundant([made[place] for place in order])
         assert np.linalg.matrix_rank(rows[[order[place] for place in again]]) == np.linalg.matrix_rank(rows)

@@ -40,10 +40,10 @@ def in_release(neighbours: Neighbours, _: Path) -> Neighbours:
 
 
 WRITERS: dict[str, Callable[[Neighbours, Path], Neighbours | None]] = {
-    "a dict": lambda near, _: Neighbours.from_dict(near.to_dict()),
-    "bounds": lambda near, _: Bounds.from_dict(Bounds(near).to_dict()).neighbours,
-    "an agreement": lambda near, _: (
-        ss.Agreement.from_json(ss.Agreement(MAP, key="shop", index="item", neighbours=near).to_json()).neighbours
+    "a dict": lambda neighbours, _: Neighbours.from_dict(neighbours.to_dict()),
+    "bounds": lambda neighbours, _: Bounds.from_dict(Bounds(neighbours).to_dict()).neighbours,
+    "an agreement": lambda neighbours, _: (
+        ss.Agreement.from_json(ss.Agreement(MAP, key="shop", index="item", neighbours=neighbours).to_json()).neighbours
     ),
     "a policy": in_policy,
     "a round": in_round,

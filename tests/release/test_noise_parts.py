@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 import streamsketch as ss
-from streamsketch.release.noise_parts import NoisePart, united
+from streamsketch.release.noise_parts import NoisePart, merge_parts
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
 
@@ -68,7 +68,7 @@ def test_as_many_parts_as_releases() -> None:
 
 
 @pytest.mark.parametrize(("multiplier", "count"), [(0, 1), (-1, 1), (1, 0), (1, 1 << 32), (1, True)])
-def test_unsound_parts_are_refused(multiplier: int, count: int) -> None:
+def test_invalid_parts_are_refused(multiplier: int, count: int) -> None:
     one = release()
     with pytest.raises(ss.InvalidInputError, match="a positive multiplier and a count"):
         NoisePart(one.noise, one.guarantee, multiplier, count)
@@ -76,4 +76,4 @@ def test_unsound_parts_are_refused(multiplier: int, count: int) -> None:
 
 def test_united_counts_alike_parts() -> None:
     part = NoisePart(release().noise, release().guarantee)
-    assert united([part, part, part.scaled(Fraction(-2))]) == united([part.scaled(Fraction(2)), part, part])
+    assert merge_parts([part, part, part.scaled(Fraction(-2))]) == merge_parts([part.scaled(Fraction(2)), part, part])

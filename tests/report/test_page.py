@@ -344,7 +344,7 @@ def test_report_refuses_what_it_cannot_show(folder: Path, forks: Forks) -> None:
         (["all/mine.raw-sketch", "all", "-o", "r.html"], "is a raw sketch, which is secret"),
         (["all", "-o", "r.pdf"], "named *.html, got r.pdf"),
         (["twice", "-o", "r.html"], "a and b: two of these sketches share the noise"),
-        (["bad", "-o", "r.html"], "a.sketch is not a sound private sketch"),
+        (["bad", "-o", "r.html"], "a.sketch is not a valid private sketch"),
         (["all", "-o", "r.html", "--plan", "notes.json"], "notes.json is not a plan"),
         (["all", "-o", "r.html", "--plan", "deep.json"], "deep.json is not a plan"),
         (["all"], "Missing option '--output'"),

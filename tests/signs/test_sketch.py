@@ -1,4 +1,4 @@
-"""Published signs as values, and in the exchange format: exact round trips, one kind of error for anything unsound."""
+"""Published signs as values, and in the exchange format: exact round trips, one kind of error for anything invalid."""
 
 import copy
 import hashlib
@@ -68,7 +68,7 @@ def test_packing_is_the_inverse_of_signs() -> None:
     assert np.array_equal(release_of(packed_signs(positive)).signs > 0, positive)
 
 
-def test_unsound_parts_are_refused() -> None:
+def test_invalid_parts_are_refused() -> None:
     for packed in (b"", b"\0", b"\0" * 3):
         with pytest.raises(ss.InvalidInputError, match="13 signs are 2 bytes"):
             release_of(packed)

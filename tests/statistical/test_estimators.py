@@ -1,7 +1,7 @@
 """Estimates over many projections: unbiased, with the predicted variance, and intervals that cover.
 
 Projections are those of seeds 0, 1, 2, … and noise has fixed secrets, so each test gives the same result for ever.
-Had both been drawn anew, a sound library would fail a test with probability below 10^-6: each compares a mean or a
+Had both been drawn anew, a valid library would fail a test with probability below 10^-6: each compares a mean or a
 variance of at least 1,000 estimates with its prediction, at five standard errors. `make test-long` takes 4,000 of every
 map, direction and noise; `make test` takes every direction, every map and, of releases, every map with every noise. Its
 1,000 see a variance that is predicted half too large or too small, and a mean off by 0.2 standard deviations.

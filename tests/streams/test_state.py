@@ -39,7 +39,7 @@ def begin(out: Path, clip: str = "scale") -> Path:
     ("changes", "said"),
     [
         ({"stream": "00"}, "header.stream"),
-        ({"secret": "z" * 64}, "its header is not sound"),
+        ({"secret": "z" * 64}, "its header is not valid"),
         ({"secret": 5}, "header.secret"),
         ({"draws": "0" * 63}, "header.draws"),
         ({"events": -1}, "header.events"),

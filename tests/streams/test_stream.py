@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.core import held
+from streamsketch.core import exclusive
 from streamsketch.streams import Stream, StreamPolicy
 from streamsketch.streams import stream as module
 from tests.streams.naive import AGREEMENT, KEYS, Row, batch_of, bound_by, over_in, policy_of, windows_of
@@ -235,12 +235,12 @@ def test_a_state_that_was_changed_is_refused(begun: Path) -> None:
 
 
 def test_a_file_is_held_by_one(tmp_path: Path) -> None:
-    with held(tmp_path / "a"):
-        with pytest.raises(ss.InvalidInputError, match="in use by another process"), held(tmp_path / "a"):
+    with exclusive(tmp_path / "a"):
+        with pytest.raises(ss.InvalidInputError, match="in use by another process"), exclusive(tmp_path / "a"):
             pass
-        with held(tmp_path / "b"):
+        with exclusive(tmp_path / "b"):
             pass
-    with held(tmp_path / "a"):
+    with exclusive(tmp_path / "a"):
         pass
 
 

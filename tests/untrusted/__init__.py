@@ -1,1 +1,1 @@
-"""Bytes of other parties: what is unsound is refused in one way, at bounded cost."""
+"""Bytes of other parties: what is invalid is refused in one way, at bounded cost."""

@@ -287,31 +287,31 @@ def readers() -> dict[str, Reader]:
     )
     past = raw_file.remember(raw.RawSketch(_sketch(_projections()[0]), 2), [releases[0]])
     raws = [past, raw.RawSketch(table, 4), raw.RawSketch(_sketch(_projections()[2]))]
-    unsound = ss.WireFormatError
+    invalid = ss.WireFormatError
     found = {
         "release": Reader(
-            [one.to_bytes() for one in releases], [changed_bytes, _framed], ss.PrivateSketch.from_bytes, unsound
+            [one.to_bytes() for one in releases], [changed_bytes, _framed], ss.PrivateSketch.from_bytes, invalid
         ),
-        "load": Reader([releases[0].to_bytes()], [changed_bytes, _framed], from_file(ss.load), unsound),
-        "signs": Reader([one.to_bytes() for one in published], [changed_bytes, _framed], from_file(ss.load), unsound),
-        "table": Reader(_tables(ss.PrivateTable(two)), [changed_bytes, changed_footer], from_file(ss.load), unsound),
+        "load": Reader([releases[0].to_bytes()], [changed_bytes, _framed], from_file(ss.load), invalid),
+        "signs": Reader([one.to_bytes() for one in published], [changed_bytes, _framed], from_file(ss.load), invalid),
+        "table": Reader(_tables(ss.PrivateTable(two)), [changed_bytes, changed_footer], from_file(ss.load), invalid),
         "sign table": Reader(
-            _tables(signs.SignTable(two_signs)), [changed_bytes, changed_footer], from_file(ss.load), unsound
+            _tables(signs.SignTable(two_signs)), [changed_bytes, changed_footer], from_file(ss.load), invalid
         ),
         "raw": Reader(
-            [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], from_file(raw_file.load_raw), unsound
+            [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], from_file(raw_file.load_raw), invalid
         ),
         "raw head": Reader(
-            [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], from_file(raw_file.read_head), unsound
+            [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], from_file(raw_file.read_head), invalid
         ),
         "coder": Reader(
             [SketchCoder().encode(_sketch(projection)) for projection in _projections()],
             [changed_bytes, _coded],
             SketchCoder().decode,
-            unsound,
+            invalid,
         ),
         "mean": Reader(
-            [_mean(one) for one in mechanisms], [changed_bytes, _framed], local.MeanAggregator.from_bytes, unsound
+            [_mean(one) for one in mechanisms], [changed_bytes, _framed], local.MeanAggregator.from_bytes, invalid
         ),
         "projection": Reader(
             [one.to_json().encode() for one in _projections()],
@@ -335,6 +335,6 @@ def readers() -> dict[str, Reader]:
             [report],
             [changed_bytes, _framed],
             lambda data, mechanism=mechanism: local.Report.from_bytes(data, mechanism),  # type: ignore[misc]
-            unsound,
+            invalid,
         )
     return found | _party_readers() | input_readers()

@@ -46,7 +46,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_unsound_tables_raise_the_one_error_that_says_where(tmp_path: Path) -> None:
+def test_invalid_tables_raise_the_one_error_that_says_where(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     good = release().to_bytes()
 

@@ -1,4 +1,4 @@
-"""The exchange format: exact round trips, and one kind of error for anything unsound."""
+"""The exchange format: exact round trips, and one kind of error for anything invalid."""
 
 import hashlib
 import struct

@@ -51,7 +51,7 @@ class PublicKeys:
             if not self._listed:
                 raise InvalidInputError("public_keys is empty, so nothing would be released; give at least one key")
 
-    def under(self, agreement: Agreement | None) -> "PublicKeys":
+    def with_agreement(self, agreement: Agreement | None) -> "PublicKeys":
         """Return the keys as the type of an agreement's; `InvalidInputError` for those of a list that do not fit."""
         if agreement is None or agreement.key is None:
             return self

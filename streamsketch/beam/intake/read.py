@@ -48,7 +48,7 @@ class ReadColumns(beam.PTransform):
     Raises
     ------
     InvalidInputError
-        In the workers: if a pattern matches no file, or a file lacks a column or is not sound.
+        In the workers: if a pattern matches no file, or a file lacks a column or is not valid.
     """
 
     def __init__(

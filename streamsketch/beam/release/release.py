@@ -182,7 +182,7 @@ class ReleasePerKey(beam.PTransform):
         publisher = self._publisher_for(known)
         guarantee = self._guarantee(publisher, projection, known)
         if self._named is not None:
-            self._public_keys = self._named.under(known.agreement)
+            self._public_keys = self._named.with_agreement(known.agreement)
         if clock_of(sketches.pipeline) == "events":
             guarantee = dataclasses.replace(guarantee, conditions=[*guarantee.conditions, CLOCK])
         secret = functools.partial(charged_secret, charge=self._charge, guarantee=guarantee, projection=projection)

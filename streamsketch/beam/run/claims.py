@@ -50,10 +50,10 @@ class Claim(NamedTuple):
             fields = json.loads(content)
             nonce = None if fields["nonce"] is None else bytes.fromhex(fields["nonce"])
             claim = Claim(bytes.fromhex(fields["launch"]), bytes.fromhex(fields["root_key"]), nonce)
-            sound = fields["format"] == _FORMAT and len(nonce or bytes(NONCE_BYTES)) == NONCE_BYTES
+            valid = fields["format"] == _FORMAT and len(nonce or bytes(NONCE_BYTES)) == NONCE_BYTES
         except (ValueError, TypeError, KeyError, RecursionError):
-            sound = False
-        if not sound:
+            valid = False
+        if not valid:
             raise InvalidInputError(f"{path} is not a claim of a run; give the run another id")
         return claim
 

@@ -53,7 +53,7 @@ def batches(file: Any, path: str, columns: list[str], _: list[str]) -> Iterator[
     except Exception as error:  # noqa: BLE001 - broken files lead the libraries to raise whatever there is
         raise_if_of_the_file_system(error)
         # the libraries' own text may quote the file, which is private
-        raise InvalidInputError(f"{path} is not a sound Avro file ({type(error).__name__}){lacking}") from None
+        raise InvalidInputError(f"{path} is not a valid Avro file ({type(error).__name__}){lacking}") from None
 
 
 def _records(blocks: Any) -> Iterator[dict[str, Any]]:

@@ -22,11 +22,11 @@ def raise_if_of_the_file_system(error: Exception) -> None:
         raise error
 
 
-def check_columns(path: str, columns: list[str], there: list[str]) -> None:
+def check_columns(path: str, columns: list[str], names: list[str]) -> None:
     """Raise `InvalidInputError` unless a file has all columns."""
-    missing = [name for name in columns if name not in there]
+    missing = [name for name in columns if name not in names]
     if missing:
-        raise InvalidInputError(f"{path} has no column {', '.join(missing)}, only {', '.join(there)}")
+        raise InvalidInputError(f"{path} has no column {', '.join(missing)}, only {', '.join(names)}")
 
 
 def uncompressed(file: Any, path: str) -> Any:
@@ -66,4 +66,4 @@ def _blocks(stream: Any, path: str) -> Iterator[bytes]:
             yield block
     except OSError as error:
         raise_if_of_the_file_system(error)
-        raise InvalidInputError(f"{path} is not sound, or cut off: it cannot be uncompressed") from None
+        raise InvalidInputError(f"{path} is not valid, or cut off: it cannot be uncompressed") from None

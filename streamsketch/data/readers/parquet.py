@@ -18,7 +18,7 @@ def row_groups(file: Any, path: str) -> int:
     except Exception as error:  # noqa: BLE001 - as in `batches`
         raise_if_of_the_file_system(error)
         raise InvalidInputError(
-            f"{path} is not a Parquet file, or not a sound one ({type(error).__name__}); it is not named .csv, .jsonl, "
+            f"{path} is not a Parquet file, or not a valid one ({type(error).__name__}); it is not named .csv, .jsonl, "
             f".ndjson, .avro, .txt or .log either"
         ) from None
 
@@ -42,7 +42,7 @@ def batches(file: Any, path: str, group: int, columns: list[str]) -> Iterator[pa
     except Exception as error:  # noqa: BLE001 - damaged files lead Arrow to raise whatever there is
         raise_if_of_the_file_system(error)
         # Arrow's own text may quote the file, which is private
-        raise InvalidInputError(f"{path} is not a sound Parquet file ({type(error).__name__})") from None
+        raise InvalidInputError(f"{path} is not a valid Parquet file ({type(error).__name__})") from None
 
 
 def _read(file: Any, group: int, columns: list[str], texts: list[str]) -> Iterator[pa.RecordBatch]:

@@ -116,12 +116,12 @@ def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee) -> Nois
         return NoiseCheck("too little", f"nothing is left for noise of {left}")
     loss = noise.loss(sensitivity, budget)
     if loss.epsilon is None:
-        return NoiseCheck("not checked", loss.said)
+        return NoiseCheck("not checked", loss.reason)
     if math.isinf(loss.epsilon):
-        return NoiseCheck("too little", loss.said)
+        return NoiseCheck("too little", loss.reason)
     if loss.epsilon <= budget.epsilon * (1 + _TOLERANCE):
-        return NoiseCheck("enough", f"{loss.said}, within {left}", loss.sigma)
-    return NoiseCheck("too little", f"{loss.said}, more than {left}")
+        return NoiseCheck("enough", f"{loss.reason}, within {left}", loss.sigma)
+    return NoiseCheck("too little", f"{loss.reason}, more than {left}")
 
 
 def _sensitivity(guarantee: Guarantee, projection: Projection, place: NoisePlace) -> Sensitivity:

@@ -85,8 +85,8 @@ def _bound(noises: Sequence[CellNoise], cells: int, rate: float, deviation: floa
     for part in noises:
         log_phi += part.draws * _log_characteristic(part.noise, places * (part.factor * spread))
     terms = np.exp(log_phi - places**2 / 2)
-    moment = step * (2 * terms.sum() - terms[0]) / math.sqrt(2 * math.pi) + _BEYOND
-    return (math.log(FALSE_ALARMS) - cells * math.log(min(moment, 1.0))) / rate
+    expectation = step * (2 * terms.sum() - terms[0]) / math.sqrt(2 * math.pi) + _BEYOND
+    return (math.log(FALSE_ALARMS) - cells * math.log(min(expectation, 1.0))) / rate
 
 
 def _log_characteristic(noise: Noise, angles: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ _SUMS = 1e-9  # what sums of floats are off
 _TOLERANCE = 1e-6  # the calibration's own margins
 
 
-class Stated(NamedTuple):
+class StatedNoise(NamedTuple):
     """What a release states of its noise and its guarantee: all of it but the cells."""
 
     guarantee: Guarantee
@@ -44,9 +44,9 @@ class Stated(NamedTuple):
         return self.parts or (NoisePart(self.noise, self.guarantee, abs(self.multiplier)),)
 
 
-def stated_by(release: PrivateSketch) -> Stated:
+def stated_by(release: PrivateSketch) -> StatedNoise:
     """Return what a release states."""
-    return Stated(
+    return StatedNoise(
         release.guarantee,
         release.projection,
         release.noise,
@@ -84,7 +84,7 @@ def with_norm(check: NoiseCheck, norm: float | None, place: NoisePlace) -> Noise
     )
 
 
-def impossible_norm(release: PrivateSketch, stated: Stated | None = None) -> float | None:
+def impossible_norm(release: PrivateSketch, stated: StatedNoise | None = None) -> float | None:
     """Return ‖values‖² where the noise stated makes it impossible, but for `FALSE_ALARMS` of releases; else None."""
     least = _least_norm(stated or stated_by(release))
     if least <= 0:
@@ -114,7 +114,7 @@ def composition_of(guarantee: Guarantee, parts: Sequence[NoisePart]) -> Composit
     return "disjoint" if exact else "mixed"
 
 
-def check_stated(stated: Stated, *, most_entries: int | None = None) -> NoiseCheck:
+def check_stated(stated: StatedNoise, *, most_entries: int | None = None) -> NoiseCheck:
     """Compare what a release states of its noise with its guarantee, part by part; see `NoiseCheck`.
 
     A sum of releases has enough noise if each part has, for its own guarantee, if the noise stated is that of the parts
@@ -124,7 +124,7 @@ def check_stated(stated: Stated, *, most_entries: int | None = None) -> NoiseChe
 
 
 @functools.lru_cache(maxsize=1024)
-def _check_within(stated: Stated, most_entries: int | None, limits: Limits) -> NoiseCheck:
+def _check_within(stated: StatedNoise, most_entries: int | None, limits: Limits) -> NoiseCheck:
     del limits  # a statement that was not checked may be, once limits are raised
     if stated.releases == 1 and not stated.parts:
         return check_noise(stated.guarantee, stated.projection, stated.noise, stated.place, most_entries=most_entries)
@@ -133,7 +133,7 @@ def _check_within(stated: Stated, most_entries: int | None, limits: Limits) -> N
     return _check_parts(stated, most_entries)
 
 
-def _check_parts(stated: Stated, most_entries: int | None) -> NoiseCheck:
+def _check_parts(stated: StatedNoise, most_entries: int | None) -> NoiseCheck:
     """Check a sum by what it says of each release in it."""
     if any((Fraction(part.multiplier) / stated.multiplier).denominator > 1 for part in stated.parts):
         # its noise would shrink without its guarantee
@@ -163,7 +163,7 @@ def _inside(releases: int) -> str:
     return "1 release inside" if releases == 1 else f"{releases} releases inside"
 
 
-def _sum_mismatch(stated: Stated) -> str | None:
+def _sum_mismatch(stated: StatedNoise) -> str | None:
     """Return where a sum contradicts its parts, or None."""
     guarantee = stated.guarantee
     try:
@@ -184,7 +184,7 @@ def _sum_mismatch(stated: Stated) -> str | None:
     return None
 
 
-def _check_without_parts(stated: Stated, most_entries: int | None) -> NoiseCheck:
+def _check_without_parts(stated: StatedNoise, most_entries: int | None) -> NoiseCheck:
     """Check a sum that does not say what each release in it stated, as far as that goes.
 
     Each has a whole multiplier other than 0 in the grid steps of the sum, so their noises add up to no less than each
@@ -211,7 +211,7 @@ def _check_without_parts(stated: Stated, most_entries: int | None) -> NoiseCheck
 
 
 @functools.lru_cache(maxsize=1024)
-def _least_norm(stated: Stated) -> float:
+def _least_norm(stated: StatedNoise) -> float:
     """Return the squared norm below which cells contradict the noise stated; 0 where nothing can be told.
 
     The bound holds for every signal, so noise that is left out counts as one: of many parts those with the most noise

@@ -144,7 +144,7 @@ def test_avro_mistakes_are_named(tmp_path: Path) -> None:
     whole = (tmp_path / "sales.avro").read_bytes()
     for place, broken in enumerate((b"", b"hello", whole[:-20], whole[:-1] + bytes([whole[-1] ^ 1]))):
         (tmp_path / f"{place}.avro").write_bytes(broken)
-        with pytest.raises(ss.InvalidInputError, match="is not a sound Avro file"):
+        with pytest.raises(ss.InvalidInputError, match="is not a valid Avro file"):
             list(read_batches([str(tmp_path / f"{place}.avro")], COLUMNS))
 
 
@@ -203,7 +203,7 @@ def test_avro_types_that_are_not_read_are_named(tmp_path: Path) -> None:
 
 def test_decimals_with_too_many_digits_are_not_rounded(tmp_path: Path) -> None:
     decimal = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}
-    with pytest.raises(ss.InvalidInputError, match="is not a sound Avro file"):
+    with pytest.raises(ss.InvalidInputError, match="is not a valid Avro file"):
         avro_column(tmp_path / "a.avro", [decimal], [(123_456).to_bytes(3)])
 
 

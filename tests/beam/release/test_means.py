@@ -103,7 +103,7 @@ def test_windows_are_kept_apart(tmp_path: Path) -> None:
         (lambda: reports()[0], "pairs"),
     ],
 )
-def test_unsound_elements_end_the_job(element: Callable[[], Any], problem: str, tmp_path: Path) -> None:
+def test_invalid_elements_end_the_job(element: Callable[[], Any], problem: str, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=problem):
         run(lambda pipeline: pipeline | beam.Create([element()]) | MeanPerKey(MECHANISM), tmp_path)
 

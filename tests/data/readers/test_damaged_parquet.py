@@ -51,7 +51,7 @@ def test_a_code_without_a_word_is_refused(width: int, code: int) -> None:
     """-1 would be the last word to whoever indexes an array with it."""
     (batch,) = read(with_codes(parquet(), 2, 1), ["item"])
     assert set(batch.column("item").to_pylist()) == {"jam"}
-    with pytest.raises(ss.InvalidInputError, match="not a sound Parquet file"):
+    with pytest.raises(ss.InvalidInputError, match="not a valid Parquet file"):
         read(with_codes(parquet(), width, code), ["item"])
 
 
@@ -70,7 +70,7 @@ def test_the_command_names_the_file(tmp_path: Path, forks: Forks) -> None:
     for how in (["--agreement", "agreement.json"], ["--index", "item", "--key", "shop", "--projection", "p.json"]):
         (tmp_path / "p.json").write_text(PROJECTION.to_json())
         said = forks.refused("sketch", "events.parquet", *how, "-o", "o.raw-sketch", cwd=tmp_path)
-        assert "events.parquet is not a sound Parquet file" in said
+        assert "events.parquet is not a valid Parquet file" in said
     assert not (tmp_path / "o.raw-sketch").exists()
 
 
