@@ -14,7 +14,31 @@ FORBIDDEN = {
     *("sound", "unsound", "drowned", "emptied", "united", "under", "remember"),
 }
 # Files with such names from before, which get fewer and no more.
-NOT_YET: dict[str, set[str]] = {}
+NOT_YET: dict[str, set[str]] = {
+    "agreement/agreement.py": {"_said"},
+    "beam/intake/bound.py": {"_moment"},
+    "beam/intake/read.py": {"how"},
+    "beam/run/ordering.py": {"moment"},
+    "beam/streams/budget.py": {"moment"},
+    "beam/streams/changes.py": {"there"},
+    "beam/streams/lateness.py": {"moment"},
+    "beam/streams/messages.py": {"_sound", "moment"},
+    "cli/_agreeing.py": {"there"},
+    "cli/_intake.py": {"there"},
+    "cli/_ledger.py": {"left_told"},
+    "cli/ledger.py": {"moment"},
+    "cli/release.py": {"_said"},
+    "cli/sketch.py": {"there"},
+    "cli/verify.py": {"said"},
+    "explanation/base.py": {"how"},
+    "explanation/release.py": {"how"},
+    "explanation/signs.py": {"how"},
+    "report/pictures.py": {"near"},
+    "signs/angles.py": {"near"},
+    "sketching/bounding/cut.py": {"how"},
+    "storage/append.py": {"emptied"},
+    "storage/files.py": {"remember", "united"},
+}
 
 
 def named(tree: ast.AST) -> Iterator[str]:
