@@ -53,8 +53,8 @@ def listed(names: list[str]) -> str:
 
 def meant(name: str, names: list[str]) -> str:
     """Return a question for an error on a name, if it is nearly one of some public names."""
-    near = difflib.get_close_matches(name, names, n=1)
-    return f". Did you mean {near[0]}?" if near else ""
+    closest = difflib.get_close_matches(name, names, n=1)
+    return f". Did you mean {closest[0]}?" if closest else ""
 
 
 def show(table: Table) -> None:
@@ -82,6 +82,14 @@ def show_facts(title: str, facts: dict[str, str]) -> None:
     for name, fact in facts.items():
         table.add_row(name, escape("\n".join(map(printable, fact.split("\n")))))
     show(table)
+
+
+def show_result(title: str, facts: dict[str, str], fields: Any, *, as_json: bool) -> None:
+    """Print a result: facts for people, or fields for programs."""
+    if as_json:
+        show_json(fields)
+    else:
+        show_facts(title, facts)
 
 
 def table_of(columns: dict[str, list[str]], *, title: str | None = None) -> Table:

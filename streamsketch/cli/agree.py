@@ -25,7 +25,7 @@ from streamsketch.cli._agreeing import (
     neighbours_of,
 )
 from streamsketch.cli._reading import new_file
-from streamsketch.cli._showing import Json, show_facts, show_json
+from streamsketch.cli._showing import Json, show_result
 from streamsketch.privacy import Neighbours
 
 
@@ -79,13 +79,11 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     by = _projection(projection, {name: given for name, given in options.items() if given is not None})
     agreed = ss.Agreement(by, **fields) if schema is None else ss.agree(schema, by, **fields)
     agreed.save(output)
-    if as_json:
-        show_json({"file": str(output), "fingerprint": agreed.fingerprint, "agreement": agreed.to_dict()})
-    else:
-        show_facts(str(output), facts_of(agreed))
+    fields = {"file": str(output), "fingerprint": agreed.fingerprint, "agreement": agreed.to_dict()}
+    show_result(str(output), _facts(agreed), fields, as_json=as_json)
 
 
-def facts_of(agreed: ss.Agreement) -> dict[str, str]:
+def _facts(agreed: ss.Agreement) -> dict[str, str]:
     """Return what an agreement says, for people."""
     facts = {
         "title": agreed.title,

@@ -79,7 +79,7 @@ def _more(file: str) -> str:
 
 
 class _Command(TyperCommand):
-    """What is said of a command whose file is not imported yet."""
+    """A command whose file is not imported yet."""
 
     file: str
 
@@ -108,28 +108,28 @@ app = typer.Typer(
     **_LOOKS,
 )
 _groups: dict[str, typer.Typer] = {}
-for _name, _said in _COMMANDS.items():
+for _name, _help in _COMMANDS.items():
     _of, _, _own = _name.rpartition(" ")
     _file = (_of or _own).replace("-", "_")
     if any(each.startswith(f"{_name} ") for each in _COMMANDS):
-        _groups[_name] = typer.Typer(name=_name, help=_said, epilog=_more(_file), no_args_is_help=True, **_LOOKS)
+        _groups[_name] = typer.Typer(name=_name, help=_help, epilog=_more(_file), no_args_is_help=True, **_LOOKS)
         app.add_typer(_groups[_name])
     else:
         _groups.get(_of, app).command(
-            _own, cls=type("_Command", (_Command,), {"file": _file}), help=_said, epilog=_more(_file)
+            _own, cls=type("_Command", (_Command,), {"file": _file}), help=_help, epilog=_more(_file)
         )(lambda: None)
 
 
 @contextlib.contextmanager
-def _warnings_said() -> Iterator[None]:
+def _print_warnings() -> Iterator[None]:
     """Say warnings on standard error, which is the operator's, each once: the windows of a stream repeat them."""
-    said: set[str] = set()
+    printed: set[str] = set()
 
     def say_once(message: object) -> None:
         from streamsketch.cli._showing import say  # noqa: PLC0415 - it shows estimates too, and imports much
 
-        if str(message) not in said:
-            said.add(str(message))
+        if str(message) not in printed:
+            printed.add(str(message))
             say(f"warning: {message}")
 
     with warnings.catch_warnings():
@@ -149,7 +149,7 @@ def options(
     ] = False,
 ) -> None:
     """Take the options that stand before any subcommand."""
-    context.with_resource(_warnings_said())
+    context.with_resource(_print_warnings())
 
 
 def _interrupted(number: int, _: object) -> NoReturn:
@@ -170,7 +170,7 @@ def main() -> None:
             raise
         _say_mistake(str(error))
     except BrokenPipeError:
-        sys.stdout = None  # nobody reads on; flushing it would fail again
+        sys.stdout = None  # the reader is gone; flushing it would fail again
         sys.exit(1)
     except OSError as error:
         _say_mistake(f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}")

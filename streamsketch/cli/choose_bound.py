@@ -12,9 +12,9 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._agreeing import load_projection
 from streamsketch.cli._inputs import Format
-from streamsketch.cli._ledger import DatasetOption, LedgerOption, opened_for
 from streamsketch.cli._reading import named_twice, new_file
-from streamsketch.cli._showing import Json, say, show_facts, show_json
+from streamsketch.cli._releasing import DatasetOption, LedgerOption, ledger_for
+from streamsketch.cli._showing import Json, say, show_result
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
 from streamsketch.intake import Events, Intake, RowReader
@@ -92,12 +92,10 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     agreed = load_projection(projection)
     agreement = ss.Agreement.of(agreed, index=names, key=key, value=value, unit=unit_column)
     reader = RowReader(agreement, format=form, delimiter=check_delimiter(delimiter))
-    planned = ss.bounding.choose_bound(
-        [], grid, epsilon=epsilon, share=share
-    )  # to find mistakes before the data are read
+    planned = ss.bounding.choose_bound([], grid, epsilon=epsilon, share=share)  # finds mistakes before data are read
     for bound in grid:
         ss.L1(bound, word, max_keys).grid_steps(agreed.grid)
-    account = opened_for(ledger, dataset)
+    account = ledger_for(ledger, dataset)
     for each in () if account is None else account.datasets:
         if each.name == dataset and each.unit != word:
             raise ss.InvalidInputError(
@@ -106,14 +104,14 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
             )
     totals = totals_of(_events(inputs, agreement, reader), agreed)
     if trade_off is not None and squared_distance is not None:
-        near = {"unit": word, "max_keys": max_keys}
         plan = ss.bounding.plan_bounds(
             totals,
             grid,
             agreed,
             squared_distance=squared_distance,
             epsilon=release_epsilon,
-            **near,  # type: ignore[arg-type]
+            unit=word,
+            max_keys=max_keys,
         )
         write_whole(trade_off, _shown(plan, trade_off.suffix).encode(), secret=True)
         say(f"{trade_off}, secret: noise against bias. A bound read off from it is not private.")
@@ -121,10 +119,8 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
         account.charge(dataset, planned.guarantee(ss.L1(max(map(Fraction, grid)), word)))
     chosen = ss.bounding.choose_bound(totals, grid, epsilon=epsilon, share=share)
     error = chosen.rank_error(_CONFIDENCE)
-    if as_json:
-        fields = {"bound": str(chosen.bound), **chosen.budget.to_dict(), "share": str(chosen.share)}
-        show_json(fields | {"candidates": grid, "rank_error": error, "confidence": _CONFIDENCE})
-        return
+    fields = {"bound": str(chosen.bound), **chosen.budget.to_dict(), "share": str(chosen.share)}
+    fields |= {"candidates": grid, "rank_error": error, "confidence": _CONFIDENCE}
     facts = {
         "bound": f"{chosen.bound}, of {chosen.candidates} candidates",
         "spent": f"{chosen.budget} for one {word}, whatever it adds; it adds to what releases spend",
@@ -132,7 +128,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
         f"{100 * float(chosen.share):.4g} % of all than those of the best candidate",
         "next": f"agree, or sketch --unit-column, with --l1 {chosen.bound}",
     }
-    show_facts("A bound, chosen privately", facts)
+    show_result("A bound, chosen privately", facts, fields, as_json=as_json)
 
 
 def _check_files(inputs: list[Path]) -> None:

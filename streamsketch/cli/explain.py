@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._combining import NOT_DISJOINT
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import Files, load_published
+from streamsketch.cli._releasing import NOT_DISJOINT
 from streamsketch.cli._showing import Json, show_json
 from streamsketch.core import filled, printable
 from streamsketch.explanation import INDIVIDUAL, ONE_RELEASE, BaseExplanation, explain_jointly, heading_of

@@ -19,6 +19,7 @@ from streamsketch.cli._showing import (
     show,
     show_facts,
     show_json,
+    show_result,
     table_of,
 )
 from streamsketch.signs import Signs
@@ -75,12 +76,9 @@ def _inspect_system(*, as_json: bool) -> None:
         "processor": processor,
         "hashing": hashing,
     }
-    if as_json:
-        show_json(facts)
-        return
-    if hashing == carryless.PLAIN:
-        facts["hashing"] += ": slow; Numba compiles for a processor without carry-less multiplication"
-    show_facts("this machine, as Numba sees it", facts)
+    slow = ": slow; Numba compiles for a processor without carry-less multiplication"
+    shown = facts | {"hashing": hashing + (slow if hashing == carryless.PLAIN else "")}
+    show_result("this machine, as Numba sees it", shown, facts, as_json=as_json)
 
 
 def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) -> None:
@@ -89,21 +87,17 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
         norm = ss.squared_norm(release)
     except ss.StreamsketchError as error:
         raise ss.InvalidInputError(f"{file} holds values that cannot be used: {error}") from None
-    if as_json:
-        show_json(
-            {
-                "file": str(file),
-                "secret": False,
-                "guarantee": guarantee_fields(release.guarantee),
-                **_agreed(release),
-                "noise_place": release.noise_place,
-                "noise_standard_deviation": release.noise.k2**0.5,
-                "cell_unit": release.cell_unit,
-                "squared_norm": estimate_fields(norm, 0.95, "value"),
-                "release_ids": [one.hex() for one in release.release_ids],
-            }
-        )
-        return
+    fields = {
+        "file": str(file),
+        "secret": False,
+        "guarantee": guarantee_fields(release.guarantee),
+        **_agreed(release),
+        "noise_place": release.noise_place,
+        "noise_standard_deviation": release.noise.k2**0.5,
+        "cell_unit": release.cell_unit,
+        "squared_norm": estimate_fields(norm, 0.95, "value"),
+        "release_ids": [one.hex() for one in release.release_ids],
+    }
     facts = {
         "guarantee": str(release.guarantee),
         **_agreed(release),
@@ -113,21 +107,14 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
         "releases inside": str(len(release.release_ids)),
         "size": f"{file.stat().st_size:,} bytes",
     }
-    show_facts(str(file), facts)
+    show_result(str(file), facts, fields, as_json=as_json)
 
 
 def _inspect_signs(file: Path, published: Signs | ss.signs.SignTable, *, as_json: bool) -> None:
     individual = isinstance(published, ss.signs.IndividualSignSketch)
     kind = "individual differential privacy" if individual else "differential privacy"
     projection = published.projection
-    if as_json:
-        told: dict[str, Any] = {"file": str(file), "secret": False, "kind": kind, **_agreed(published)}
-        if isinstance(published, ss.signs.SignTable):
-            told["releases"] = [{"key": str(key), **_sign_fields(release)} for key, release in published.items()]
-        else:
-            told |= _sign_fields(published)
-        show_json(told)
-        return
+    fields: dict[str, Any] = {"file": str(file), "secret": False, "kind": kind, **_agreed(published)}
     facts = {
         "guarantee": str(published.guarantee),
         "kind": kind,
@@ -138,7 +125,10 @@ def _inspect_signs(file: Path, published: Signs | ss.signs.SignTable, *, as_json
         facts["noise"] = str(published.law)
     if isinstance(published, ss.signs.SignTable):
         facts["keys"] = f"{len(published):,}"
-    show_facts(str(file), facts | {"size": f"{file.stat().st_size:,} bytes"})
+        fields["releases"] = [{"key": str(key), **_sign_fields(release)} for key, release in published.items()]
+    else:
+        fields |= _sign_fields(published)
+    show_result(str(file), facts | {"size": f"{file.stat().st_size:,} bytes"}, fields, as_json=as_json)
 
 
 def _sign_fields(release: Signs) -> dict[str, Any]:
@@ -178,18 +168,14 @@ def _inspect_table(file: Path, releases: ss.PrivateTable, *, as_json: bool) -> N
 def _inspect_raw(file: Path, *, as_json: bool) -> None:
     raw: RawSketch = load_raw_file(file)
     keys = len(raw.state) if isinstance(raw.state, ss.SketchTable) else None
-    if as_json:
-        show_json(
-            {
-                "file": str(file),
-                "secret": True,
-                **_agreed(raw),
-                "events": raw.events,
-                "keys": keys,
-                "releases": [guarantee_fields(past.guarantee) for past in raw.releases],
-            }
-        )
-        return
+    fields = {
+        "file": str(file),
+        "secret": True,
+        **_agreed(raw),
+        "events": raw.events,
+        "keys": keys,
+        "releases": [guarantee_fields(past.guarantee) for past in raw.releases],
+    }
     facts = {
         "SECRET": "a raw sketch without noise: do not share it, or what is printed here",
         **_agreed(raw),
@@ -197,7 +183,7 @@ def _inspect_raw(file: Path, *, as_json: bool) -> None:
         "released before": "\n".join(str(past.guarantee) for past in raw.releases) or "never",
         "size": f"{file.stat().st_size:,} bytes",
     }
-    show_facts(str(file), facts)
+    show_result(str(file), facts, fields, as_json=as_json)
 
 
 def _agreed(held: Any) -> dict[str, Any]:

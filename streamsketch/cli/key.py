@@ -7,7 +7,7 @@ import typer
 
 from streamsketch.cli._keys import PRIVATE, PUBLIC, PassphraseFile, passphrase_of, private_key, public_key
 from streamsketch.cli._reading import new_file
-from streamsketch.cli._showing import Json, show_facts, show_json
+from streamsketch.cli._showing import Json, show_result
 from streamsketch.core import write_whole
 from streamsketch.parties import Key, PublicKey
 
@@ -56,7 +56,6 @@ def show(
 
 
 def _show(public: PublicKey, facts: dict[str, str], *, as_json: bool) -> None:
-    if as_json:
-        show_json({"name": public.name, "fingerprint": public.fingerprint, "public_key": public.to_text()})
-        return
-    show_facts(public.name or "key", {**facts, "fingerprint": public.fingerprint, "text": public.to_text()})
+    facts |= {"fingerprint": public.fingerprint, "text": public.to_text()}
+    fields = {"name": public.name, "fingerprint": public.fingerprint, "public_key": public.to_text()}
+    show_result(public.name or "key", facts, fields, as_json=as_json)

@@ -3,18 +3,26 @@
 import dataclasses
 import datetime as dt
 import json
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import streamsketch as ss
-from streamsketch.accounting import Dataset, Left, Receipt, check_dataset
+from streamsketch.accounting import Dataset, Left, check_dataset
 from streamsketch.cli._agreeing import L1, L2, OneCoordinate, neighbours_of
-from streamsketch.cli._ledger import ledger_at, left_fields, name_of, opened
 from streamsketch.cli._reading import new_file
-from streamsketch.cli._showing import Json, counted, guarantee_fields, say_mistake, show_facts, show_json, table_of
+from streamsketch.cli._releasing import (
+    Delta,
+    Epsilon,
+    ledger_at,
+    left_fields,
+    name_of,
+    open_ledger,
+    parse_receipt,
+    receipt_text,
+)
+from streamsketch.cli._showing import Json, counted, guarantee_fields, say_mistake, show_json, show_result, table_of
 from streamsketch.cli._showing import show as show_table
 from streamsketch.core import write_whole
 from streamsketch.errors import LedgerError
@@ -22,11 +30,8 @@ from streamsketch.privacy import Mechanism
 
 Where = Annotated[str, typer.Argument(help="an SQLite file, or postgresql+psycopg://…", metavar="LEDGER")]
 Name = Annotated[str, typer.Option("--dataset", help="What the ledger calls the data set.")]
-Epsilon = Annotated[float, typer.Option(help="Privacy loss bound ε, > 0.")]
-Delta = Annotated[float, typer.Option(help="Probability δ in [0, 1) with which it may fail.")]
 
 _NEVER, _NONE = "never", "–"
-_RECEIPT = re.compile(r"(\d{1,15}):([0-9a-f]{64})")
 
 
 def init(
@@ -55,19 +60,16 @@ def init(
     book = ledger_at(ledger)
     book.dataset(dataset, **terms)
     (entered,) = (each for each in book.datasets if each.name == dataset)
-    if as_json:
-        show_json(_fields(entered, book.left(dataset)))
-        return
     facts = {
         "budget": f"{entered.budget} for each {unit}, by {entered.accounting}",
         "renewed": _NEVER if period_days is None else f"every {counted(period_days, 'day')}",
     }
-    show_facts(f"{dataset}, in {name_of(ledger)}", facts)
+    show_result(f"{dataset}, in {name_of(ledger)}", facts, _fields(entered, book.left(dataset)), as_json=as_json)
 
 
 def show(ledger: Where, *, as_json: Json = False) -> None:
     """Show what is left of each data set's budget, and when it is whole again."""
-    book = opened(ledger)
+    book = open_ledger(ledger)
     found = [(each, book.left(each.name)) for each in book.datasets]
     if as_json:
         show_json({"ledger": name_of(ledger), "datasets": [_fields(*each) for each in found]})
@@ -107,7 +109,7 @@ def charge(  # noqa: PLR0913 - a command's options are its parameters
     What one privacy unit can change say --l1, --l2 or --one-coordinate. Keep the receipt elsewhere: an `audit` with it
     finds that newer entries were cut off.
     """
-    book = opened(ledger)
+    book = open_ledger(ledger)
     units = {each.name: each.unit for each in book.datasets}
     neighbours = neighbours_of(l1, l2, one_coordinate, units.get(dataset, "event"), 1)
     if neighbours is None:
@@ -115,11 +117,10 @@ def charge(  # noqa: PLR0913 - a command's options are its parameters
     guarantee = ss.Guarantee(epsilon, delta, neighbours, Mechanism.stated(note))
     receipt = book.charge(dataset, guarantee, note=note, once=once)
     left = book.left(dataset)
-    told = f"{receipt.number}:{receipt.digest}"
-    if as_json:
-        show_json({"receipt": told, "guarantee": guarantee_fields(guarantee), "left": left_fields(left)})
-        return
-    show_facts(f"{dataset}, in {name_of(ledger)}", {"charged": str(guarantee), "left": str(left), "receipt": told})
+    text = f"{receipt.number}:{receipt.digest}"
+    facts = {"charged": str(guarantee), "left": str(left), "receipt": text}
+    fields = {"receipt": text, "guarantee": guarantee_fields(guarantee), "left": left_fields(left)}
+    show_result(f"{dataset}, in {name_of(ledger)}", facts, fields, as_json=as_json)
 
 
 def audit(
@@ -133,23 +134,20 @@ def audit(
 ) -> None:
     """Find an entry that was removed, changed or reordered; ends with 1 and says which.
 
-    What nobody sees from the ledger alone is that its newest entries were cut off, or all hashes written anew. A
-    receipt that was kept elsewhere shows it: that of a charge, or what an earlier audit printed.
+    The ledger alone does not show that its newest entries were cut off, or that all hashes were written anew. A receipt
+    kept elsewhere does: that of a charge, or what an earlier audit printed.
     """
-    kept = [_receipt(text) for text in receipt or []]
+    kept = [parse_receipt(text) for text in receipt or []]
     try:
-        book = opened(ledger)
+        book = open_ledger(ledger)
         count = book.audit(*kept)
     except LedgerError as error:
         say_mistake(f"{name_of(ledger)}: {error}")
         raise typer.Exit(1) from None
-    newest = book.newest
-    told = None if newest is None else f"{newest.number}:{newest.digest}"
-    if as_json:
-        show_json({"ledger": name_of(ledger), "entries": count, "receipt": told})
-        return
-    facts = {"entries": f"{count:,}, each as it was written"} | ({} if told is None else {"receipt": told})
-    show_facts(name_of(ledger), facts)
+    newest = receipt_text(book.newest)
+    facts = {"entries": f"{count:,}, each as it was written"} | ({} if newest is None else {"receipt": newest})
+    fields = {"ledger": name_of(ledger), "entries": count, "receipt": newest}
+    show_result(name_of(ledger), facts, fields, as_json=as_json)
 
 
 def export(
@@ -162,7 +160,7 @@ def export(
     """Write all entries as JSON lines, oldest first."""
     if output is not None:
         new_file(output, ".jsonl", "an export")
-    lines = [json.dumps(dataclasses.asdict(entry), sort_keys=True) for entry in opened(ledger).entries()]
+    lines = [json.dumps(dataclasses.asdict(entry), sort_keys=True) for entry in open_ledger(ledger).entries()]
     if output is None:
         for line in lines:
             typer.echo(line)
@@ -181,12 +179,5 @@ def _fields(dataset: Dataset, left: Left) -> dict[str, Any]:
     }
 
 
-def _day(moment: dt.datetime | None) -> str:
-    return _NEVER if moment is None else f"{moment:%Y-%m-%d}"
-
-
-def _receipt(text: str) -> Receipt:
-    found = _RECEIPT.fullmatch(text)
-    if found is None:
-        raise ss.InvalidInputError(f"--receipt is NUMBER:DIGEST, as `ledger charge` prints it, got {text}")
-    return Receipt(int(found[1]), found[2], ())
+def _day(time: dt.datetime | None) -> str:
+    return _NEVER if time is None else f"{time:%Y-%m-%d}"

@@ -7,17 +7,16 @@ from typing import Annotated
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._combining import PopulationsOption, sum_of_releases
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import new_file
+from streamsketch.cli._releasing import PopulationsOption, sum_of_releases
 from streamsketch.cli._showing import (
     Confidence,
     Json,
     estimate_fields,
     guarantee_fields,
     interval_text,
-    show_facts,
-    show_json,
+    show_result,
 )
 
 
@@ -44,21 +43,17 @@ def mean(
     interval = interval_text(norm, confidence)
     average.save(output)
     noise = average.cell_unit * average.noise.k2**0.5
-    if as_json:
-        show_json(
-            {
-                "file": str(output),
-                "streams": len(files),
-                "guarantee": guarantee_fields(average.guarantee),
-                "noise_standard_deviation": noise,
-                "squared_norm": estimate_fields(norm, confidence, "value"),
-            }
-        )
-        return
+    fields = {
+        "file": str(output),
+        "streams": len(files),
+        "guarantee": guarantee_fields(average.guarantee),
+        "noise_standard_deviation": noise,
+        "squared_norm": estimate_fields(norm, confidence, "value"),
+    }
     facts = {
         "mean of": f"{len(files)} streams",
         "guarantee": str(average.guarantee),
         "noise per cell": f"standard deviation {noise:.4g}, in data units",
         "squared norm": f"{norm}, {100 * confidence:.4g} % interval {interval}",
     }
-    show_facts(str(output), facts)
+    show_result(str(output), facts, fields, as_json=as_json)

@@ -6,10 +6,10 @@ from typing import Annotated, Any, cast
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._combining import PopulationsOption, sum_of_releases
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import load_raw_file, named_twice, new_file
-from streamsketch.cli._showing import Json, counted, guarantee_fields, say, show_facts, show_json
+from streamsketch.cli._releasing import PopulationsOption, sum_of_releases
+from streamsketch.cli._showing import Json, counted, guarantee_fields, say, show_json, show_result
 from streamsketch.storage import SUFFIX, RawSketch, is_raw, save_raw, united
 
 
@@ -56,10 +56,9 @@ def merge(
     new_file(output, ".sketch", "a sum of releases")
     total = sum_of_releases(files, populations, signer)
     total.save(output)
-    if as_json:
-        show_json({"file": str(output), "secret": False, "guarantee": guarantee_fields(total.guarantee)})
-        return
-    show_facts(str(output), {"guarantee": str(total.guarantee), "squared norm": str(ss.squared_norm(total))})
+    facts = {"guarantee": str(total.guarantee), "squared norm": str(ss.squared_norm(total))}
+    fields = {"file": str(output), "secret": False, "guarantee": guarantee_fields(total.guarantee)}
+    show_result(str(output), facts, fields, as_json=as_json)
 
 
 def _merge_raw(files: list[Path], output: Path, *, disjoint_units: bool, as_json: bool) -> None:

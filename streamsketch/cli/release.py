@@ -8,9 +8,9 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._agreeing import L1, L2, AssertBounds, OneCoordinate, neighbours_of
-from streamsketch.cli._ledger import DatasetOption, LedgerOption, left_told, opened_for
 from streamsketch.cli._reading import load_raw_file, new_file
-from streamsketch.cli._showing import Json, guarantee_fields, show_facts, show_json
+from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, LedgerOption, ledger_for, remaining_facts
+from streamsketch.cli._showing import Json, guarantee_fields, show_result
 from streamsketch.core import locked, names_given
 from streamsketch.privacy import Neighbours, mechanism_names
 from streamsketch.release import AdditiveNoise
@@ -23,8 +23,8 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     output: Annotated[
         Path, typer.Option("--output", "-o", help="What to publish: a .sketch file; of many keys, a .parquet table.")
     ],
-    epsilon: Annotated[float, typer.Option(help="Privacy loss bound ε, > 0.")],
-    delta: Annotated[float, typer.Option(help="Probability δ in [0, 1) with which it may fail.")] = 0.0,
+    epsilon: Epsilon,
+    delta: Delta = 0.0,
     unit: Annotated[
         str | None, typer.Option(help="What one unit is, in a word; by default event.", show_default=False)
     ] = None,
@@ -48,7 +48,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     keys_are_public: Annotated[
         bool, typer.Option("--keys-are-public", help="Release all keys in the file: who is in it is no secret.")
     ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Release once more, which adds to the privacy loss.")] = False,
+    again: Again = False,
     assert_bounds: AssertBounds = False,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
@@ -68,12 +68,12 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     """
     public_keys = names_given(public_key or [], "--public-key")
     stated = neighbours_of(l1, l2, one_coordinate, unit or "event", max_keys or 1)
-    account = opened_for(ledger, dataset)
+    account = ledger_for(ledger, dataset)
     with locked(file):
         raw = load_raw_file(file)
         state = raw.state
-        nothing_said = stated is None and unit is None and max_keys is None
-        neighbours = _said(_known(state) if nothing_said else stated)
+        unstated = stated is None and unit is None and max_keys is None
+        neighbours = require_neighbours(_known_neighbours(state) if unstated else stated)
         privacy: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
         if isinstance(state, ss.Sketch):
             if public_keys or keys_are_public:
@@ -103,27 +103,25 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
             f"is room, say --again to release once more, which counts as another"
         ) from None
     total = _together([*releases, PastRelease(guarantee, "")])
-    left_fields, left_facts = left_told(account, dataset)
-    if as_json:
-        fields = {"file": str(output), "sketches": len(released.rows), "guarantee": guarantee_fields(guarantee)}
-        show_json(fields | {"together": total} | left_fields)
-        return
+    left_fields, left_facts = remaining_facts(account, dataset)
     facts = {"guarantee": str(guarantee)} | left_facts
     if releases:
         facts["in all"] = f"{total}, with {len(releases)} before"
     if not isinstance(state, ss.Sketch):
         facts["keys"] = f"{len(released.rows):,}"
-    show_facts(str(output), facts)
+    fields = {"file": str(output), "sketches": len(released.rows), "guarantee": guarantee_fields(guarantee)}
+    show_result(str(output), facts, fields | {"together": total} | left_fields, as_json=as_json)
 
 
-def _known(state: State) -> Neighbours | None:
+def _known_neighbours(state: State) -> Neighbours | None:
     """Return the relation that was enforced on a raw sketch, or that its agreement names."""
     if state.bounds.is_enforced:
         return state.bounds.neighbours
     return None if state.agreement is None else state.agreement.neighbours
 
 
-def _said(neighbours: Neighbours | None) -> Neighbours:
+def require_neighbours(neighbours: Neighbours | None) -> Neighbours:
+    """Return the relation that options say; raise `InvalidInputError` without one."""
     if neighbours is None:
         raise ss.InvalidInputError(
             "say how much one unit can change: --l1 BOUND, in all its events together, --l2 BOUND, as a Euclidean "

@@ -9,9 +9,9 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._agreeing import L1, AssertBounds, OneCoordinate, load_projection, neighbours_of
 from streamsketch.cli._keys import KeyOption, Parties, PassphraseFile, private_key, public_keys
-from streamsketch.cli._ledger import DatasetOption, LedgerOption, opened_for
 from streamsketch.cli._reading import load_raw_file, new_file
-from streamsketch.cli._showing import Json, guarantee_fields, say, show_facts, show_json
+from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, LedgerOption, ledger_for
+from streamsketch.cli._showing import Json, guarantee_fields, say, show_facts, show_json, show_result
 from streamsketch.core import current_limits, locked, read_bounded, write_whole
 from streamsketch.parties import PublicKey, Round
 from streamsketch.privacy import Mechanism, mechanism_names
@@ -27,8 +27,8 @@ def new(  # noqa: PLR0913 - the fields of a round
     output: Annotated[Path, typer.Argument(help="the .json file to write", metavar="ROUND")],
     *,
     party: Parties = None,
-    epsilon: Annotated[float, typer.Option(help="Privacy loss bound ε, > 0.")],
-    delta: Annotated[float, typer.Option(help="Probability δ in [0, 1) with which it may fail.")] = 0.0,
+    epsilon: Epsilon,
+    delta: Delta = 0.0,
     agreement: Annotated[
         Path | None, typer.Option(help="The agreement of all parties, which says projection and bound.")
     ] = None,
@@ -105,7 +105,7 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
     key: KeyOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="The .contribution file to write and to send.")],
     passphrase_file: PassphraseFile = None,
-    again: Annotated[bool, typer.Option("--again", help="Release once more, which adds to the privacy loss.")] = False,
+    again: Again = False,
     assert_bounds: AssertBounds = False,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
@@ -129,14 +129,13 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
                 f"{which} released before: {'; '.join(str(past.guarantee) for past in releases)}. Say --again if that "
                 f"is meant: the same people pay for each release"
             )
-        charged: dict[str, Any] = {"ledger": opened_for(ledger, dataset), "dataset": dataset}
+        charged: dict[str, Any] = {"ledger": ledger_for(ledger, dataset), "dataset": dataset}
         sent = agreed.contribute(held.state, signer, assert_bounds=assert_bounds, **charged)
-        replace_raw(_remembering(held, agreed), raw)
+        replace_raw(_with_round(held, agreed), raw)
         write_whole(output, sent)
-    if as_json:
-        show_json({"file": str(output), "round": agreed.fingerprint, "guarantee": guarantee_fields(agreed.guarantee)})
-        return
-    show_facts(str(output), {"to the round": agreed.fingerprint, "spends": str(agreed.guarantee)})
+    facts = {"to the round": agreed.fingerprint, "spends": str(agreed.guarantee)}
+    fields = {"file": str(output), "round": agreed.fingerprint, "guarantee": guarantee_fields(agreed.guarantee)}
+    show_result(str(output), facts, fields, as_json=as_json)
 
 
 def combine(
@@ -152,11 +151,9 @@ def combine(
     most = current_limits().max_bytes
     released = agreed.combine(read_bounded(path, most) for path in contributions)
     released.save(output)
-    if as_json:
-        show_json({"file": str(output), "guarantee": guarantee_fields(released.guarantee)})
-        return
     facts = {"guarantee": str(released.guarantee), "squared norm": str(ss.squared_norm(released))}
-    show_facts(str(output), facts)
+    fields = {"file": str(output), "guarantee": guarantee_fields(released.guarantee)}
+    show_result(str(output), facts, fields, as_json=as_json)
 
 
 def _read(path: Path) -> Round:
@@ -177,10 +174,10 @@ def _check_known(agreed: Round, known: list[PublicKey]) -> None:
         )
 
 
-def _remembering(held: RawSketch, agreed: Round) -> RawSketch:
+def _with_round(held: RawSketch, agreed: Round) -> RawSketch:
     """Return the raw sketch with the round in its record, before anything is sent."""
     stated = dataclasses.replace(agreed.guarantee, mechanism=Mechanism.stated(str(agreed.guarantee.mechanism)))
-    past = PastRelease(stated, agreed.session[:RELEASE_ID_BYTES].hex())  # which nobody else can make the same twice
+    past = PastRelease(stated, agreed.session[:RELEASE_ID_BYTES].hex())  # which no other round has
     return dataclasses.replace(held, releases=united([held.releases, [past]]))
 
 

@@ -1,20 +1,16 @@
 """``streamsketch sign``: say that a file is one's own."""
 
 import datetime as dt
-import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-import streamsketch as ss
-from streamsketch.accounting import Receipt
 from streamsketch.cli._keys import KeyOption, PassphraseFile, private_key
+from streamsketch.cli._releasing import parse_receipt
 from streamsketch.cli._showing import Json, show_facts, show_json
 from streamsketch.parties import sign as sign_file
 from streamsketch.parties import verify
-
-_RECEIPT = re.compile(r"(\d{1,15}):([0-9a-f]{64})")
 
 
 def sign(
@@ -25,7 +21,7 @@ def sign(
     key: KeyOption,
     passphrase_file: PassphraseFile = None,
     receipt: Annotated[
-        str | None, typer.Option(help="Of the ledger's entry that was charged: NUMBER:HASH.", show_default=False)
+        str | None, typer.Option(help="Of the ledger's entry that was charged: NUMBER:DIGEST.", show_default=False)
     ] = None,
     expires: Annotated[
         dt.datetime | None,
@@ -40,7 +36,7 @@ def sign(
 
     It says what FILE holds, its guarantee and the agreement it follows, and that nobody changed it since.
     """
-    charged = None if receipt is None else _receipt(receipt)
+    charged = None if receipt is None else parse_receipt(receipt)
     signer = private_key(key, passphrase_file)
     last_day = None if expires is None else expires.date()
     bundles = {
@@ -50,12 +46,5 @@ def sign(
         show_json([{"file": file, "signature": bundle} for file, bundle in bundles.items()])
         return
     for file, bundle in bundles.items():
-        said = verify(file, signer.public)
-        show_facts(file, {"holds": said.kind, "signed by": str(said.signer), "in": bundle})
-
-
-def _receipt(text: str) -> Receipt:
-    found = _RECEIPT.fullmatch(text)
-    if found is None:
-        raise ss.InvalidInputError(f"--receipt is NUMBER:HASH, as the ledger prints it, got {text[:80]}")
-    return Receipt(int(found[1]), found[2], ())
+        statement = verify(file, signer.public)
+        show_facts(file, {"holds": statement.kind, "signed by": str(statement.signer), "in": bundle})

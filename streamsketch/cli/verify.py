@@ -7,6 +7,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._keys import Signers, public_keys
+from streamsketch.cli._releasing import receipt_text
 from streamsketch.cli._showing import Json, show_facts, show_json
 from streamsketch.parties import Statement
 from streamsketch.parties import verify as verify_file
@@ -28,24 +29,23 @@ def verify(
         raise ss.InvalidInputError(
             "say whose signature is expected: --signer NAME.pub, a public key known from elsewhere"
         )
-    said = {str(file): verify_file(file, signers) for file in files}
+    statements = {str(file): verify_file(file, signers) for file in files}
     if as_json:
-        show_json([{"file": file, **_fields(one)} for file, one in said.items()])
+        show_json([{"file": file, **_fields(one)} for file, one in statements.items()])
         return
-    for file, one in said.items():
+    for file, one in statements.items():
         show_facts(file, {name.replace("_", " "): str(value) for name, value in _fields(one).items() if value})
 
 
-def _fields(said: Statement) -> dict[str, Any]:
-    receipt = said.receipt
+def _fields(statement: Statement) -> dict[str, Any]:
     return {
-        "signed_by": str(said.signer),
-        "holds": said.kind,
-        "guarantee": said.guarantee,
-        "agreement": said.agreement,
-        "receipt": None if receipt is None else f"{receipt.number}:{receipt.digest}",
-        "expires": None if said.expires is None else said.expires.isoformat(),
-        "signed_as": said.name,
-        "sha256": said.sha256,
-        "library": f"streamsketch {said.library}",
+        "signed_by": str(statement.signer),
+        "holds": statement.kind,
+        "guarantee": statement.guarantee,
+        "agreement": statement.agreement,
+        "receipt": receipt_text(statement.receipt),
+        "expires": None if statement.expires is None else statement.expires.isoformat(),
+        "signed_as": statement.name,
+        "sha256": statement.sha256,
+        "library": f"streamsketch {statement.library}",
     }

@@ -102,7 +102,7 @@ def test_a_file_is_signed_and_verified(folder: Path, forks: Forks) -> None:
     forks.succeeded("sign", "a.sketch", "--key", "north.pem", "--receipt", receipt, "--json", cwd=folder)
     (one,) = json.loads(forks.succeeded("verify", "a.sketch", *both, "--json", cwd=folder))
     assert one["receipt"] == receipt
-    assert "NUMBER:HASH" in forks.refused("sign", "a.signs", "--key", "north.pem", "--receipt", "7", cwd=folder)
+    assert "NUMBER:DIGEST" in forks.refused("sign", "a.signs", "--key", "north.pem", "--receipt", "7", cwd=folder)
     assert "does not hold" in forks.refused("sign", "a.signs", "--key", "north.pub", cwd=folder)
     assert "nothing else is signed" in forks.refused("sign", "south.pem", "--key", "north.pem", cwd=folder)
 

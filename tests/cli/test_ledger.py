@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.cli._ledger import name_of, opened
+from streamsketch.cli._releasing import name_of, open_ledger
 from streamsketch.storage.files import load_raw
 from tests.cli.running import Forks
 
@@ -85,7 +85,7 @@ def test_a_database_without_its_extra_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     monkeypatch.delitem(sys.modules, "streamsketch.accounting.database", raising=False)
     with pytest.raises(ss.InvalidInputError, match=r"pip install 'streamsketch\[ledger-postgres\]'"):
-        opened("postgresql+psycopg://ada@localhost/privacy")
+        open_ledger("postgresql+psycopg://ada@localhost/privacy")
 
 
 def test_what_is_left_is_shown_for_people(books: Path, forks: Forks) -> None:

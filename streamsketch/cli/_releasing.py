@@ -1,0 +1,118 @@
+"""What commands that release have in common: budgets, ledgers and receipts, and sums of releases."""
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import streamsketch as ss
+from streamsketch.accounting import Entry, Left, Receipt
+from streamsketch.cli._reading import load_published
+from streamsketch.privacy import Populations, sharing_data
+
+Epsilon = Annotated[float, typer.Option(help="Privacy loss bound ε, > 0.")]
+Delta = Annotated[float, typer.Option(help="Probability δ in [0, 1) with which it may fail.")]
+Again = Annotated[bool, typer.Option("--again", help="Release once more, which adds to the privacy loss.")]
+LedgerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger", help="Charge it first to a budget in this ledger: a file, or postgresql://…", show_default=False
+    ),
+]
+DatasetOption = Annotated[
+    str | None, typer.Option("--dataset", help="What the ledger calls the data set.", show_default=False)
+]
+PopulationsOption = Annotated[
+    Populations | None,
+    typer.Option(
+        help="Whether one privacy unit may be in several of the streams: disjoint keeps the largest ε, overlapping "
+        "adds them up.",
+        show_default=False,
+    ),
+]
+
+NOT_DISJOINT = "{} and {} share data, so their populations are not disjoint: say --populations overlapping"
+_RECEIPT = re.compile(r"(\d{1,15}):([0-9a-f]{64})")
+
+
+def name_of(where: str) -> str:
+    """Return what a ledger is called in what is printed, without the password of a database."""
+    return re.sub(r"\?.*", "", re.sub(r"(://[^/@]*?):[^/]*@", r"\1@", where)) if "://" in where else where
+
+
+def open_ledger(where: str) -> ss.Ledger:
+    """Return a ledger that is there; a name that was mistyped makes no new one."""
+    if "://" not in where and not Path(where).exists():
+        raise ss.InvalidInputError(f"there is no ledger {where}; make it with `streamsketch ledger init {where}`")
+    return ledger_at(where)
+
+
+def ledger_at(where: str) -> ss.Ledger:
+    """Return a ledger, which is made if it is not there."""
+    try:
+        return ss.Ledger(where)
+    except ModuleNotFoundError as error:
+        raise ss.InvalidInputError(str(error)) from None
+
+
+def ledger_for(where: str | None, dataset: str | None) -> ss.Ledger | None:
+    """Return the ledger to charge, if one is named."""
+    if where is None:
+        if dataset is not None:
+            raise ss.InvalidInputError(f"--dataset {dataset} names a data set of a ledger; say --ledger FILE as well")
+        return None
+    return open_ledger(where)
+
+
+def left_fields(left: Left) -> dict[str, Any]:
+    """Return what is left of a budget as JSON fields."""
+    return dataclasses.asdict(left) | {"renewed": None if left.renewed is None else left.renewed.isoformat()}
+
+
+def remaining_facts(ledger: ss.Ledger | None, dataset: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what is left after a charge, as JSON fields and as facts; nothing where nothing was named."""
+    if ledger is None or dataset is None:
+        return {}, {}
+    left = ledger.left(dataset)
+    return {"left": left_fields(left)}, {"left": f"{left} of {dataset}"}
+
+
+def parse_receipt(text: str) -> Receipt:
+    """Return the receipt in NUMBER:DIGEST; raise `InvalidInputError` if it is none."""
+    found = _RECEIPT.fullmatch(text)
+    if found is None:
+        raise ss.InvalidInputError(f"--receipt is NUMBER:DIGEST, as `ledger charge` prints it, got {text[:80]}")
+    return Receipt(int(found[1]), found[2], ())
+
+
+def receipt_text(receipt: Receipt | Entry | None) -> str | None:
+    """Return a receipt, or that of an entry, as NUMBER:DIGEST."""
+    return None if receipt is None else f"{receipt.number}:{receipt.digest}"
+
+
+def sum_of_releases(files: list[Path], populations: Populations | None, signer: list[Path] | None) -> ss.PrivateSketch:
+    """Return the release of all streams together; its noise is the sum of theirs.
+
+    Raises
+    ------
+    InvalidInputError
+        Unless ``populations`` is given: it decides the guarantee, and only you can know it. If they are said to be
+        disjoint and two of the files hold some of the same data.
+    SignatureError
+        If one of ``signer`` must have signed, and did not.
+    """
+    if populations is None:
+        raise ss.InvalidInputError(
+            "releases are added up with --populations disjoint, if no privacy unit is in two of the streams, or "
+            "--populations overlapping: it decides the guarantee of the result"
+        )
+    releases: list[ss.PrivateSketch] = [load_published(file, ss.PrivateSketch, signer=signer) for file in files]
+    if populations == "disjoint":
+        for one, two in sharing_data(releases):
+            raise ss.InvalidInputError(NOT_DISJOINT.format(files[one], files[two]))
+    total, *others = releases
+    for other in others:
+        total = total.combine(other, populations=populations)
+    return total
