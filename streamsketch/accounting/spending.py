@@ -3,7 +3,7 @@
 import dataclasses
 
 from streamsketch.accounting.sensitivity import most_in_a_cell, sensitivity_of
-from streamsketch.privacy import Guarantee, noise_rho, pure_rho
+from streamsketch.privacy import Guarantee, pure_rho
 from streamsketch.projections import Projection
 
 
@@ -44,7 +44,7 @@ def spending_of(guarantee: Guarantee, projection: Projection | None = None) -> S
         sensitivity = sensitivity_of(projection, guarantee.neighbours)
         cell = most_in_a_cell(projection, guarantee.neighbours)
         honest = 1 if one.shares is None else one.shares.honest
-        rho = noise_rho(one.noise, l1=sensitivity.l1, l2_squared=sensitivity.l2_squared, cell=cell, honest=honest)
+        rho = one.noise.rho(sensitivity, cell, honest)
     if rho is None:
         return Spending(epsilon, delta, pure_rho(epsilon), delta)
     if keys is None:

@@ -19,7 +19,7 @@ from streamsketch.explanation.base import (
 )
 from streamsketch.explanation.registry import registry_entry
 from streamsketch.privacy import NOISES, Budget, Guarantee, KeySelection, NoiseMoments, NoisePlace, candidates
-from streamsketch.projections import OPORP, SJLT, CountSketch, Projection
+from streamsketch.projections import Projection
 from streamsketch.release import (
     QUICK_ENTRIES,
     Composition,
@@ -281,7 +281,7 @@ class Explanation(BaseExplanation):
     @property
     def assumed(self) -> list[str]:
         """The assumptions of estimates and their intervals."""
-        return [*super().assumed, *([_ONE_CELL] if _one_cell_each(self.projection) else [])]
+        return [*super().assumed, *([_ONE_CELL] if self.projection.collisions[0] == 1 else [])]
 
     @property
     def _in_data_units(self) -> NoiseMoments:
@@ -324,11 +324,6 @@ class Explanation(BaseExplanation):
             ),
         ]
         return self._text("Distances  to another release with the same noise:", rows)
-
-
-def _one_cell_each(projection: Projection) -> bool:
-    """Return whether each coordinate is added to one cell, with a sign."""
-    return isinstance(projection, OPORP | CountSketch) or (isinstance(projection, SJLT) and projection.sparsity == 1)
 
 
 def _part(part: NoisePart) -> dict[str, Any]:

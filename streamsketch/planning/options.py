@@ -83,7 +83,7 @@ class Option:
     @property
     def nonzeros(self) -> int:
         """Number of cells that one update touches."""
-        return nonzeros_of(self.projection)
+        return self.projection.nonzeros
 
     @property
     def is_raw(self) -> bool:
@@ -98,13 +98,6 @@ class Option:
         """Return whether this is no worse in errors, cells and nonzeros, and better in at least one of them."""
         mine, theirs = ((*one.errors, one.cells, one.nonzeros) for one in (self, other))
         return all(a <= b for a, b in zip(mine, theirs, strict=True)) and mine != theirs
-
-
-def nonzeros_of(projection: Projection) -> int:
-    """Return the number of cells that one update touches."""
-    if isinstance(projection, BlockHashed):
-        return projection.blocks
-    return 1 if isinstance(projection, OPORP | Identity) else projection.sketch_dim
 
 
 def options_for(streams: StreamFacts, goal: Goal, protection: Protection) -> list[Option]:
@@ -233,17 +226,6 @@ def _option(projection: Projection, noise: Noise, streams: StreamFacts, goal: Go
 
 
 def _law(projection: Projection, estimate: Estimate, spread: int) -> ErrorLaw:
-    blocks, meeting = _meetings(projection)
+    blocks, meeting = projection.collisions
     square = estimate.value**2
     return ErrorLaw(estimate.projection_variance / square, estimate.noise_variance / square, blocks, meeting, spread)
-
-
-def _meetings(projection: Projection) -> tuple[int, float]:
-    """Return the number of cells of a coordinate, and the probability that another collides with it in a given one.
-
-    (0, 0.0) for a map whose errors are taken as normal: SRHT has the inner products of `Rademacher`, without
-    replacement.
-    """
-    if isinstance(projection, BlockHashed):
-        return projection.blocks, projection.blocks / projection.sketch_dim
-    return (1, projection.variance.norms) if isinstance(projection, OPORP) else (0, 0.0)

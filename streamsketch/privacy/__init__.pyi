@@ -27,7 +27,7 @@ from .mechanism import (
 from .neighbours import L1, L2, NEIGHBOURS, Neighbours, OneCoordinate
 from .noise import NOISES, Loss, Noise, NoiseMoments, Sensitivity, register, squared_distance_variance
 from .samplers import MAX_SIGMA_SQUARED, BitSource, KeyedBits, SystemBits
-from .zcdp import epsilon_to_rho, noise_rho, pure_rho, rho_to_epsilon
+from .zcdp import epsilon_to_rho, pure_rho, rho_to_epsilon
 
 __all__ = [
     "L1",
@@ -86,7 +86,6 @@ __all__ = [
     "gaussian_sigma",
     "key_threshold",
     "mechanism_names",
-    "noise_rho",
     "non_redundant",
     "pure_rho",
     "rate_below",

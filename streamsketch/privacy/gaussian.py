@@ -13,6 +13,7 @@ from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.noise import Floats, Loss, Noise, NoiseMoments, Sensitivity, round_up, shown
 from streamsketch.privacy.samplers import BitSource
+from streamsketch.privacy.zcdp import MARGIN as RHO_MARGIN
 
 _NEVER = -1e9  # the logarithm of a δ too small to compute; finite, for the root finder
 _ROUNDING_VARIANCE = 3  # τ² of THEORY.md 3: rounding a continuous Gaussian to the lattice
@@ -132,6 +133,15 @@ class DiscreteGaussian(Noise):
         )
         return Loss(spent, reason, sigma)
 
+    def rho(self, sensitivity: Sensitivity, cell: int, honest: int = 1) -> float:
+        """Return the ρ that the noise, or a sum of ``honest`` discrete Gaussians, spends; see `Noise.rho`.
+
+        Source: Canonne, Kamath and Steinke 2020, Theorem 14; for sums `_ripple`.
+        """
+        del cell
+        rate = 1 / math.sqrt(self.sigma_squared) + _ripple(float(self.sigma_squared) / honest, honest)
+        return sensitivity.l2_squared * rate**2 / 2 * (1 + RHO_MARGIN)
+
     def log_characteristic(self, angles: Floats) -> Floats | None:
         """Return log E cos(angle · η): by Poisson summation, Σ_j exp(-σ²(angle + 2πj)²/2) over its value at 0."""
         if self.sigma_squared < _LEAST_VARIANCE:
@@ -142,6 +152,14 @@ class DiscreteGaussian(Noise):
         at_zero = np.exp(-half * (2 * math.pi * _PERIODS) ** 2).sum()
         log: Floats = -half * angles**2 + np.log1p(others) - np.log1p(at_zero)
         return log
+
+
+def _ripple(variance: float, shares: int) -> float:
+    """Return τ of Kairouz, Liu and Steinke 2021, Proposition 14, by which √(2ρ) of a sum of Gaussian shares is larger.
+
+    A unit moves at most as many cells as its squared ℓ2 distance, so its √d is at most that distance.
+    """
+    return 10 * math.fsum(math.exp(-2 * math.pi**2 * variance * j / (j + 1)) for j in range(1, shares))
 
 
 @functools.lru_cache(maxsize=1024)

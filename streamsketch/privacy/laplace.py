@@ -12,8 +12,10 @@ from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.noise import Floats, Loss, Noise, NoiseMoments, Sensitivity, round_up, shown
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.privacy.share_samplers import laplace_share
+from streamsketch.privacy.zcdp import MARGIN, pure_rho
 
 _KEPT_BITS = 24  # below the leading bit of a scale, so rounding up costs at most 2^-24 of it
+_SMALL = 1e-4  # of one over the scale: below, the difference in the divergence loses its digits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +87,32 @@ class DiscreteLaplace(Noise):
         spent = float(sensitivity.l1 / self.scale)
         return Loss(spent, f"scale {shown(self.scale)} at ℓ1 sensitivity {sensitivity.l1:,} gives ε = {spent:.4g}")
 
+    def rho(self, sensitivity: Sensitivity, cell: int, honest: int = 1) -> float:
+        """Return the ρ that the noise spends: shares make exactly this noise; see `Noise.rho`.
+
+        The divergence is convex in the shift and 0 at 0, so the sum over cells is largest with whole cells.
+        """
+        del honest
+        by_cells = sensitivity.l1 / cell * laplace_divergence(self.scale, cell)
+        return min(by_cells, pure_rho(float(sensitivity.l1 / self.scale)))
+
     def log_characteristic(self, angles: Floats) -> Floats:
         """Return log E cos(angle · η) = -log(1 + V(1 - cos angle)), V the variance."""
         return -np.log1p(2 * self.cumulants.k2 * np.sin(angles / 2) ** 2)
+
+
+def laplace_divergence(scale: Fraction, steps: int) -> float:
+    """Return KL = sup_α D_α/α of discrete Laplace noise and its shift by ``steps``: (D - 2q(1-q^D)/(1-q²))/scale.
+
+    That the supremum is the Kullback-Leibler divergence is proved in THEORY.md 9.4.
+
+    Examples
+    --------
+    >>> round(laplace_divergence(Fraction(1), 1), 4)
+    0.4621
+    """
+    rate = 1 / float(scale)
+    if rate * steps < _SMALL:
+        return steps**2 * rate**2 / 2  # the divergence is less, for any number of steps: the limit of narrow shifts
+    missing = -math.expm1(-rate * steps)  # 1 - q^D
+    return rate * (steps - missing / math.sinh(rate)) * (1 + MARGIN)

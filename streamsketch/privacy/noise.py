@@ -212,6 +212,26 @@ class Noise(ABC):
     def loss(self, sensitivity: Sensitivity, budget: Budget) -> Loss:
         """Return the least ε at the budget's δ; the budget's own ε where it is that, up to the last digit."""
 
+    def rho(self, sensitivity: Sensitivity, cell: int, honest: int = 1) -> float | None:
+        """Return the ρ of zero-concentrated differential privacy that a release with this noise spends.
+
+        Parameters
+        ----------
+        sensitivity
+            How far one unit moves the published vector.
+        cell
+            How far one unit can move a single cell, in grid steps.
+        honest
+            Of how many shares the noise is the sum.
+
+        Returns
+        -------
+        float or None
+            None where no theorem here tells: the release then counts as any other with its (ε, δ).
+        """
+        del sensitivity, cell, honest
+        return None
+
     def log_characteristic(self, angles: Floats) -> Floats | None:
         """Return log E cos(angle · η) where that is positive at every angle and known; else None."""
         del angles

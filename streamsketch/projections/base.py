@@ -152,6 +152,19 @@ class Projection(ABC):
         return np.full(self.sketch_dim, self.max_entry, dtype=np.int64)
 
     @property
+    def nonzeros(self) -> int:
+        """How many cells one update touches, at most."""
+        return self.sketch_dim
+
+    @property
+    def collisions(self) -> tuple[int, float]:
+        """The number of cells of a coordinate, and the probability that another collides with it in a given one.
+
+        (0, 0.0) for maps whose errors are taken as normal, as are those of dense ones.
+        """
+        return 0, 0.0
+
+    @property
     def after_hadamard(self) -> tuple[int, MapVariance] | None:
         """For a map P·H·D, the number of coordinates of H·D x and the variance of P alone; else None."""
         return None

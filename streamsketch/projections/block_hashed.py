@@ -61,6 +61,16 @@ class BlockHashed(Projection):
     def blocks(self) -> int:
         """The number of row blocks, s."""
 
+    @property
+    def nonzeros(self) -> int:
+        """The number of row blocks: an update touches one cell of each."""
+        return self.blocks
+
+    @property
+    def collisions(self) -> tuple[int, float]:
+        """s, and s / k; see `Projection.collisions`."""
+        return self.blocks, self.blocks / self.sketch_dim
+
     def _bucket_power(self, *, round_up: bool) -> int:
         """Return the nearest power of two below or above sketch_dim / sparsity."""
         below = 1 << max(0, (self.sketch_dim // max(1, self.blocks)).bit_length() - 1)

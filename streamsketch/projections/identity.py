@@ -50,6 +50,7 @@ class Identity(Projection):
     l1_sensitivity = 1
     l2_sensitivity_squared = 1
     max_entry = 1
+    nonzeros = 1
     spectral_bound = 1
     variance = MapVariance(0.0, 0.0, 0.0)
 

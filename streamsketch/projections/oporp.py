@@ -55,6 +55,7 @@ class OPORP(Projection):
     l1_sensitivity = 1
     l2_sensitivity_squared = 1
     max_entry = 1
+    nonzeros = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,6 +70,11 @@ class OPORP(Projection):
     def spectral_bound(self) -> int:
         """‖A‖₂² = ⌈dim / k⌉, the size of the largest bin: A·Aᵀ is diagonal and holds the sizes of the bins."""
         return -(-self.dim // self.sketch_dim)
+
+    @property
+    def collisions(self) -> tuple[int, float]:
+        """1, and the share of the other coordinates that are in a coordinate's bin."""
+        return 1, self.variance.norms
 
     def enumerated_entries(self, _: MatrixNumber, /) -> int:
         """Return 0: all is known by formulas."""

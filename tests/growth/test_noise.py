@@ -9,9 +9,21 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.accounting import spending_of
 from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError, NoiseMismatchWarning
-from streamsketch.privacy import NOISES, BitSource, Budget, Loss, Mechanism, Noise, NoiseMoments, Sensitivity, register
+from streamsketch.privacy import (
+    NOISES,
+    BitSource,
+    Budget,
+    Loss,
+    Mechanism,
+    Noise,
+    NoiseMoments,
+    Sensitivity,
+    pure_rho,
+    register,
+)
 from streamsketch.wire.releases import _known_guarantee
 from tests.tampering import tampered
 
@@ -73,6 +85,13 @@ def released(**how: object) -> ss.PrivateSketch:
     sketch.update([1, 2], [3, 1])
     arguments = BUDGET | {"neighbours": SALE, "mechanism": "uniform"} | how
     return sketch.release(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_ledger_charges_the_rho_that_it_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    guarantee = released().guarantee
+    assert spending_of(guarantee, PROJECTION).rho == pure_rho(guarantee.epsilon), "it states none"
+    monkeypatch.setattr(DiscreteUniform, "rho", lambda *_: 0.25)
+    assert (spending_of(guarantee, PROJECTION).rho, spending_of(guarantee, PROJECTION).rho_delta) == (0.25, 0.0)
 
 
 def test_it_is_released_and_drawn_exactly() -> None:

@@ -9,8 +9,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, epsilon_to_rho, noise_rho, pure_rho, rho_to_epsilon
-from streamsketch.privacy.zcdp import laplace_divergence
+from streamsketch.privacy import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Sensitivity,
+    epsilon_to_rho,
+    pure_rho,
+    rho_to_epsilon,
+)
+from streamsketch.privacy.laplace import laplace_divergence
 
 ORDERS = (1.001, 1.5, 2.0, 4.0, 16.0, 64.0)
 REACH = 4000
@@ -52,8 +59,7 @@ def test_shifted_laplace_noise_is_within_its_divergence_and_reaches_it(scale: Fr
 
 def test_however_a_unit_spreads_its_steps_over_cells_it_costs_no_more() -> None:
     noise, l1, cell = DiscreteLaplace(Fraction(5)), 8, 3
-    allowed = noise_rho(noise, l1=l1, l2_squared=64, cell=cell)
-    assert allowed is not None
+    allowed = noise.rho(Sensitivity(l1=l1, l2_squared=64, cells=l1), cell)
     spread = [steps for n in range(1, 9) for steps in itertools.combinations_with_replacement(range(1, cell + 1), n)]
     for steps in spread:
         if sum(steps) <= l1:
@@ -68,10 +74,8 @@ def test_gaussian_shares_cost_what_their_sum_does(variance: float, shares: int) 
     for _ in range(shares - 1):
         total = np.convolve(total, one)
     noise = DiscreteGaussian(Fraction(variance) * shares)
-    allowed = noise_rho(noise, l1=1, l2_squared=1, cell=1, honest=shares)
-    plain = noise_rho(noise, l1=1, l2_squared=1, cell=1)
-    assert allowed is not None
-    assert plain is not None
+    unit = Sensitivity(l1=1, l2_squared=1, cells=1)
+    allowed, plain = noise.rho(unit, 1, shares), noise.rho(unit, 1)
     found = max(renyi(total, 1, order) / order for order in ORDERS[:4])
     assert plain < allowed
     assert found <= allowed * (1 + 1e-9)
