@@ -1,7 +1,10 @@
 """What holds for every test."""
 
-import gc
 import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of NumPy, when it is imported: tests run beside each other
+
+import gc
 import sys
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
@@ -37,7 +40,6 @@ for name in (
 ):
     os.environ.pop(name, None)
 os.environ["TERM"] = "xterm"
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # tests run beside each other: more threads only wait for one another
 # Each process that a test starts would compile the library again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -88,7 +90,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def forks() -> Iterator["Forks"]:
-    """Start one process, from which all commands fork whose own start is not what a test is about."""
+    """Run commands in this process, and in forks of one that starts at the first of them."""
     from tests.cli.running import Forks  # noqa: PLC0415 - it keeps the environment as it finds it
 
     with Forks() as running:

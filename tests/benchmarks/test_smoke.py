@@ -31,11 +31,11 @@ from tests.docs.pages import run_module
 
 ALL = [entry for command in COMMANDS if command != "streams" for entry in entries(command).values()]
 LONG = {
-    *("update", "growth", "hadamard", "matrices"),
+    *("update", "startup", "growth", "hadamard", "matrices", "local", "parties"),
     *("ingest", "processes"),
     *("standard-error", "crossover", "comparison", "coverage"),
     *("st-lemma8", "st-map", "ll-retrieval", "ll-svm", "ll-fig7", "ll-fig8", "ll-fig11", "ll-fig12"),
-    *("afnnt-fig1", "afnnt-fig3"),
+    *("afnnt-fig1", "afnnt-fig3", "afnnt-fig4-5", "afnnt-table1"),
 }
 """Entries that take half a second and more; every command, and each paper of ``figures``, has quicker ones."""
 SOAK = {

@@ -10,7 +10,9 @@ import streamsketch as ss
 from tests.clusters.steps import MINUTES, PROJECTION, PUBLIC_KEYS, file_name, output_in, readers_in, run, sketches_in
 
 
-@pytest.mark.parametrize("runner", ["one process", "processes", "job service", "prism", "flink"])
+@pytest.mark.parametrize(
+    "runner", ["one process", "processes", pytest.param("job service", marks=pytest.mark.long), "prism", "flink"]
+)
 def test_sketches_have_the_bits_of_one_loop_and_each_key_is_released_once(
     runner: str,
     options_of: Callable[[str], list[str]],

@@ -324,7 +324,7 @@ def test_the_mean_of_releases_has_less_noise() -> None:
 
 # --- intervals at the size of real use ----------------------------------------------------------------------------
 
-TRIALS = 1000
+TRIALS = 500
 
 
 @functools.cache
@@ -365,7 +365,7 @@ def estimates_at_real_size(mechanism: str, quantity: str, trials: int) -> tuple[
     return exact(x, y), list(itertools.starmap(estimate, pairs))
 
 
-at_each_size = pytest.mark.parametrize("trials", [TRIALS, pytest.param(4 * TRIALS, marks=pytest.mark.long)])
+at_each_size = pytest.mark.parametrize("trials", [TRIALS, pytest.param(8 * TRIALS, marks=pytest.mark.long)])
 each_mechanism = pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 each_quantity = pytest.mark.parametrize("quantity", QUANTITIES)
 
@@ -374,7 +374,7 @@ each_quantity = pytest.mark.parametrize("quantity", QUANTITIES)
 @each_mechanism
 @each_quantity
 def test_intervals_cover_as_often_as_they_say(mechanism: str, quantity: str, trials: int) -> None:
-    """Within five standard errors of a share: 3.4 points of 95 % in 1,000 trials, which see 89 % for it."""
+    """Within five standard errors of a share: 4.9 points of 95 % in 500 trials, which see 87 % for it."""
     truth, estimates = estimates_at_real_size(mechanism, quantity, trials)
     for confidence in (0.9, 0.95):
         covered = np.mean([low <= truth <= high for low, high in (e.interval(confidence) for e in estimates)])

@@ -92,9 +92,9 @@ def test_algorithm_5_has_inner_product_one(rotation: str) -> None:
 @pytest.mark.parametrize(
     ("dim", "sizes"),
     [
-        (784, (1000, 9000, 90000)),
+        (784, (1000, 9000)),
         (1100, (1000, 9000)),
-        *(pytest.param(dim, (1000, 9000, 90000), marks=pytest.mark.long) for dim in (1000, 1100)),
+        *(pytest.param(dim, (1000, 9000, 90000), marks=pytest.mark.long) for dim in (784, 1000, 1100)),
     ],
 )
 def test_padded_and_shared_the_error_keeps_falling(dim: int, sizes: tuple[int, ...]) -> None:
@@ -142,7 +142,7 @@ ORACLES: dict[str, Callable[[int, float], Mechanism]] = {
 }
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 4.0, 10.0, 16.0])
+@pytest.mark.parametrize("epsilon", [1.0, 10.0, *(pytest.param(each, marks=pytest.mark.long) for each in (4.0, 16.0))])
 @pytest.mark.parametrize("dim", [64, 1024, 32768])
 @pytest.mark.parametrize("name", ORACLES)
 def test_squared_errors_are_the_oracles(name: str, dim: int, epsilon: float) -> None:
