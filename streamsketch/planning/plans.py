@@ -131,51 +131,36 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as a dict of values that JSON can represent."""
-        return _as_dict(self)
+        return {
+            "projection": _projection(self.chosen),
+            "mechanism": self.chosen.mechanism,
+            "guarantee": self.guarantee.to_dict(),
+            "goal": dataclasses.asdict(self.goal),
+            "reached": self.met,
+            "epsilon_needed": self.epsilon_needed,
+            "epsilon_to_see": self.epsilon_to_see,
+            "cells_needed": self.cells_needed,
+            "chosen": _option(self.chosen),
+            "alternatives": [_option(option) for option in self.alternatives()],
+            "notes": list(_notes(self)),
+        }
 
     def __str__(self) -> str:
-        return _as_text(self)
+        blocks = [
+            filled(f"Plan: {_headline(self.chosen)}."),
+            filled(f"Each release: {self.guarantee}."),
+            _predictions(self),
+            filled(_verdict(self)),
+            _choices(self),
+            "\n".join(filled(note, first="- ", indent="  ") for note in _notes(self)),
+        ]
+        return "\n\n".join(block for block in blocks if block)
 
 
 def _best(options: Iterable[Option]) -> list[Option]:
     """Return the option with the least error in a list, which is empty if there are no options."""
     best = min(options, key=lambda option: option.error, default=None)
     return [] if best is None else [best]
-
-
-def _as_text(plan: Plan) -> str:
-    """Return the plan as text for people."""
-    blocks = [
-        filled(f"Plan: {_headline(plan.chosen)}."),
-        filled(f"Each release: {plan.guarantee}."),
-        _predictions(plan),
-        filled(_verdict(plan)),
-        _choices(plan),
-        "\n".join(filled(note, first="- ", indent="  ") for note in _notes(plan)),
-    ]
-    return "\n\n".join(block for block in blocks if block)
-
-
-def _as_dict(plan: Plan) -> dict[str, Any]:
-    """Return the plan as a dict for programs."""
-    return {
-        "projection": _projection(plan.chosen),
-        "mechanism": plan.chosen.mechanism,
-        "guarantee": plan.guarantee.to_dict(),
-        "goal": {
-            "relative_error": plan.goal.relative_error,
-            "confidence": plan.goal.confidence,
-            "max_cells": plan.goal.max_cells,
-            "max_nonzeros": plan.goal.max_nonzeros,
-        },
-        "reached": plan.met,
-        "epsilon_needed": plan.epsilon_needed,
-        "epsilon_to_see": plan.epsilon_to_see,
-        "cells_needed": plan.cells_needed,
-        "chosen": _option(plan.chosen),
-        "alternatives": [_option(option) for option in plan.alternatives()],
-        "notes": list(_notes(plan)),
-    }
 
 
 def _option(option: Option) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from streamsketch.privacy import (
 )
 from streamsketch.projections import Projection
 from streamsketch.release import RELEASE_ID_BYTES, Calibrated
-from streamsketch.signs.mechanisms import SignPublisher, require_one_coordinate, require_oporp
+from streamsketch.signs.mechanisms import SignPublisher
 from streamsketch.signs.sign_changes import cell_steps
 from streamsketch.signs.sketch import IndividualSignSketch, Method, packed_signs
 
@@ -60,7 +60,14 @@ class IndividualSignMechanism(SignPublisher[IndividualSignSketch]):
         self._stated()
 
     def calibrated(self, projection: Projection) -> Calibrated[IndividualSignSketch]:
-        """Return the mechanism for a projection's sketches; what it adapts to the data, it adapts when it draws."""
+        """Return the mechanism for a projection's sketches; what it adapts to the data, it adapts when it draws.
+
+        Raises
+        ------
+        InvalidInputError
+            For another projection than `OPORP` where the mechanism is for one.
+        """
+        self.check_bins(projection)
         return _CalibratedSigns(projection, self._stated(), self, cell_steps(projection, self.neighbours))
 
     @abstractmethod
@@ -137,6 +144,7 @@ class IDPSignRPG(IndividualSignMechanism):
 
         Fewer near cells take less, so whether the data have them decides no refusal.
         """
+        self.check_bins(projection)
         self.noise(cell_steps(projection, self.neighbours))
         return super().calibrated(projection)
 
@@ -214,15 +222,7 @@ class IDPSignOPORP(IDPSignRPRR):
     """
 
     name: ClassVar[Method] = "iDP-SignOPORP"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_one_coordinate(self.name, self.neighbours)
-
-    def calibrated(self, projection: Projection) -> Calibrated[IndividualSignSketch]:
-        """Raise `InvalidInputError` for another projection than `OPORP`; see `IndividualSignMechanism`."""
-        require_oporp(self.name, projection)
-        return super().calibrated(projection)
+    one_bin = True
 
     def _share(self, count: int) -> Fraction:
         del count
@@ -261,15 +261,7 @@ class IDPSignOPORPG(IDPSignRPG):
     """
 
     name: ClassVar[Method] = "iDP-SignOPORP-G"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_one_coordinate(self.name, self.neighbours)
-
-    def calibrated(self, projection: Projection) -> Calibrated[IndividualSignSketch]:
-        """Raise `InvalidInputError` for another projection than `OPORP`; see `IDPSignRPG`."""
-        require_oporp(self.name, projection)
-        return super().calibrated(projection)
+    one_bin = True
 
     def noise(self, steps: Ints) -> DiscreteGaussian:
         """Return the noise for near bins, of which a neighbour moves one by at most its step."""

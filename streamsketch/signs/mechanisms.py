@@ -66,11 +66,21 @@ class SignPublisher(Publisher[Made]):
     neighbours: Neighbours
 
     name: ClassVar[str]
+    one_bin: ClassVar[bool] = False
+    """Whether it holds only where a neighbour changes one bin: for `OneCoordinate`, of an `OPORP`."""
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
         check_carried(self.neighbours)
+        if self.one_bin and not isinstance(self.neighbours, OneCoordinate):
+            remedy = "DPSignLogistic is safe for L1" if isinstance(self.neighbours, L1) else "use OneCoordinate(bound)"
+            raise InvalidInputError(f"{self.name} {_WHY_ONE_COORDINATE}. Got {self.neighbours!r}; {remedy}")
         object.__setattr__(self, "epsilon", self._budget.warn_if_weak().epsilon)
+
+    def check_bins(self, projection: Projection) -> None:
+        """Raise `InvalidInputError` where a coordinate of the projection may meet several bins and must not."""
+        if self.one_bin and not isinstance(projection, OPORP):
+            raise InvalidInputError(f"{self.name} {_WHY_ONE_COORDINATE}. Got {type(projection).__name__}; use OPORP")
 
     @property
     def _budget(self) -> Budget:
@@ -79,19 +89,6 @@ class SignPublisher(Publisher[Made]):
     @property
     def _spent_delta(self) -> float:
         return 0.0
-
-
-def require_one_coordinate(name: str, neighbours: Neighbours) -> None:
-    """Raise `InvalidInputError` unless neighbours differ in one coordinate."""
-    if not isinstance(neighbours, OneCoordinate):
-        remedy = "DPSignLogistic is safe for L1" if isinstance(neighbours, L1) else "use OneCoordinate(bound)"
-        raise InvalidInputError(f"{name} {_WHY_ONE_COORDINATE}. Got {neighbours!r}; {remedy}")
-
-
-def require_oporp(name: str, projection: Projection) -> None:
-    """Raise `InvalidInputError` unless each coordinate meets one bin."""
-    if not isinstance(projection, OPORP):
-        raise InvalidInputError(f"{name} {_WHY_ONE_COORDINATE}. Got {type(projection).__name__}; use OPORP")
 
 
 class SignTable(PublishedTable[SignSketch]):
@@ -437,14 +434,11 @@ class DPSignOPORPRR(SignMechanism):
     """
 
     name = "DP-SignOPORP-RR"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_one_coordinate(self.name, self.neighbours)
+    one_bin = True
 
     def law(self, projection: Projection) -> FlipLaw:
         """Return flips with odds e^ε against each; see `SignMechanism.law`."""
-        require_oporp(self.name, projection)
+        self.check_bins(projection)
         return FlipLaw("constant", rate_below(self._key_epsilon))
 
 
@@ -470,7 +464,7 @@ class DPSignOPORPRRSmooth(DPSignOPORPRR):
 
     def law(self, projection: Projection) -> FlipLaw:
         """Return flips by level at rate ε; see `SignMechanism.law`."""
-        require_oporp(self.name, projection)
+        self.check_bins(projection)
         return FlipLaw("levels", rate_below(self._key_epsilon))
 
 
