@@ -36,13 +36,13 @@ from streamsketch.beam import (
     WriteTable,
     configure_run,
 )
-from streamsketch.beam.run import once
+from streamsketch.beam.release import means as means_of
+from streamsketch.beam.run import ordering
 from streamsketch.core.numbers import Ints
 from streamsketch.local import PrivHS
 from streamsketch.parties import Key, Round
 from streamsketch.projections.base import MAX_MASS
 from streamsketch.release import AdditiveNoise, Calibrated, CalibratedNoise
-from tests.beam.run.test_ordering import first_of
 from tests.beam.running import run
 from tests.observables.game import Seen, assert_alike, differences, fixed_key, target
 
@@ -300,13 +300,17 @@ def test_the_game_finds_keys_with_data_that_come_first(tmp_path: Path, monkeypat
     seen = []
     for number, events in enumerate(A_KEY_LESS):
         known = {key for key, _, _ in events}
-        monkeypatch.setattr(once, "InOrder", lambda *_, known=known: first_of(known))
+        monkeypatch.setattr(ordering, "order", lambda key, known=known: (key not in known, key))
         seen.append(play(public_keys, events, tmp_path / str(number)))
     assert differences(seen) == ["elements"]
 
 
 def test_the_game_finds_means_in_order_of_arrival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamsketch.beam.release.means.InOrder", lambda *_: beam.Reshuffle())
+    class Unordered(beam.PTransform):
+        def expand(self, sums: beam.PCollection) -> tuple[beam.PCollection, None]:
+            return sums | beam.GroupByKey() | beam.MapTuple(lambda key, parts: (key, means_of._merged(parts))), None
+
+    monkeypatch.setattr(means_of, "InOrder", lambda *_: Unordered())
     seen = [play(means, order, tmp_path / order) for order in ("BAC", "CAB")]
     assert differences(seen) == ["elements"]
 

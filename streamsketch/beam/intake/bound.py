@@ -15,9 +15,8 @@ from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 from streamsketch.beam.intake.events import ROWS, BoundedEvents, RowBuffer, column_of
 from streamsketch.beam.intake.keys import METRICS, Keys, PublicKeys, as_dict
 from streamsketch.beam.intake.shards import by_shard, decoded
-from streamsketch.beam.intake.windows import is_the_one_pane, require_tumbling, tumbling_of, windowed_as
+from streamsketch.beam.intake.windows import LATE, is_the_one_pane, require_tumbling, tumbling_of, windowed_as
 from streamsketch.beam.run.known import Known, Span, refuse_bounded, with_known
-from streamsketch.beam.run.once import LATE
 from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core import Exact, check_int

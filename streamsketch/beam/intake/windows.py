@@ -31,6 +31,9 @@ from streamsketch.release import PrivateSketch
 
 Numbers: TypeAlias = NDArray[np.int64]
 
+LATE = "late"
+"""Tag of outputs that came after their window was published."""
+
 _DAY = 86_400 * 10**6
 _MICROS = {"s": (1, 10**6), "ms": (1, 1000), "us": (1, 1), "ns": (1000, 1)}
 """Of each unit, by what to divide and then multiply for microseconds."""

@@ -1,7 +1,7 @@
 """What is drawn of a key's sketch."""
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from apache_beam.metrics import Metrics
@@ -60,15 +60,13 @@ class KeyedDraw:
         found: type[Any] = self._publisher.published
         return found
 
-    def is_first(self, values: list[Sketch]) -> bool:
-        """Return whether the window was opened for these values: it ends again where a restore forgets the time."""
-        return not self._opened or any(sketch.mass == 0 for sketch in values)
+    def opens(self, value: Sketch) -> bool:
+        """Return whether a sketch may open its window: an empty one, where windows end again after a restore."""
+        return not self._opened or value.mass == 0
 
-    def total(self, values: Iterable[Sketch]) -> Sketch:
-        """Return the sum."""
-        total = merged(values)
-        self._projection.check_same(total.projection)
-        return total
+    def total(self, values: Sequence[Sketch]) -> Sketch:
+        """Return the sum, a new sketch."""
+        return merged(values)
 
     def named(self, total: Sketch) -> tuple[bytes, ...]:
         """Return what the draw depends on beside key and window."""
@@ -77,6 +75,7 @@ class KeyedDraw:
 
     def draw(self, total: Sketch, bits: BitSource, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         """Yield what is published."""
+        self._projection.check_same(total.projection)
         id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids
         ids = from_list(data_id(id_key, source, key, window) for source in self._sources)
         known: dict[str, Any] = {"ids": ids, "agreement": self._agreement}

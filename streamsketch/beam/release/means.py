@@ -59,20 +59,21 @@ class MeanPerKey(beam.PTransform):
 
     def expand(self, reports: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        means = (
-            reports
-            | "Add up bundles" >> beam.ParDo(_SumBundles(self._mechanism, self._drop_malformed))
+        sums = reports | "Add up bundles" >> beam.ParDo(_SumBundles(self._mechanism, self._drop_malformed))
+        # other windows cannot be told from an event time, nor panes of a stream from one another
+        windowing = sums.windowing
+        in_one = isinstance(windowing.windowfn, GlobalWindows | FixedWindows)
+        if in_one and sums.is_bounded and windowing.accumulation_mode == AccumulationMode.DISCARDING:
+            in_order, _ = sums | "Merge and sort" >> InOrder(MeanAggregator, _merged)
+            return in_order
+        return (
+            sums
             | "Gather partial sums" >> beam.GroupByKey()
             | "Merge partial sums"
             >> beam.MapTuple(lambda key, partials: (key, _merged(partials))).with_output_types(
                 beam.typehints.KV[Any, MeanAggregator]
             )
         )
-        # other windows cannot be told from an event time, nor panes of a stream from one another
-        windowing = means.windowing
-        in_one = isinstance(windowing.windowfn, GlobalWindows | FixedWindows)
-        once = means.is_bounded and windowing.accumulation_mode == AccumulationMode.DISCARDING
-        return means | "Sort" >> InOrder(MeanAggregator) if in_one and once else means
 
     def display_data(self) -> dict[str, Any]:
         """Show the public mechanism in the runner's interface."""

@@ -192,7 +192,7 @@ class ReleasePerKey(beam.PTransform):
         kind = RoundDraw if isinstance(publisher, RoundContribution) else KeyedDraw
         draw = kind(*of_all, opened=opened, count=self._count_private_data)
         releases, late, *refused = self._with_empty_sketches(sketches, projection) | "Release" >> PublishOnce(
-            draw, "noise", *self._shards(sketches, projection), secret=secret, charge=charge
+            draw, "noise", shards=self._shards(sketches, projection), secret=secret, charge=charge
         )
         further = [with_known(late, Known(projection, late=True))] if self._late else []
         further += refused if self._refused else []
@@ -213,13 +213,13 @@ class ReleasePerKey(beam.PTransform):
         span = span_of(sketches.windowing, known.span, guarantee.neighbours.unit)
         return WindowCharge(self._charge, guarantee, projection, label_in(sketches.pipeline), span)
 
-    def _shards(self, sketches: beam.PCollection, projection: Projection) -> list[int]:
+    def _shards(self, sketches: beam.PCollection, projection: Projection) -> int | None:
         """Return how many shards hold the releases, if their number is known beforehand."""
         listed = None if self._public_keys is None else self._public_keys.listed
         if listed is None:
-            return []
+            return None
         windows = 1 if self._windows is None else self._windows.count(sketches.windowing)
-        return [shards_of(len(listed) * windows, 8 * projection.sketch_dim)]
+        return shards_of(len(listed) * windows, 8 * projection.sketch_dim)
 
     def _publisher_for(self, known: Known) -> Any:
         """Return the publisher for the relation that holds of these data, if it names the one that was given."""

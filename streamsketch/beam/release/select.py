@@ -1,7 +1,7 @@
 """Which keys to publish, decided privately where they cannot be named beforehand."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -115,10 +115,10 @@ class _Keep:
     published = bool
     summed = int
 
-    def is_first(self, _: list[int]) -> bool:
+    def opens(self, _: int) -> bool:
         return True
 
-    def total(self, values: Iterable[int]) -> int:
+    def total(self, values: Sequence[int]) -> int:
         return sum(values)
 
     def named(self, total: int) -> tuple[bytes, ...]:

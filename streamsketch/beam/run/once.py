@@ -1,22 +1,19 @@
 """Each key published once in each window, whatever the runner repeats."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow
-from apache_beam.utils.windowed_value import PaneInfo
 
-from streamsketch.beam.intake.windows import is_the_one_pane
 from streamsketch.beam.run.charges import WindowCharge
 from streamsketch.beam.run.ordering import InOrder
 from streamsketch.beam.run.repeatable import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.run.steps import Step
-from streamsketch.beam.streams.stable import StableParDo, publishing_step
+from streamsketch.beam.streams.stable import publishing_step
 from streamsketch.privacy import BitSource
 
-LATE = "late"
 REFUSED = "refused"
 
 
@@ -31,11 +28,11 @@ class Draw(Protocol):
     def summed(self) -> type[Any]:
         """Type of the values of a key as one."""
 
-    def is_first(self, values: list[Any]) -> bool:
-        """Return whether nothing was published before of the key and window of these values, as far as they tell."""
+    def opens(self, value: Any) -> bool:
+        """Return whether values of a key and window may be published that this one is among; others came late."""
 
-    def total(self, values: Iterable[Any]) -> Any:
-        """Return the values of a key as one."""
+    def total(self, values: Sequence[Any]) -> Any:
+        """Return the values of a key as one, a new one."""
 
     def named(self, total: Any) -> tuple[bytes, ...]:
         """Return what the draw depends on beside key and window, the exact ``total`` included."""
@@ -70,7 +67,8 @@ class PublishOnce(beam.PTransform):
         self,
         draw: Draw,
         use: str,
-        *shards: int,
+        *,
+        shards: int | None = None,
         secret: Callable[[beam.Pipeline], Any] = run_secret,
         charge: WindowCharge | None = None,
     ) -> None:
@@ -80,36 +78,18 @@ class PublishOnce(beam.PTransform):
 
     def expand(self, keyed: beam.PCollection) -> Any:
         """Apply the transform."""
-        draw = _Draw(self._draw, self._use, label_in(keyed.pipeline), self._charge)
-        step = publishing_step(keyed, draw, run=self._secret(keyed.pipeline))
-        step = step.with_output_types(beam.typehints.KV[Any, self._draw.published])
-        add_up = beam.ParDo(_Total(self._draw)).with_output_types(beam.typehints.KV[Any, self._draw.summed])
-        outputs = keyed | "One group a key" >> beam.GroupByKey() | "Add up" >> add_up.with_outputs(LATE, main="totals")
-        # Sums of bounded data are put in order, and fixed, before the draw: most take less than what is drawn of them.
-        # Where a runner keeps the input stable they must be: no window may end after the draw, since results would be
-        # late for it where a restore forgets the time.
-        totals, is_in_order = outputs.totals, keyed.is_bounded or isinstance(step, StableParDo)
-        if is_in_order:
-            totals |= "In order" >> InOrder(self._draw.summed, *self._shards)
+        draw = self._draw
+        # Sums are put in order, and fixed, before the draw: most take less than what is drawn of them. Where a runner
+        # keeps the input stable they must be: no window may end after the draw, since results would be late for it
+        # where a restore forgets the time.
+        totals, late = keyed | "In order" >> InOrder(draw.summed, draw.total, self._shards, draw.opens)
+        step = publishing_step(
+            totals, _Draw(draw, self._use, label_in(keyed.pipeline), self._charge), run=self._secret(keyed.pipeline)
+        ).with_output_types(beam.typehints.KV[Any, draw.published])
         if self._charge is None:
-            drawn, further = totals | "Draw" >> step, [outputs[LATE]]
-        else:
-            draws = totals | "Draw" >> step.with_outputs(REFUSED, main="drawn")
-            drawn, further = draws.drawn, [outputs[LATE], draws[REFUSED]]
-        if not is_in_order:
-            drawn |= "Fix what is drawn" >> InOrder(self._draw.published, *self._shards)
-        return drawn, *further
-
-
-class _Total(Step):
-    def __init__(self, draw: Draw) -> None:
-        self._draw = draw
-
-    def process(self, group: tuple[Any, Iterable[Any]], pane: PaneInfo = beam.DoFn.PaneInfoParam) -> Iterator[Any]:
-        key, values = group[0], list(group[1])
-        total = key, self._draw.total(values)
-        in_time = is_the_one_pane(pane) and self._draw.is_first(values)
-        yield total if in_time else beam.pvalue.TaggedOutput(LATE, total)
+            return totals | "Draw" >> step, late
+        draws = totals | "Draw" >> step.with_outputs(REFUSED, main="drawn")
+        return draws.drawn, late, draws[REFUSED]
 
 
 class _Draw(Step):

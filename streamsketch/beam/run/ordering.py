@@ -1,15 +1,16 @@
 """Results in an order that is a function of what is published anyway: of keys and windows, never of the data."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow, GlobalWindows, TimestampedValue
 from apache_beam.utils.timestamp import Timestamp
+from apache_beam.utils.windowed_value import PaneInfo
 
 from streamsketch.beam.compare.blocks import order
-from streamsketch.beam.intake.windows import windowed_as
+from streamsketch.beam.intake.windows import LATE, is_the_one_pane, windowed_as
 from streamsketch.beam.run.steps import Step
 
 _KEYS = beam.coders.FastPrimitivesCoder()
@@ -19,38 +20,54 @@ _SHARD_BYTES = 1 << 26
 
 
 class InOrder(beam.PTransform):
-    """Put results in the order of their windows and keys: ``KV[key, value] → KV[key, value]``.
+    """Add up each key's values, in the order of windows and keys: ``KV[key, value] → (KV[key, total], late totals)``.
 
-    Results are gathered in shards by a hash of key and window, and each shard is sorted. Bounded collections are sorted
-    over all windows; where they never end, each window is. A runner that emits groups in the order in which it first
-    met them, as FnApiRunner does, emits the shards in the order of their numbers, as each bundle names all of them
-    first. The shuffle fixes the values too, as `beam.Reshuffle` would.
+    Late are data that came after their window ended. Values are gathered in shards by a hash of key and
+    window, one shuffle for sum and order, and each shard is sorted. Bounded collections are sorted over all windows;
+    where they never end, each window is. A runner that emits groups in the order in which it first met them, as
+    FnApiRunner does, emits the shards in the order of their numbers, as each bundle names all of them first.
 
     Parameters
     ----------
-    published
-        Type of the values.
+    kind
+        Type of the totals.
+    total
+        Returns several values of a key as one, a new one: Beam may use its inputs again.
     shards
-        How many, from `shards_of` or a constant: never a function of the data.
+        How many, from `shards_of`: never a function of the data. By default, as many as serve for any number of keys.
+    opens
+        Whether a value may be published with others of its key and window. Without one that does, they came late.
     """
 
-    def __init__(self, published: Any, shards: int = _SHARDS) -> None:
+    def __init__(
+        self,
+        kind: Any,
+        total: Callable[[Sequence[Any]], Any],
+        shards: int | None = None,
+        opens: Callable[[Any], bool] | None = None,
+    ) -> None:
         super().__init__()
-        self._published, self._shards = published, shards
+        self._kind, self._total, self._opens = kind, total, opens
+        self._shards = _SHARDS if shards is None else shards
 
-    def expand(self, results: beam.PCollection) -> beam.PCollection:
+    def expand(self, values: beam.PCollection) -> Any:
         """Apply the transform."""
-        windowing = results.windowing
-        all_windows = results.is_bounded and not isinstance(windowing.windowfn, GlobalWindows)
-        place = beam.ParDo(_Place(self._shards, each_window=not results.is_bounded)).with_output_types(
-            beam.typehints.KV[int, tuple[int, Any, list[self._published]]]  # type: ignore[name-defined]
+        windowing = values.windowing
+        all_windows = values.is_bounded and not isinstance(windowing.windowfn, GlobalWindows)
+        place = beam.ParDo(_Place(self._shards, each_window=not values.is_bounded)).with_output_types(
+            beam.typehints.KV[int, tuple[int, Any, list[self._kind]]]  # type: ignore[name-defined]
         )
-        emit = beam.ParDo(_Emit(stamp=all_windows)).with_output_types(beam.typehints.KV[Any, self._published])
-        placed = results | "Assign shards" >> place
+        emit = beam.ParDo(_Emit(self._total, self._opens, stamp=all_windows)).with_output_types(
+            beam.typehints.KV[Any, self._kind]
+        )
+        placed = values | "Assign shards" >> place
         if all_windows:
             placed |= "All windows" >> beam.WindowInto(GlobalWindows())
-        ordered = placed | "Gather shards" >> beam.GroupByKey() | "Sort" >> emit
-        return ordered | "Back to their windows" >> windowed_as(windowing) if all_windows else ordered
+        outputs = placed | "Gather shards" >> beam.GroupByKey() | "Sum and sort" >> emit.with_outputs(LATE, main="sums")
+        if not all_windows:
+            return outputs.sums, outputs[LATE]
+        back = "Back to their windows" >> windowed_as(windowing)
+        return outputs.sums | back, outputs[LATE] | "Late, back to their windows" >> windowed_as(windowing)
 
 
 def shards_of(results: int, nbytes: int) -> int:
@@ -85,12 +102,26 @@ class _Place(Step):
 
 
 class _Emit(Step):
-    """Emit a shard's results, sorted by window and key."""
+    """Emit the sums of a shard's values, sorted by window and key."""
 
-    def __init__(self, *, stamp: bool) -> None:
-        self._stamp = stamp
+    def __init__(
+        self, total: Callable[[Sequence[Any]], Any], opens: Callable[[Any], bool] | None, *, stamp: bool
+    ) -> None:
+        self._total, self._opens, self._stamp = total, opens, stamp
 
-    def process(self, shard: tuple[int, Iterable[tuple[int, Any, list[Any]]]]) -> Iterator[Any]:
-        results = [(moment, key, values[0]) for moment, key, values in shard[1] if values]
-        for moment, key, value in sorted(results, key=lambda result: (result[0], order(result[1]))):
-            yield TimestampedValue((key, value), Timestamp(micros=moment)) if self._stamp else (key, value)
+    def process(
+        self, shard: tuple[int, Iterable[tuple[int, Any, list[Any]]]], pane: PaneInfo = beam.DoFn.PaneInfoParam
+    ) -> Iterator[Any]:
+        sums: dict[tuple[int, bytes], list[Any]] = {}
+        opened = set()
+        for moment, key, values in shard[1]:
+            for value in values:
+                place = moment, _KEYS.encode(key)  # 1, 1.0 and True are one key of a dictionary
+                held = sums.get(place)
+                sums[place] = [key, value if held is None else self._total([held[1], value])]
+                if self._opens is None or self._opens(value):
+                    opened.add(place)
+        for place in sorted(sums, key=lambda place: (place[0], order(sums[place][0]))):
+            key, total = sums[place]
+            found = TimestampedValue((key, total), Timestamp(micros=place[0])) if self._stamp else (key, total)
+            yield found if is_the_one_pane(pane) and place in opened else beam.pvalue.TaggedOutput(LATE, found)

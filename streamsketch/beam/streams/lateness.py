@@ -22,7 +22,7 @@ from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 from numpy.typing import NDArray
 
 from streamsketch.beam.intake.keys import METRICS
-from streamsketch.beam.run.once import LATE
+from streamsketch.beam.intake.windows import LATE
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Tumbling
 

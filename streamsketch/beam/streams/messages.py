@@ -18,7 +18,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.events import ROWS, RowBuffer, column_of
 from streamsketch.beam.intake.keys import METRICS
-from streamsketch.beam.run.once import LATE
+from streamsketch.beam.intake.windows import LATE
 from streamsketch.beam.streams.json_lines import plain_types, read_plain
 from streamsketch.core import current_limits
 from streamsketch.data import message_batches

@@ -104,7 +104,7 @@ def test_each_key_and_window_is_released_once_and_late_data_never(lateness: floa
 
 
 def test_the_same_check_sees_late_data_that_is_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamsketch.beam.run.once.is_the_one_pane", lambda _: True)
+    monkeypatch.setattr("streamsketch.beam.run.ordering.is_the_one_pane", lambda _: True)
     monkeypatch.setattr(beam.Reshuffle, "expand", lambda _, releases: releases)  # which hides what comes late
 
     def build(pipeline: beam.Pipeline) -> Any:

@@ -13,7 +13,7 @@ from apache_beam.transforms.display import DisplayData
 
 import streamsketch as ss
 from streamsketch.beam import PrivateSketchCoder, ReleasePerKey, SketchPerKey
-from streamsketch.beam.run import ordering, runs
+from streamsketch.beam.run import runs
 from streamsketch.release import AdditiveNoise
 from streamsketch.release.publish import CalibratedNoise
 from tests.beam.running import run
@@ -45,13 +45,6 @@ def distinct_bytes(found: list[tuple[str, ss.PrivateSketch]]) -> dict[str, set[b
     return images
 
 
-@pytest.fixture
-def fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put the sink into the bundle that draws the noise, so that it sees every drawing of a repeated bundle."""
-    monkeypatch.setattr(ordering.InOrder, "expand", lambda _, releases: releases)
-
-
-@pytest.mark.usefixtures("fused")
 def test_a_repeated_noise_step_draws_the_same_noise(tmp_path: Path) -> None:
     found, _ = released(tmp_path, "--direct_runner_bundle_repeat=2", public_keys=["AA", "UA"])
     assert len(found) == 6
@@ -64,7 +57,6 @@ def test_repeated_bundles_publish_identical_bytes(tmp_path: Path) -> None:
     assert {key: len(images) for key, images in distinct_bytes(found).items()} == {"AA": 1, "UA": 1}
 
 
-@pytest.mark.usefixtures("fused")
 def test_the_same_check_catches_fresh_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = CalibratedNoise.release
     monkeypatch.setattr(CalibratedNoise, "release", lambda noise, sketch, _: release(noise, sketch))

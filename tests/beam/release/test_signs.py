@@ -23,7 +23,6 @@ from streamsketch.beam import (
     SketchPerKey,
     TumblingWindows,
 )
-from streamsketch.beam.run import ordering
 from streamsketch.release.publish import Calibrated
 from tests.beam.running import run
 
@@ -39,13 +38,6 @@ def released(tmp_path: Path, *options: str, **arguments: Any) -> tuple[list[Any]
     return run(build, tmp_path, *options)
 
 
-@pytest.fixture
-def fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put the sink into the bundle that draws the flips, so that it sees every drawing of a repeated bundle."""
-    monkeypatch.setattr(ordering.InOrder, "expand", lambda _, releases: releases)
-
-
-@pytest.mark.usefixtures("fused")
 def test_repeated_bundles_draw_the_same_flips(tmp_path: Path) -> None:
     found, _ = released(tmp_path, "--direct_runner_bundle_repeat=2", public_keys=["AA", "UA", "ZZ"])
     images = defaultdict(set)
@@ -55,7 +47,6 @@ def test_repeated_bundles_draw_the_same_flips(tmp_path: Path) -> None:
     assert {key: len(seen) for key, seen in images.items()} == {"AA": 1, "UA": 1, "ZZ": 1}
 
 
-@pytest.mark.usefixtures("fused")
 def test_the_same_check_catches_fresh_flips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = Calibrated.release
     monkeypatch.setattr(Calibrated, "release", lambda flips, sketch, _: release(flips, sketch))
