@@ -36,7 +36,8 @@ def demo(
 ) -> None:
     """Sketch, release and compare the source of ten packages of Python's standard library.
 
-    Each package is a party, each word in its source an event. Runs in a few seconds and writes nothing unless told.
+    Each package is a party, each word in its source an event. Runs in a few seconds, and writes nothing
+    without --output.
     """
     if output is not None:
         new_file(output, ".parquet", "the table of releases")

@@ -24,7 +24,7 @@ def new(
 ) -> None:
     """Make a party's keys: private ones, which stay here with mode 0600, and public ones for all others.
 
-    Hand the .pub file over on a way that nobody can change it on, or compare the fingerprint by telephone: whoever
+    Hand the .pub file over a channel that no one else can write to, or compare the fingerprint by telephone: whoever
     swaps it can sign as you, and take your masks away. A lost private key cannot be made again.
     """
     new_file(file, PRIVATE, "a private key")

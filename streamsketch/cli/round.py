@@ -86,7 +86,7 @@ def sign(
 ) -> None:
     """Sign a round, in its file: you agree with it, and know each key in it to be its party's.
 
-    Give the keys that you know as --party, each handed over on a way that nobody can change it on: a round that lists
+    Give the keys that you know as --party, each handed over a channel that no one else can write to: a round that lists
     another key is refused, as whoever swaps a key can take the masks of its owner away.
     """
     signer = private_key(key, passphrase_file)

@@ -34,7 +34,7 @@ def sign(
 ) -> None:
     """Sign files: each signature is a line of a file beside it, FILE.intoto.jsonl, to be sent along.
 
-    It says what FILE holds, its guarantee and the agreement it follows, and that nobody changed it since.
+    It says what FILE holds, its guarantee and the agreement it follows, and that it was not changed since.
     """
     charged = None if receipt is None else parse_receipt(receipt)
     signer = private_key(key, passphrase_file)

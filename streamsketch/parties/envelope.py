@@ -94,7 +94,7 @@ def unseal(
         raise SignatureError(f"the envelope holds {found.kind!r:.80}, not {kind!r}")
     signer = found.signer_among(signers)
     if signer is None:
-        expected = ", ".join(map(str, signers)) or "nobody"
+        expected = ", ".join(map(str, signers)) or "none"
         raise SignatureError(f"the envelope is signed by {found.claimed[:16]!a}, none of those expected: {expected}")
     if not found.is_signed_by(signer):
         raise SignatureError(f"the signature of {signer} does not fit: the content was changed")

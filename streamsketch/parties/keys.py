@@ -39,7 +39,7 @@ _LOCKED = _BEGIN + b"ENCRYPTED"
 
 @dataclasses.dataclass(frozen=True)
 class PublicKey:
-    """The public half of a `Key`, to be handed to the other parties on a way that nobody can change it on.
+    """The public half of a `Key`, to hand to the other parties over a channel that no one else can write to.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A round: several parties publish the sum of their sketches with one noise, and nobody sees more than the sum."""
+"""A round: several parties publish the sum of their sketches with one noise, and no one sees more than the sum."""
 
 import copy
 import dataclasses
@@ -81,12 +81,12 @@ class Round:
         As in `Sketch.release`. A unit with data at two parties counts twice: the bound is on what it contributes to all
         parties together. No party can check that, so it is a condition of the guarantee.
     parties
-        The public keys of all parties, at least two, in an order that all agree on. Each party must have got them on a
-        way that nobody can change them on, or have compared `fingerprint` with the others: whoever swaps a key can take
-        the masks of its owner away. Keys are best made for one round: a private key that leaks later takes the masks
-        off its owner's contributions to earlier rounds.
+        The public keys of all parties, at least two, in an order that all agree on. Each party must have got them over
+        a channel that no one else can write to, or have compared `fingerprint` with the others: whoever swaps a key can
+        take the masks of its owner away. Keys are best made for one round: a private key that leaks later takes the
+        masks off its owner's contributions to earlier rounds.
     honest
-        How many parties follow the round and tell nobody their share; by default all. The others may collude with the
+        How many parties follow the round and keep their share secret; by default all. The others may collude with the
         combiner and with each other: they then see the sum of the honest parties' contributions, shares included, and
         the guarantee holds for that. With h of n honest the noise has n/h times the variance of one release. Should
         fewer be honest than stated, Laplace noise of m < h shares still gives pure differential privacy, but with a
@@ -157,8 +157,8 @@ class Round:
         """What the release guarantees."""
         conditions = conditions_of(self._honest, len(self.parties), self.neighbours.unit)
         # what a party enforced is known to that party alone
-        spent, how = self.noise.spends(Budget(self.epsilon, self.delta)), Mechanism((self._shares,))
-        return Guarantee.of(spent, self.neighbours, how, conditions, "asserted")
+        spent, mechanism = self.noise.spends(Budget(self.epsilon, self.delta)), Mechanism((self._shares,))
+        return Guarantee.of(spent, self.neighbours, mechanism, conditions, "asserted")
 
     @property
     def fingerprint(self) -> str:
@@ -321,7 +321,7 @@ class Round:
         return made
 
     def check_ready(self, key: Key | None = None) -> None:
-        """Raise an error if nobody may contribute to the round, or not yet; with a key also if its party did before."""
+        """Raise an error if no party may contribute, or not yet; with a key also if its party did before."""
         self._check_format()
         self._check_signed()
         if key is not None:
@@ -359,8 +359,8 @@ class Round:
         Raises
         ------
         SignatureError
-            If a contribution is signed by nobody of the round, or was changed; for a round read from JSON that not all
-            parties signed.
+            If a contribution is signed by no party of the round, or was changed; for a round read from JSON that not
+            all parties signed.
         WireFormatError
             If a contribution is of another round.
         InvalidInputError

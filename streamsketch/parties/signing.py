@@ -1,4 +1,4 @@
-"""Signatures: who made a file, and that nobody changed it since."""
+"""Signatures: who made a file, and that it was not changed since."""
 
 import datetime as dt
 import hashlib
@@ -37,7 +37,7 @@ def sign(
     expires: dt.datetime | dt.date | None = None,
     inside: bool = False,
 ) -> Path:
-    """Sign a file, beside it: whoever has the signer's public key can tell that nobody changed it since.
+    """Sign a file, beside it: whoever has the signer's public key can tell that it was not changed since.
 
     The signature is a statement (in-toto, version 1) in an envelope (DSSE) in a line of ``PATH.intoto.jsonl``, where
     in-toto's tools look for it. It says the file's SHA-256, what it holds, its guarantee, the fingerprint of its
@@ -48,16 +48,15 @@ def sign(
     ----------
     path
         A release, a table of them, published signs, a mean of local reports, an agreement, a round or a contribution;
-        `MeanAggregator.to_bytes` and `Round.contribute` give bytes to write to a file. Nothing else is signed, so that
-        nobody signs a raw sketch by mistake and sends it.
+        `MeanAggregator.to_bytes` and `Round.contribute` give bytes to write to a file. Nothing else is signed, so
+        that a raw sketch is not signed and sent by mistake.
     key
         Of the signer.
     receipt
         What `Ledger.charge` returned, to show that the release was charged: its number and hash are written, the names
         of data sets are not.
     expires
-        When the signature ends to count; a date is its last day, in UTC. Nobody but the signer can shorten it.
-
+        When the signature expires; a date is its last day, in UTC. Only the signer can shorten it.
     inside
         Of a table: write it anew with the signature in its footer, so that it is one file. It replaces a signature that
         is inside, and those beside it are then of other bytes. in-toto's tools do not look there.

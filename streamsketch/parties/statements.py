@@ -28,7 +28,7 @@ _MOST_TEXT = 1 << 14  # of a guarantee with all its conditions
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What somebody signed about a file.
+    """What a signer states about a file.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Statement:
     receipt
         Of the ledger's entry that was charged, if the signer says one: its number and hash, without data sets.
     expires
-        After which the signature counts no more, if there is such a time.
+        When the signature expires, if it does.
     signer
         Whose signature was verified.
     content

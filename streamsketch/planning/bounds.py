@@ -103,11 +103,11 @@ class BoundPlan:
                 )
             )
         wanted = f"Bias, noise and error are of a squared distance of {self.squared_distance:,.6g}."
-        told = filled(
+        warning = filled(
             f"Secret: computed from the totals of {self.units:,} {self.unit}s. To publish a bound, let choose_bound "
             f"choose it."
         )
-        return f"{aligned(rows, left=1)}\n\n{wanted}\n{told}"
+        return f"{aligned(rows, left=1)}\n\n{wanted}\n{warning}"
 
 
 def _percent(share: float) -> str:

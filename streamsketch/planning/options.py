@@ -134,13 +134,13 @@ def grid_for(streams: StreamFacts, goal: Goal, protection: Protection) -> Fracti
     """
     if streams.step is not None:
         return Fraction(streams.step)
-    near, budget, steps = protection.neighbours, protection.budget, 1
-    moved = goal.max_nonzeros * near.max_keys
+    neighbours, budget, steps = protection.neighbours, protection.budget, 1
+    moved = goal.max_nonzeros * neighbours.max_keys
     kinds = [kind for kind in NOISES.values() if budget.delta > 0 or not kind.needs_delta]
     most = min([MAX_MASS / 2 / (streams.events or 1), *(kind.most_steps(moved, budget) for kind in kinds)])
-    while 2 * steps <= most and streams.truncation(Fraction(near.bound) / steps) > _TRUNCATION:
+    while 2 * steps <= most and streams.truncation(Fraction(neighbours.bound) / steps) > _TRUNCATION:
         steps *= 2
-    return Fraction(near.bound) / steps
+    return Fraction(neighbours.bound) / steps
 
 
 def _projections(streams: StreamFacts, goal: Goal, protection: Protection) -> Iterator[Projection]:

@@ -12,7 +12,7 @@ from streamsketch.report.choice import Chosen, choose, selected
 from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pictures import heat_map, map_of
 from streamsketch.report.planned import against_plan, expected
-from streamsketch.report.scaling import Scaling, classical_scaling, like_beside_like
+from streamsketch.report.scaling import Scaling, classical_scaling, similarity_order
 from streamsketch.report.text import cells, short, templates
 
 _MAX_RELEASES = 400
@@ -62,7 +62,7 @@ def page_of(
     chosen = choose(list(releases.values()), by)
     everything = [short(name) for name in releases]
     names = [everything[place] for place in chosen.kept]
-    order = like_beside_like(chosen.squares.value)
+    order = similarity_order(chosen.squares.value)
     scaling = classical_scaling(chosen.squares)
     projection = next(iter(releases.values())).projection
     return (

@@ -49,27 +49,27 @@ _TAB_STOPS = 20  # streams; beyond, keyboard users have the tables below
 
 
 class Scale(NamedTuple):
-    """What colours mean: light for near, dark for far."""
+    """What colours mean: light for the nearest, dark for the farthest."""
 
-    near: float
-    far: float
+    nearest: float
+    farthest: float
     logarithmic: bool
 
     def places(self, values: Floats) -> Floats:
-        """Return where values lie between near, 0, and far, 1."""
-        low, high = sorted((self.near, self.far))
+        """Return where values lie between the nearest, 0, and the farthest, 1."""
+        low, high = sorted((self.nearest, self.farthest))
         inside = np.clip(values, low, high)
         if self.logarithmic:
-            places: Floats = np.log(inside / self.near) / math.log(self.far / self.near)
+            places: Floats = np.log(inside / self.nearest) / math.log(self.farthest / self.nearest)
         else:
-            places = (inside - self.near) / (self.far - self.near)
+            places = (inside - self.nearest) / (self.farthest - self.nearest)
         return places
 
     def steps(self) -> list[float]:
-        """Return five values from near to far, evenly spaced on the scale."""
+        """Return five values from the nearest to the farthest, evenly spaced on the scale."""
         if self.logarithmic:
-            return [self.near * (self.far / self.near) ** (step / 4) for step in range(5)]
-        return [self.near + (self.far - self.near) * step / 4 for step in range(5)]
+            return [self.nearest * (self.farthest / self.nearest) ** (step / 4) for step in range(5)]
+        return [self.nearest + (self.farthest - self.nearest) * step / 4 for step in range(5)]
 
 
 def scale_of(estimates: Estimates, by: By) -> Scale:
@@ -77,19 +77,19 @@ def scale_of(estimates: Estimates, by: By) -> Scale:
     apart = ~np.eye(len(estimates.value), dtype=bool)
     values = estimates.value[apart]
     if by == "cosine":
-        near = min(1.0, float(values.max()))
+        nearest = min(1.0, float(values.max()))
         # the least of many cosines shows only noise
-        return Scale(near, min(max(-1.0, float(np.quantile(values, _LEAST))), near - 0.1), logarithmic=False)
+        return Scale(nearest, min(max(-1.0, float(np.quantile(values, _LEAST))), nearest - 0.1), logarithmic=False)
     if by == "profile":
-        near = max(0.0, float(values.min()))
-        return Scale(near, max(min(4.0, float(values.max())), near + 0.2), logarithmic=False)
+        nearest = max(0.0, float(values.min()))
+        return Scale(nearest, max(min(4.0, float(values.max())), nearest + 0.2), logarithmic=False)
     # colours below the least standard error would show only noise
     low = max(float(estimates.standard_error[apart].min()), float(values.max()) / 1e6, 1e-12)
     return Scale(low, max(float(values.max()), 10 * low), logarithmic=True)
 
 
 def colours(places: Floats) -> NDArray[np.uint8]:
-    """Return colours of places from 0, near, to 1, far: (…, 3)."""
+    """Return colours of places from 0, the nearest, to 1, the farthest: (…, 3)."""
     along = places * (len(_VIRIDIS) - 1)
     left = np.minimum(along.astype(np.intp), len(_VIRIDIS) - 2)
     part = (along - left)[..., None]
@@ -164,7 +164,7 @@ def heat_map(names: Sequence[str], estimates: Estimates, order: Sequence[int], b
 
 def _colour_key(scale: Scale, factor: float) -> list[tuple[Colour, str]]:
     labels = [f"{step / factor:{',.0f' if step >= 100 * factor else '.2g'}}" for step in scale.steps()]
-    labels[0] = f"{'≤' if scale.near < scale.far else '≥'} {labels[0]}"
+    labels[0] = f"{'≤' if scale.nearest < scale.farthest else '≥'} {labels[0]}"
     return [(colour(step / 4), label) for step, label in enumerate(labels)]
 
 

@@ -73,8 +73,8 @@ def _covariance(distances: Estimates, point: int, solve: Floats) -> Floats:
     return kept
 
 
-def like_beside_like(squared_distances: Floats) -> list[int]:
-    """Return an order in which near streams are adjacent, by hierarchical clustering."""
+def similarity_order(squared_distances: Floats) -> list[int]:
+    """Return an order in which similar streams are adjacent, by hierarchical clustering."""
     if len(squared_distances) < 3:
         return list(range(len(squared_distances)))
     lengths = squareform(np.sqrt(np.maximum(squared_distances, 0.0)), checks=False)

@@ -15,7 +15,7 @@ from streamsketch.privacy import Budget, FlipLaw, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection, check_entries
 from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.hamming import hamming_distance
-from streamsketch.signs.individual import near_noise
+from streamsketch.signs.individual import noise_near_zero
 from streamsketch.signs.sign_changes import cell_steps
 from streamsketch.signs.sign_curve import Floats, Gain, SignCurve, sign_curve
 from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
@@ -311,17 +311,17 @@ def _gain(release: _Cells, group: int) -> Gain:
     law, step, deviation = release.law, release.steps[min(group, len(release.steps) - 1)], release.deviation
     if isinstance(law, FlipLaw):
         return lambda cells: law.gain(cells * deviation, step)
-    near = step / deviation
-    inner = _near_gain(release, law, near, step)
-    return lambda cells: np.where(np.abs(cells) <= near, inner(cells), np.sign(cells))
+    reach = step / deviation  # of cells near zero
+    inner = _gain_near_zero(release, law, reach, step)
+    return lambda cells: np.where(np.abs(cells) <= reach, inner(cells), np.sign(cells))
 
 
-def _near_gain(release: _Cells, method: Method, near: float, step: float) -> Gain:
+def _gain_near_zero(release: _Cells, method: Method, reach: float, step: float) -> Gain:
     """Return the gain of the cells that were perturbed, whose number is taken to be its expectation."""
-    count = max(1.0, release.cells * (2 * float(ndtr(near)) - 1))
+    count = max(1.0, release.cells * (2 * float(ndtr(reach)) - 1))
     if method in ("iDP-SignRP-G", "iDP-SignOPORP-G"):
         moved = 1.0 if method == "iDP-SignOPORP-G" else count
-        noise = near_noise(math.ceil(moved * step * step), math.ceil(moved), release.budget)
+        noise = noise_near_zero(math.ceil(moved * step * step), math.ceil(moved), release.budget)
         scale = release.deviation / math.sqrt(2 * noise.cumulants.k2)
         return lambda cells: cast("Floats", erf(cells * scale))
     share = release.budget.epsilon if method == "iDP-SignOPORP" else release.budget.epsilon / count

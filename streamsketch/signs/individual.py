@@ -140,31 +140,31 @@ class IDPSignRPG(IndividualSignMechanism):
         return self.delta
 
     def calibrated(self, projection: Projection) -> Calibrated[IndividualSignSketch]:
-        """Raise `InvalidInputError` if the noise would be too wide to sample with every cell near, as in a zero vector.
+        """Raise `InvalidInputError` if the noise would be too wide to sample with every cell near zero.
 
-        Fewer near cells take less, so whether the data have them decides no refusal.
+        All cells of a zero vector are. Fewer take less, so whether the data have them decides no refusal.
         """
         self.check_bins(projection)
         self.noise(cell_steps(projection, self.neighbours))
         return super().calibrated(projection)
 
     def positive(self, cells: Ints, steps: Ints, near_zero: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
-        """Return sign(y + noise) for the near cells, sign(y) for the others."""
+        """Return sign(y + noise) for the cells near zero, sign(y) for the others."""
         noisy, places = cells.copy(), np.flatnonzero(near_zero)
         if places.size:
             noisy[places] += self.noise(steps[places]).sample(places.size, bits)
         return _with_coins(noisy, bits)
 
     def noise(self, steps: Ints) -> DiscreteGaussian:
-        """Return the noise for near cells that a neighbour moves by at most ``steps`` each."""
-        return near_noise(sum(step * step for step in steps.tolist()), steps.size, self._budget)
+        """Return the noise for cells near zero that a neighbour moves by at most ``steps`` each."""
+        return noise_near_zero(sum(step * step for step in steps.tolist()), steps.size, self._budget)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class IDPSignRPRR(IndividualSignMechanism):
     """iDP-SignRP-RR: flips where a neighbour could turn the sign (Li and Li 2023, Algorithm 8).
 
-    ε-**individual** differential privacy, **not** differential privacy: of N near cells each is flipped with
+    ε-**individual** differential privacy, **not** differential privacy: of N cells near zero each is flipped with
     probability 1/(exp(ε/N) + 1).
 
     Parameters
@@ -186,7 +186,7 @@ class IDPSignRPRR(IndividualSignMechanism):
     name: ClassVar[Method] = "iDP-SignRP-RR"
 
     def positive(self, cells: Ints, steps: Ints, near_zero: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
-        """Return sign(y), flipped for near cells with odds e^{ε/N} against."""
+        """Return sign(y), flipped for cells near zero with odds e^{ε/N} against."""
         del steps
         flipped, places = np.zeros(cells.size, dtype=np.bool_), np.flatnonzero(near_zero)
         if places.size:
@@ -205,8 +205,8 @@ class IDPSignOPORP(IDPSignRPRR):
     """iDP-SignOPORP: the same flips for the bins of an `OPORP`, each with all of ε (Li and Li 2023, Appendix A).
 
     ε-**individual** differential privacy, **not** differential privacy, for ``OneCoordinate`` neighbours only: the one
-    coordinate meets one bin, so near bins need not share ε. Bins are small sums, so many are near zero, and the paper
-    finds it worse than iDP-SignRP.
+    coordinate meets one bin, so bins near zero need not share ε. Bins are small sums, so many are near zero, and the
+    paper finds it worse than iDP-SignRP.
 
     Parameters
     ----------
@@ -231,12 +231,12 @@ class IDPSignOPORP(IDPSignRPRR):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class IDPSignOPORPG(IDPSignRPG):
-    """iDP-SignOPORP-G: Gaussian noise for the near bins of an `OPORP` (Li and Li 2023, Algorithm 6 and Appendix A.3).
+    """iDP-SignOPORP-G: Gaussian noise for bins near zero of an `OPORP` (Li and Li 2023, Algorithm 6, Appendix A.3).
 
     (ε, δ)-**individual** differential privacy, **not** differential privacy, for ``OneCoordinate`` neighbours only. The
     paper applies both of its algorithms to an OPORP and calls both iDP-SignOPORP; this is the one with noise, and
     `IDPSignOPORP` the one with flips. The one coordinate meets one bin, so the noise hides one bin's step, where
-    `IDPSignRPG` hides those of all near bins together.
+    `IDPSignRPG` hides those of all bins near zero together.
 
     Parameters
     ----------
@@ -264,11 +264,11 @@ class IDPSignOPORPG(IDPSignRPG):
     one_bin = True
 
     def noise(self, steps: Ints) -> DiscreteGaussian:
-        """Return the noise for near bins, of which a neighbour moves one by at most its step."""
+        """Return the noise for bins near zero, of which a neighbour moves one by at most its step."""
         return super().noise(steps.max(keepdims=True))
 
 
-def near_noise(reach: int, count: int, budget: Budget) -> DiscreteGaussian:
+def noise_near_zero(reach: int, count: int, budget: Budget) -> DiscreteGaussian:
     """Return noise for ``count`` cells that a neighbour moves by √``reach`` in ℓ2; the ℓ1 distance plays no part."""
     return DiscreteGaussian.calibrated(Sensitivity(1, reach, count), budget)
 

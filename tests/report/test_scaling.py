@@ -5,7 +5,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation import Estimates
-from streamsketch.report.scaling import Scaling, classical_scaling, like_beside_like
+from streamsketch.report.scaling import Scaling, classical_scaling, similarity_order
 
 
 @pytest.fixture
@@ -70,6 +70,6 @@ def test_ellipses_hold_the_true_places(rng: np.random.Generator) -> None:
 
 
 def test_near_streams_stand_side_by_side() -> None:
-    order = like_beside_like(squares(np.array([[0.0], [10.0], [0.1], [10.1]])))
+    order = similarity_order(squares(np.array([[0.0], [10.0], [0.1], [10.1]])))
     assert {frozenset(order[:2]), frozenset(order[2:])} == {frozenset({0, 2}), frozenset({1, 3})}
-    assert like_beside_like(np.zeros((2, 2))) == [0, 1]
+    assert similarity_order(np.zeros((2, 2))) == [0, 1]
