@@ -1,120 +1,105 @@
-"""Batches of events into a sketch, and what the operator should know of them."""
+"""Events of files and streams on their way into a raw file, and what the operator should know of them."""
 
 import contextlib
-from dataclasses import dataclass, field
+import dataclasses
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import streamsketch as ss
-from streamsketch.agreement import Events
 from streamsketch.data import NO_LOSS
-from streamsketch.intake import times_in, window_names
+from streamsketch.intake import Events, Intake, Tumbling
 from streamsketch.privacy import UNKNOWN
 from streamsketch.storage import RawHead, RawSketch, State, check_size, emptied
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Which columns hold the events."""
+class Pending:
+    """Events that are not in a raw file yet.
 
-    agreement: ss.Agreement
-    time: str | None = None
-    time_format: str | None = None
-    window: float | None = None
-    """In seconds: each key's events in each window are a stream of their own."""
-
-    def events(self, batch: pa.RecordBatch, first: int) -> Events:
-        """Return the events of a batch that was cast, its rows counted from ``first``; windows are part of their keys.
-
-        A key in a window is their names with a space between; without a key it is that of the window.
-        """
-        events = self.agreement.events(batch, first)
-        if self.window is None:
-            return events
-        keys: pa.Array = window_names(times_in(batch.column(self.time), str(self.time), self.time_format), self.window)
-        if events.keys is not None:
-            keys = pc.binary_join_element_wise(events.keys.cast(pa.string()), keys.cast(pa.string()), " ")
-        return events._replace(keys=keys)
-
-
-def add_events(state: State, events: Events, there: RawHead) -> None:
-    """Add a batch of events; after an error the state is as it was.
-
-    ``there`` is what is known of the file that the state will be added to.
+    Parameters
+    ----------
+    intake
+        How rows are read.
+    head
+        What is known of the file.
+    windows
+        Where given, each key's events in each of them are a stream of their own.
     """
-    if isinstance(state, ss.Sketch):
-        state.add_steps(events.indices, events.steps)
-        return
-    keys: Any = events.keys if pa.types.is_dictionary(events.keys.type) else events.keys.dictionary_encode()  # type: ignore[union-attr]
-    _check_room(state, there, keys.unique().to_pylist())
-    state.add_events(events._replace(keys=keys))
 
+    def __init__(self, intake: Intake, head: RawHead, windows: Tumbling | None) -> None:
+        self._intake, self._windows = intake, windows
+        self.dropped = 0
+        """Rows left out, as something in them is missing."""
+        self._given = self._kept = 0.0
+        self.start(head)
 
-def _check_room(state: ss.SketchTable, there: RawHead, keys: list[Any]) -> None:
-    """Raise, before memory is filled with what no file holds, if a table with these keys too is too large for one."""
-    with contextlib.suppress(ss.InvalidInputError):
-        check_size(state.projection, len(state) + there.most_keys + len(keys))
-        return
-    new = sum(key not in state for key in (there.keys or frozenset()).union(keys))
-    try:
-        check_size(state.projection, len(state) + new)
-    except ss.InvalidInputError as error:
-        raise ss.StreamsketchError(str(error)) from None  # which is no fault of a line
-
-
-@dataclass
-class Intake:
-    """Events that are not in the file yet, and what is known of the file."""
-
-    columns: Columns
-    there: RawHead
-    dropped: int = 0
-    """Rows left out, as something in them is missing."""
-    _given: float = 0.0
-    _kept: float = 0.0
-    state: State = field(init=False)
-    events: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.start(self.there)
-
-    def start(self, there: RawHead) -> None:
-        """Go on without events, once what there was is in the file: other processes may have added to it, too."""
+    def start(self, head: RawHead) -> None:
+        """Go on without events, once those before are in the file: other processes may have added to it, too."""
         # nothing clips them: the file's bounds end with or without rows, as one unit's may be the only ones
-        self.there, self.state, self.events = there, emptied(there.empty, bounds=UNKNOWN), 0
+        self.head = head
+        self._state: State = emptied(head.empty, bounds=UNKNOWN)
+        self.events = 0
 
     @property
     def raw(self) -> RawSketch:
         """The events as what can be appended to the file."""
-        return RawSketch(self.state, self.events)
+        return RawSketch(self._state, self.events)
 
     def add(self, batch: pa.RecordBatch, first: int) -> None:
         """Add a batch, its rows counted from ``first``; after an error all is as it was."""
-        agreement = self.columns.agreement
-        found = agreement.cast(batch, first, beside=self.columns.time)
-        add_events(self.state, self.columns.events(found, first), self.there)
-        self.events += found.num_rows
-        self.dropped += batch.num_rows - found.num_rows
-        if agreement.value is not None and found.num_rows:
-            self._given += pc.sum(pc.abs(found.column(agreement.value).cast(pa.float64(), safe=False))).as_py()
+        events = self._intake.read(batch, first)
+        if isinstance(self._state, ss.Sketch):
+            self._state.add_steps(events.indices, events.steps)
+        else:
+            keys = self._keys(events)
+            _check_room(self._state, self.head, keys.unique().to_pylist())
+            self._state.add_events(dataclasses.replace(events, keys=keys))
+        self.events += len(events)
+        self.dropped += events.blank
+        if events.amounts is not None and len(events):
+            self._given += pc.sum(pc.abs(events.amounts.cast(pa.float64(), safe=False))).as_py()
 
-    def flush(self, there: RawHead) -> None:
+    def _keys(self, events: Events) -> pa.DictionaryArray:
+        """Return the keys of events; with windows, their texts with a space between, without a key that of windows."""
+        keys: Any = events.keys
+        if self._windows is not None and events.window is not None:
+            names = self._windows.names(events.window)
+            keys = names if keys is None else pc.binary_join_element_wise(_text(keys), _text(names), " ")
+        found: pa.DictionaryArray = keys if pa.types.is_dictionary(keys.type) else keys.dictionary_encode()
+        return found
+
+    def flush(self, head: RawHead) -> None:
         """Go on without events, which are in the file now."""
-        masses = self.state.masses if isinstance(self.state, ss.SketchTable) else [self.state.mass]
-        self._kept += float(sum(map(int, masses)) * self.state.projection.grid)
-        self.start(there)
+        masses = self._state.masses if isinstance(self._state, ss.SketchTable) else [self._state.mass]
+        self._kept += float(sum(map(int, masses)) * self._state.projection.grid)
+        self.start(head)
 
     @property
     def warning(self) -> str:
         """What truncation lost of the values, for the operator; nothing if all is kept."""
-        lost, name = self._given - self._kept, self.columns.agreement.value
+        lost, name = self._given - self._kept, self._intake.agreement.value
         if lost <= NO_LOSS * self._given:
             return ""
         return (
             f"warning: of --value {name} {100 * lost / self._given:.2g} % is lost: absolute values "
             f"sum to {self._given:,.6g}, and to {self._kept:,.6g} in the sketch, since each is truncated to a multiple "
-            f"of the resolution, {self.state.projection.grid}. A finer one, such as 1/100, keeps it; all parties "
+            f"of the resolution, {self._state.projection.grid}. A finer one, such as 1/100, keeps it; all parties "
             f"must agree on it"
         )
+
+
+def _text(keys: Any) -> pa.Array:
+    return keys.cast(pa.string())
+
+
+def _check_room(state: ss.SketchTable, head: RawHead, keys: list[Any]) -> None:
+    """Raise, before memory is filled with what no file holds, if a table with these keys too is too large for one."""
+    with contextlib.suppress(ss.InvalidInputError):
+        check_size(state.projection, len(state) + head.most_keys + len(keys))
+        return
+    new = sum(key not in state for key in (head.keys or frozenset()).union(keys))
+    try:
+        check_size(state.projection, len(state) + new)
+    except ss.InvalidInputError as error:
+        raise ss.StreamsketchError(str(error)) from None  # which is no fault of a line

@@ -13,12 +13,12 @@ from streamsketch.agreement import check_agreed
 from streamsketch.cli._bounding import bounds_of, check_bounded, neighbours_of, sketch_bounded
 from streamsketch.cli._endless import Endless
 from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
-from streamsketch.cli._intake import Columns, Intake
+from streamsketch.cli._intake import Pending
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, counted, progress_bar, say, show_json
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
-from streamsketch.intake import BadLines, RowReader, pipe_blocks, window_seconds
+from streamsketch.intake import BadLines, Intake, RowReader, Tumbling, microseconds, pipe_blocks
 from streamsketch.storage import SUFFIX, RawHead, State, append_raw, read_head
 
 _SKETCH_DIM, _SPARSITY = 1024, 4
@@ -145,7 +145,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
         return
     if (time is None) != (window is None) or (time_format is not None and time is None):
         raise ss.InvalidInputError("--window, --time and, for text, --time-format go together")
-    size = None if window is None else window_seconds(window)
+    windows = None if window is None else Tumbling(microseconds(window, "--window"))
     streaming = STDIN in inputs
     _check_inputs(inputs, form, every)
     agreed = (
@@ -159,34 +159,34 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     keyed = agreed.key is not None or window is not None
     if bounds is not None:
         check_bounded(inputs, bounds, whole=not append and window is None and bad_lines == "stop", keyed=keyed)
-    columns = Columns(agreed, time, time_format, size)
-    intake = Intake(columns, _start(output, stated, keyed=keyed, append=append))
+    intake = Intake(agreed, time=time, time_format=time_format, windows=windows)
+    pending = Pending(intake, _start(output, stated, keyed=keyed, append=append), windows)
     with BadLines(bad_lines) as bad:
         reader = RowReader(agreed, time, form, check_delimiter(delimiter), bad)
         if not streaming:
             paths = [Path(name) for name in inputs]
             if bounds is None:
-                _sketch_files(intake, paths, reader)
-                intake.flush(append_raw(intake.raw, output, new=not append))
+                _sketch_files(pending, paths, reader)
+                pending.flush(append_raw(pending.raw, output, new=not append))
             else:
                 raw = sketch_bounded(ss.SketchTable(stated), paths, reader, bounds)
-                intake.start(append_raw(raw, output, new=True))
+                pending.start(append_raw(raw, output, new=True))
         if new_projection is not None:  # without it the sketch would be of no use, and the other way round
             write_whole(new_projection, agreed.projection.to_json().encode() + b"\n")
         try:
             if streaming:
-                _sketch_stream(intake, output, reader, every, new=not append)
+                _sketch_stream(pending, output, reader, every, new=not append)
         finally:
-            for note in filter(None, (intake.warning, str(bad) if bad.count else "", _left_out(intake.dropped))):
+            for note in filter(None, (pending.warning, str(bad) if bad.count else "", _left_out(pending.dropped))):
                 say(note)
-    there = intake.there
-    keys = None if there.keys is None else len(there.keys)
+    head = pending.head
+    keys = None if head.keys is None else len(head.keys)
     if as_json:
         show_json(
             {
                 "file": str(output),
                 "secret": True,
-                "events": there.events,
+                "events": head.events,
                 "keys": keys,
                 "bad_lines": bad.count,
                 "projection": agreed.projection.to_json(),
@@ -197,7 +197,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
         return
     of_keys = "" if keys is None else f" of {counted(keys, 'key')}"
     followed = f"{'Projection' if agreement is None else 'Agreement'} {stated.fingerprint}"
-    say(f"{output}, secret: {counted(there.events, 'event')}{of_keys}. {followed}.")
+    say(f"{output}, secret: {counted(head.events, 'event')}{of_keys}. {followed}.")
 
 
 def _left_out(rows: int) -> str:
@@ -305,7 +305,7 @@ def _check_agreed(output: Path, there: State, new: State) -> None:
     check_agreed(there.agreement, new.agreement)
 
 
-def _sketch_files(intake: Intake, paths: list[Path], reader: RowReader) -> None:
+def _sketch_files(pending: Pending, paths: list[Path], reader: RowReader) -> None:
     """Take the events of files, apart from what is there: other processes may add to it meanwhile."""
     with progress_bar() as progress:
         task = progress.add_task("sketching", total=sum(path.stat().st_size for path in paths), events=0)
@@ -313,29 +313,29 @@ def _sketch_files(intake: Intake, paths: list[Path], reader: RowReader) -> None:
         for path in paths:
 
             def on_read(at: int, done: int = done) -> None:
-                progress.update(task, completed=done + at, events=intake.events)
+                progress.update(task, completed=done + at, events=pending.events)
 
             if path.is_file():
-                reader.read(path, intake.add, on_read)
+                reader.read(path, pending.add, on_read)
             else:
                 with Stop() as stop:
-                    reader.read(path, intake.add, on_read, stop)
+                    reader.read(path, pending.add, on_read, stop)
                     if stop.number is not None:
                         raise typer.Exit(128 + stop.number)
             done += path.stat().st_size
             progress.update(task, completed=done)
 
 
-def _sketch_stream(intake: Intake, output: Path, reader: RowReader, every: float, *, new: bool) -> None:
+def _sketch_stream(pending: Pending, output: Path, reader: RowReader, every: float, *, new: bool) -> None:
     """Add the events of a stream to a file, again and again."""
     snapshots = Snapshots(every)
-    intake.start(append_raw(intake.raw, output, new=new))  # what cannot be written is known at once
+    pending.start(append_raw(pending.raw, output, new=new))  # what cannot be written is known at once
     snapshots.taken()
 
     def snapshot() -> None:
         """Move what was read since the last one to the file, which others may have added to or moved away."""
-        if intake.events:
-            intake.flush(append_raw(intake.raw, output))
+        if pending.events:
+            pending.flush(append_raw(pending.raw, output))
         snapshots.taken()
 
     wrong: ss.StreamsketchError | None = None
@@ -343,10 +343,10 @@ def _sketch_stream(intake: Intake, output: Path, reader: RowReader, every: float
     with Stop() as stop:
         try:
             with progress_bar() as progress:
-                task = progress.add_task("sketching", total=None, events=intake.there.events)
+                task = progress.add_task("sketching", total=None, events=pending.head.events)
                 for piece in lines.pieces(pipe_blocks(sys.stdin.fileno(), stop, snapshots.wait)):
-                    lines.read(piece, intake.add)
-                    progress.update(task, events=intake.there.events + intake.events)
+                    lines.read(piece, pending.add)
+                    progress.update(task, events=pending.head.events + pending.events)
                     if not snapshots.wait():
                         snapshot()
         except ss.StreamsketchError as error:
@@ -354,7 +354,7 @@ def _sketch_stream(intake: Intake, output: Path, reader: RowReader, every: float
         finally:
             snapshot()
         number = stop.number
-    held = f"{counted(intake.there.events, 'event')}"
+    held = f"{counted(pending.head.events, 'event')}"
     if wrong is not None:
         raise ss.InvalidInputError(f"{wrong}. {output} holds the {held} before")
     if number is not None:

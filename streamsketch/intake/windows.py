@@ -13,7 +13,7 @@ from streamsketch.core import Ints, short
 from streamsketch.data import value_type
 from streamsketch.errors import InvalidInputError
 
-_SECOND, _DAY = 10**6, 86_400 * 10**6
+_SECOND, _MINUTE, _DAY = 10**6, 60 * 10**6, 86_400 * 10**6
 _UNITS = {"s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
 _UNITS |= {"w": 7 * 86_400, "week": 7 * 86_400}
 LARGEST_TIME = 1 << 61
@@ -66,10 +66,16 @@ class Tumbling(NamedTuple):
 
     def name(self, number: int) -> str:
         """Return a window's start as a file is named: a date, or a time in UTC without colons."""
-        # of a grid that holds all starts, so that each is the start of its window there
-        grid = int(np.gcd(self.size, self.offset))
-        (name,) = _names(np.array([self.start(number)], dtype="datetime64[us]"), grid)
-        return name.replace(":", "")
+        return str(self.names(np.array([number]))[0]).replace(":", "")
+
+    def names(self, numbers: Ints) -> pa.DictionaryArray:
+        """Return windows' starts as text: a date, if all windows start at midnight, otherwise a time in UTC."""
+        distinct, places = np.unique(numbers, return_inverse=True)
+        grid = int(np.gcd(self.size, self.offset))  # which holds all starts
+        unit: Any = "D" if grid % _DAY == 0 else "m" if grid % _MINUTE == 0 else "s" if grid % _SECOND == 0 else "us"
+        texts = np.datetime_as_string(self.start(distinct).astype("datetime64[us]"), unit=unit).tolist()
+        names = texts if unit == "D" else [f"{text}Z" for text in texts]
+        return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), pa.array(names, pa.string()))
 
 
 class Clock:
@@ -272,18 +278,6 @@ def seconds_text(micros: int) -> str:
 
 
 def window_names(times: pa.Array, seconds: float) -> pa.Array:
-    """Return the start of each time's window, as text: of windows of whole days a date, of others a time in UTC.
-
-    Windows follow each other from 1970-01-01T00:00Z on.
-    """
+    """Return the start of each time's window as text, as `Tumbling.names`; windows follow 1970-01-01T00:00Z."""
     windows = Tumbling(round(seconds * _SECOND))
-    starts = windows.start_of(times.cast(pa.int64()).to_numpy(zero_copy_only=False)).astype("datetime64[us]")
-    distinct, places = np.unique(starts, return_inverse=True)
-    names = _names(distinct, windows.size)
-    return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), pa.array(names, pa.string()))
-
-
-def _names(starts: Any, grid: int) -> list[str]:
-    """Return starts, datetime64[us], as text that shows multiples of a grid of so many microseconds."""
-    unit: Any = "D" if grid % _DAY == 0 else "m" if grid % (60 * _SECOND) == 0 else "s" if grid % _SECOND == 0 else "us"
-    return [text if unit == "D" else f"{text}Z" for text in np.datetime_as_string(starts, unit=unit).tolist()]
+    return windows.names(windows.number(times.cast(pa.int64()).to_numpy(zero_copy_only=False)))
