@@ -81,7 +81,7 @@ def two_parties() -> Draw:
     return draw
 
 
-def endless_stream() -> Draw:
+def unbounded_stream() -> Draw:
     """Return how to draw the cosine of each day to the first Monday."""
     flights = pd.read_parquet(DATA / "flights.parquet", columns=["scheduled_hour", "carrier", "route"])
     flights["day"] = flights["scheduled_hour"].dt.floor("D")
@@ -313,7 +313,7 @@ def alike() -> Draw:
 
 PICTURES = {
     "two-parties": two_parties,
-    "endless-stream": endless_stream,
+    "unbounded-stream": unbounded_stream,
     "customers": customers,
     "hospitals": hospitals,
     "phones": phones,

@@ -33,7 +33,7 @@ _PAGES = {  # of the documentation, in the repository; "" is for all that have n
     "release": "docs/explanation/what-an-outsider-may-see.md",
     "round": "docs/explanation/threat-model.md",
     "sign": "docs/how-to/sign-and-verify.md",
-    "sketch": "docs/reference/endless-streams.md",
+    "sketch": "docs/reference/unbounded-streams.md",
     "verify": "docs/how-to/sign-and-verify.md",
 }
 _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "markdown"}

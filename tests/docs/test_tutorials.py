@@ -61,8 +61,8 @@ def test_two_parties(read: Read) -> None:
     check_near([cosine], [0.141], rounding=0.001, largest_error=0.03)
 
 
-def test_endless_stream(read: Read) -> None:
-    found = estimates_in(said_with(read("endless-stream.md"), "Saturday 12:"))
+def test_unbounded_stream(read: Read) -> None:
+    found = estimates_in(said_with(read("unbounded-stream.md"), "Saturday 12:"))
     # each airline flies few routes: two in one cell put an estimate off by more than its error says, hence the margin
     check_near(found, [1.0, 1.0, 0.99, 0.82, 1.0, 1.0], rounding=0.1, largest_error=0.1)
 

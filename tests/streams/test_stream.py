@@ -373,7 +373,7 @@ def test_names_of_windows_say_where_they_start() -> None:
 
 
 def test_the_policy_of_the_documentation_is_one() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "endless-streams.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "unbounded-streams.md").read_text()
     policy = StreamPolicy.from_json(page.partition("```json\n")[2].partition("```")[0])
     assert policy.windows.name(policy.first + 13) == "2026-11-22T1300Z"
     for name, field in policy.to_dict().items():
