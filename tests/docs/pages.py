@@ -15,6 +15,7 @@ import ast
 import contextlib
 import doctest
 import functools
+import glob
 import io
 import json
 import os
@@ -119,24 +120,21 @@ class Reader:
         fails = block.mark == "fails"
         said = []
         for line in commands_of(block.text):
-            program, *arguments = shlex.split(line, comments=True)
+            before, piped, last = line.rpartition(" | streamsketch ")
+            program, *arguments = shlex.split("streamsketch " + last if piped else line, comments=True)
+            plain = re.sub(r"'[^']*'", "", last)
             if program == "make" or line.startswith("pip install"):
                 check_command(line, self.forks)
-            elif program == "streamsketch" and not re.search(r"[|<>*?$;&()]", re.sub(r"'[^']*'", "", line)):
-                done = self.forks.run(*arguments)
+            elif program == "streamsketch" and not re.search(r"[|<>$;&()]", plain):
+                if re.search(r"[*?]", plain):  # names of files, as a shell finds them
+                    arguments = [name for word in arguments for name in sorted(glob.glob(word)) or [word]]  # noqa: PTH207
+                done = self.forks.run(*arguments, stdin=_shell(before).stdout.encode() if piped else b"")
                 assert (done.returncode != 0) == fails, (line, done)
                 said.append(done.stderr if fails else done.stdout)
             elif program == "python" and arguments[0] == "-m" and arguments[1].startswith("pipelines") and not fails:
                 said.append(run_module(*arguments[1:]))
             else:
-                path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-                ended = subprocess.run(  # noqa: S603 - that is the test
-                    ["bash", "-euo", "pipefail", "-c", line],  # noqa: S607
-                    env={**ENVIRONMENT, "PATH": path},
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                )
+                ended = _shell(line)
                 assert (ended.returncode != 0) == fails, (line, ended)
                 said.append(ended.stderr if fails else ended.stdout)
         return "".join(said)
@@ -152,6 +150,18 @@ class Reader:
         elif block.language == "sh":
             for line in commands_of(block.text):
                 check_command(line, self.forks)
+
+
+def _shell(line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line as a shell does."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(  # noqa: S603 - that is the test
+        ["bash", "-euo", "pipefail", "-c", line],  # noqa: S607
+        env={**ENVIRONMENT, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def check_command(line: str, forks: Forks) -> None:
