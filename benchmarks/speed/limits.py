@@ -10,7 +10,7 @@ from streamsketch.core.jit import kernel
 from streamsketch.core.numbers import Ints
 from streamsketch.kernels.carryless import TILE, hash_tile
 from streamsketch.kernels.hashing import BitSlices, Words, evaluate, polynomials
-from streamsketch.kernels.prefetch import prefetch
+from streamsketch.kernels.tiles import prefetch
 
 _AHEAD = 256  # items
 _MOST_CELLS = 1 << 16

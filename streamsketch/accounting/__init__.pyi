@@ -1,6 +1,5 @@
-from .book import Accounting, Dataset, Entry, Left, check_dataset
-from .charging import Account, charge, charge_for
-from .ledger import Ledger, Receipt
+from .book import Accounting, Dataset, Entry, Left, Spending, check_dataset, spending_of
+from .ledger import Ledger, Receipt, charge, charge_for
 from .sensitivity import (
     check_carried,
     check_neighbours,
@@ -14,10 +13,8 @@ from .sensitivity import (
     number_for,
     sensitivity_of,
 )
-from .spending import Spending, spending_of
 
 __all__ = [
-    "Account",
     "Accounting",
     "Dataset",
     "Entry",

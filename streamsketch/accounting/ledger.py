@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streamsketch.accounting import spending_of
 from streamsketch.accounting.book import (
     START,
     Accounting,
@@ -18,12 +17,13 @@ from streamsketch.accounting.book import (
     Left,
     check_dataset,
     digest_of,
+    spending_of,
     text_of,
 )
 from streamsketch.accounting.store import FileStore, Row, Store, Transaction
 from streamsketch.core import check_text
 from streamsketch.data import DataIds
-from streamsketch.errors import LedgerError
+from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.privacy import Guarantee
 from streamsketch.projections import Projection
 
@@ -356,3 +356,17 @@ def _store_at(where: str | os.PathLike[str]) -> Store:
     from streamsketch.accounting.database import DatabaseStore  # noqa: PLC0415 - an extra
 
     return DatabaseStore(os.fspath(where))
+
+
+def charge(ledger: Ledger | None, dataset: str | None, guarantee: Any, data: Any) -> None:
+    """Charge what is about to be released of ``data``, a sketch or a table, if there is a ledger."""
+    charge_for(ledger, dataset, guarantee, data.projection, data.data_ids)
+
+
+def charge_for(ledger: Ledger | None, dataset: str | None, guarantee: Any, projection: Any, data_ids: Any = ()) -> None:
+    """Charge what is about to be released by a map, if there is a ledger; without ids the data are new."""
+    if ledger is None:
+        if dataset is not None:
+            raise InvalidInputError(f"dataset={dataset!r} names a data set of a ledger; pass ledger= as well")
+        return
+    ledger.charge(dataset, guarantee, projection=projection, data_ids=data_ids)

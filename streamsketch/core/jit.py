@@ -38,7 +38,7 @@ SOURCES = (
     "kernels/matrices.py",
     "kernels/permutation.py",
     "kernels/pipeline.py",
-    "kernels/prefetch.py",
+    "kernels/tiles.py",
     "kernels/slots.py",
     "kernels/tiles.py",
     "kernels/vectors.py",

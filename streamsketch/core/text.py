@@ -2,9 +2,12 @@
 
 import csv
 import re
+import sys
 import textwrap
+import warnings
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from streamsketch.errors import InvalidInputError
 
@@ -110,3 +113,15 @@ def printable(text: object) -> str:
     A stranger's key of several lines could else say whatever a guarantee says.
     """
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
+
+
+_HERE = str(Path(__file__).parent.parent)
+
+
+def warn_outside(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside this package that asked for what is warned of."""
+    level, frame = 1, sys._getframe()  # noqa: SLF001 - what `warnings` itself counts
+    # a dataclass's own code is of no file
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((_HERE, "<string>")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

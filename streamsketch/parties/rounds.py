@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.accounting import Account, charge, check_carried, check_neighbours, sensitivity_of
+from streamsketch.accounting import Ledger, charge, check_carried, check_neighbours, sensitivity_of
 from streamsketch.core import short
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import envelope
@@ -257,7 +257,7 @@ class Round:
         key: Key,
         *,
         assert_bounds: bool = False,
-        ledger: Account | None = None,
+        ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> bytes:
         """Return what a party sends: its cells, its share of the noise and its masks, modulo 2^64, signed.

@@ -1,4 +1,4 @@
-from .base import MAX_MASS, MAX_SKETCH_DIM, MatrixNumber, Projection, register
+from .base import MAX_MASS, MAX_SKETCH_DIM, MatrixNumber, Projection, check_entries, register
 from .block_hashed import BlockHashed
 from .explicit import MAX_ENUMERATED, RandomNorms
 from .families import KINDS, projection_from_fields
@@ -7,7 +7,6 @@ from .hadamard import hadamard_transform, transform_cells
 from .identity import Identity
 from .independent import Achlioptas, GaussianProjection, UniformProjection, VerySparse
 from .oporp import OPORP
-from .reading import check_entries
 from .rotation import Rotation
 from .sjlt import SJLT, CountSketch, Rademacher
 from .srht import SRHT

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from streamsketch.accounting import Account, charge_for, sensitivity_of
+from streamsketch.accounting import Ledger, charge_for, sensitivity_of
 from streamsketch.core import Ints
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
@@ -67,7 +67,7 @@ class PanPrivateSketch:
         neighbours: L1,
         delta: float = 0.0,
         mechanism: str = "auto",
-        ledger: Account | None = None,
+        ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> None:
         if not isinstance(neighbours, L1):

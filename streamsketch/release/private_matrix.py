@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from streamsketch.accounting import Account, check_steps
+from streamsketch.accounting import Ledger, check_steps
 from streamsketch.privacy import Neighbours, Noise
 from streamsketch.projections import Projection
 from streamsketch.release.private_sketch import PrivateSketch
@@ -60,7 +60,7 @@ class PrivateProjection:
         """The noise on each cell of Z, in grid steps."""
         return self._publisher().calibrated(self.projection).noise
 
-    def release(self, matrix: Any, *, ledger: Account | None = None, dataset: str | None = None) -> list[PrivateSketch]:
+    def release(self, matrix: Any, *, ledger: Ledger | None = None, dataset: str | None = None) -> list[PrivateSketch]:
         """Return Z, one `PrivateSketch` a row.
 
         Parameters

@@ -13,13 +13,12 @@ from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.privacy import Claim, Guarantee, NoiseMoments, NoisePlace, Populations, compose
 from streamsketch.projections import Projection
-from streamsketch.release.independence import check_independent, check_same_place
 from streamsketch.release.noise_effect import effect_of
-from streamsketch.release.noise_parts import NoisePart, merge_parts
-from streamsketch.release.published import Published, with_agreement
+from streamsketch.release.published import Published, check_independent, check_same_place, with_agreement
 
 if TYPE_CHECKING:
     from streamsketch.explanation import Explanation
+import dataclasses
 
 RELEASE_ID_BYTES = 8
 _SAY_POPULATIONS = (
@@ -27,6 +26,54 @@ _SAY_POPULATIONS = (
     "streams decides the guarantee of the result"
 )
 _MAX_CELL = (1 << 63) - 1
+
+
+_MOST_ALIKE = (1 << 32) - 1  # what the exchange format carries
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisePart:
+    """One release in a sum of releases, or several that stated the same.
+
+    Parameters
+    ----------
+    noise
+        Cumulants of one noise, in grid steps of the part's own cells.
+    guarantee
+        What the part guaranteed by itself.
+    multiplier
+        Exact factor on the part's cells in the sum, > 0; a subtracted part counts by its absolute value.
+    count
+        How many parts are alike.
+    """
+
+    noise: NoiseMoments
+    guarantee: Guarantee
+    multiplier: Exact = 1
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        factor = exact_fraction(self.multiplier, "the multiplier of a part")
+        if factor <= 0 or type(self.count) is not int or not 1 <= self.count <= _MOST_ALIKE:
+            raise InvalidInputError(
+                f"a part of a sum has a positive multiplier and a count from 1 to {_MOST_ALIKE}, got {factor} and "
+                f"{self.count}"
+            )
+        object.__setattr__(self, "multiplier", factor)
+
+    def scaled(self, factor: Fraction) -> "NoisePart":
+        """Return the part of a sum that was multiplied by ``factor``, not 0."""
+        return dataclasses.replace(self, multiplier=Fraction(self.multiplier) * abs(factor))
+
+
+def merge_parts(parts: Iterable[NoisePart]) -> tuple[NoisePart, ...]:
+    """Return parts with those alike counted together, in an order that depends on them alone."""
+    counts: dict[NoisePart, int] = {}
+    for part in parts:
+        one = dataclasses.replace(part, count=1)
+        counts[one] = counts.get(one, 0) + part.count
+    ordered = sorted(counts, key=repr)
+    return tuple(dataclasses.replace(part, count=counts[part]) for part in ordered)
 
 
 class PrivateSketch(Published):

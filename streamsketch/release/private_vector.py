@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.accounting import Account, charge_for, check_steps, check_whole_steps, moved_before_map
+from streamsketch.accounting import Ledger, charge_for, check_steps, check_whole_steps, moved_before_map
 from streamsketch.core import Ints
 from streamsketch.data import quantise, value_column
 from streamsketch.errors import InvalidInputError
@@ -27,7 +27,7 @@ def release_vector(  # noqa: PLR0913 - a release is asked for by keyword
     delta: float = 0.0,
     mechanism: str = "auto",
     noise_place: NoisePlace = "output",
-    ledger: Account | None = None,
+    ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> PrivateSketch:
     """Return the private sketch of a whole vector, with exact discrete noise at the place asked for.

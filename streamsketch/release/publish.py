@@ -3,12 +3,13 @@
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from streamsketch.accounting import (
-    Account,
+    Ledger,
     charge,
     charge_for,
     check_neighbours,
@@ -16,9 +17,9 @@ from streamsketch.accounting import (
     guarantee_of,
     sensitivity_of,
 )
-from streamsketch.core import Ints
+from streamsketch.core import Ints, warn_outside
 from streamsketch.data import DataIds, data_ids, matrix_of
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import BoundExceededWarning, InvalidInputError
 from streamsketch.privacy import (
     BitSource,
     Bounds,
@@ -31,7 +32,6 @@ from streamsketch.privacy import (
     calibration,
 )
 from streamsketch.projections import Projection, transform_read
-from streamsketch.release.exceeded import warn_of_exceeded
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.published import with_agreement
@@ -39,6 +39,21 @@ from streamsketch.release.published_table import sketches_to_release
 from streamsketch.sketching import Sketch, SketchTable
 
 PublishedT = TypeVar("PublishedT")
+
+
+def warn_of_exceeded(largest: int, neighbours: Neighbours, projection: Projection) -> None:
+    """Warn if the largest |value| of a sketch, in grid steps, exceeds what one unit may contribute.
+
+    The warning depends on the data. It is for the operator, who may see them, and is in no published byte; a refusal
+    would be seen by all.
+    """
+    if largest * projection.grid > Fraction(neighbours.bound):
+        warn_outside(
+            f"an event in this sketch is larger than the bound of {neighbours.bound} for one {neighbours.unit}. Unless "
+            f"it is a total of several, it is not protected: clip each contribution before it is sketched, or release "
+            f"for a larger bound. This is for your eyes only, as is `largest` of the sketch, in grid steps",
+            BoundExceededWarning,
+        )
 
 
 class _Judged(NamedTuple):
@@ -99,7 +114,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         return released if sketch.agreement is None else with_agreement(released, sketch.agreement.fingerprint)
 
     def release_rows(
-        self, matrix: Any, *, ledger: Account | None = None, dataset: str | None = None
+        self, matrix: Any, *, ledger: Ledger | None = None, dataset: str | None = None
     ) -> list[PublishedT]:
         """Return a release of each row of a matrix; see `Publisher.release_rows`."""
         if self.guarantee.basis is None or self._judged is not None:
@@ -183,7 +198,7 @@ class Publisher(ABC, Generic[PublishedT]):
         sketch: Sketch,
         *,
         assert_bounds: bool = False,
-        ledger: Account | None = None,
+        ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> PublishedT:
         """Return what may be published of a sketch, by bits of the operating system's CSPRNG.
@@ -213,7 +228,7 @@ class Publisher(ABC, Generic[PublishedT]):
         return calibrated.release(sketch)
 
     def release_rows(
-        self, projection: Projection, matrix: Any, *, ledger: Account | None = None, dataset: str | None = None
+        self, projection: Projection, matrix: Any, *, ledger: Ledger | None = None, dataset: str | None = None
     ) -> list[PublishedT]:
         """Return a release of each row of a matrix; a row is one person's vector.
 
@@ -244,7 +259,7 @@ class Publisher(ABC, Generic[PublishedT]):
         *,
         keys_are_public: bool,
         assert_bounds: bool,
-        ledger: Account | None,
+        ledger: Ledger | None,
         dataset: str | None,
     ) -> dict[Any, PublishedT]:
         """Return a release of each key, as `SketchTable.release` does, which a class of tables holds as one release."""
@@ -355,7 +370,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         public_keys: Iterable[Any] | None = None,
         keys_are_public: bool = False,
         assert_bounds: bool = False,
-        ledger: Account | None = None,
+        ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> PrivateTable:
         """Return a release of all keys of a table as one; parameters and errors as `SketchTable.release`."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from streamsketch.accounting import Account, check_carried, check_neighbours, grid_steps, sensitivity_of
+from streamsketch.accounting import Ledger, check_carried, check_neighbours, grid_steps, sensitivity_of
 from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError
@@ -181,7 +181,7 @@ class SignMechanism(SignPublisher[SignSketch]):
         public_keys: Iterable[Any] | None = None,
         keys_are_public: bool = False,
         assert_bounds: bool = False,
-        ledger: Account | None = None,
+        ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> SignTable:
         """Return the signs of every key of a table as one release, whose guarantee covers all keys.

@@ -20,7 +20,7 @@ from streamsketch.sketching.encoding import (
 )
 
 if TYPE_CHECKING:
-    from streamsketch.accounting import Account
+    from streamsketch.accounting import Ledger
     from streamsketch.agreement import Agreement
     from streamsketch.intake import Events
     from streamsketch.privacy import Neighbours
@@ -395,7 +395,7 @@ class Sketch:
         delta: float = 0.0,
         mechanism: str = "auto",
         assert_bounds: bool = False,
-        ledger: "Account | None" = None,
+        ledger: "Ledger | None" = None,
         dataset: str | None = None,
     ) -> "PrivateSketch":
         """Return a private release: the cells plus exact discrete noise from the operating system's CSPRNG.

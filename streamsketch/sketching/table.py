@@ -18,7 +18,7 @@ from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, tab
 from streamsketch.sketching.sketch import Sketch
 
 if TYPE_CHECKING:
-    from streamsketch.accounting import Account
+    from streamsketch.accounting import Ledger
     from streamsketch.agreement import Agreement
     from streamsketch.intake import Events
     from streamsketch.privacy import Neighbours
@@ -356,7 +356,7 @@ class SketchTable(Mapping[Any, Sketch]):
         public_keys: Iterable[Any] | None = None,
         keys_are_public: bool = False,
         assert_bounds: bool = False,
-        ledger: "Account | None" = None,
+        ledger: "Ledger | None" = None,
         dataset: str | None = None,
     ) -> "PrivateTable":
         """Return what may leave the party: every key's cells plus exact discrete noise, as one release.

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from streamsketch.accounting import Account
+from streamsketch.accounting import Ledger
 from streamsketch.core import locked
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Neighbours
@@ -26,7 +26,7 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
     keys_are_public: bool = False,
     again: bool = False,
     assert_bounds: bool = False,
-    ledger: Account | None = None,
+    ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> PrivateSketch | PrivateTable:
     """Return a release of the raw sketch in a file, which remembers it: the same people pay for each.

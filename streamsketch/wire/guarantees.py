@@ -27,7 +27,7 @@ from streamsketch.privacy import (
     Step,
 )
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.ratios import at, ratio_message, ratio_of
+from streamsketch.wire.parsing import at, ratio_message, ratio_of
 
 _BASES: dict[str, Basis | None] = {"": None, "enforced": "enforced", "asserted": "asserted"}
 _PLACES: dict[str, NoisePlace] = {"": "output", "input": "input", "hadamard": "hadamard"}

@@ -15,9 +15,7 @@ from streamsketch.local import (
     step_exponent_of,
 )
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.codec import Codec
-from streamsketch.wire.parsing import parse
-from streamsketch.wire.ratios import at
+from streamsketch.wire.parsing import Codec, at, parse
 from streamsketch.wire.releases import frame, unframe, values_message, values_of
 
 if TYPE_CHECKING:

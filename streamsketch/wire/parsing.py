@@ -5,15 +5,17 @@ look over takes no memory: it admits known fields in ascending order, each once 
 are parsed at once.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from streamsketch.core import current_limits
-from streamsketch.errors import WireFormatError
+from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy import MAX_CONDITIONS, MAX_STEPS
+from streamsketch.wire import wire_pb2
 
 _SHORT = 1 << 16  # bytes: its objects take a megabyte or two at most
 _FEWER = {"conditions": MAX_CONDITIONS, "steps": MAX_STEPS}
@@ -110,3 +112,51 @@ def _varint(kind: Descriptor, payload: bytes, at: int, end: int) -> tuple[int, i
 
 def _invalid(kind: Descriptor) -> WireFormatError:
     return WireFormatError("payload", f"is not a {kind.name} message")
+
+
+class Codec(NamedTuple):
+    """How one kind of object becomes bytes, and how the bytes are known.
+
+    Parameters
+    ----------
+    kind
+        The class.
+    name
+        What it is called in errors.
+    magic
+        The first bytes, by which files are told apart.
+    encode, decode
+        ``encode(thing)`` returns bytes; ``decode(data, **agreed)`` an object, or raises `WireFormatError`.
+    """
+
+    kind: type[Any]
+    name: str
+    magic: bytes
+    encode: Callable[[Any], bytes]
+    decode: Callable[..., Any]
+
+
+Part = TypeVar("Part")
+
+
+def at(where: str, build: Callable[[], Part]) -> Part:
+    """Return what ``build`` makes; input it refuses is a fault of the bytes at ``where``."""
+    try:
+        return build()
+    except InvalidInputError as error:
+        raise WireFormatError(where, str(error)) from None
+
+
+def ratio_message(ratio: Fraction) -> wire_pb2.Ratio:
+    """Return a fraction as a message; raise `InvalidInputError` if it does not fit."""
+    try:
+        return wire_pb2.Ratio(numerator=ratio.numerator, denominator=ratio.denominator)
+    except ValueError:
+        raise InvalidInputError(f"{ratio} does not fit the exchange format, which has 64-bit fractions") from None
+
+
+def ratio_of(where: str, message: wire_pb2.Ratio) -> Fraction:
+    """Return a message's fraction; raise `WireFormatError` if it has none."""
+    if message.denominator == 0:
+        raise WireFormatError(where, "has denominator 0")
+    return Fraction(message.numerator, message.denominator)

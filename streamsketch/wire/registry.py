@@ -12,7 +12,7 @@ from streamsketch.errors import WireFormatError
 from streamsketch.projections import Projection
 from streamsketch.storage import is_raw
 from streamsketch.wire import local_reports, releases, signs, tables
-from streamsketch.wire.codec import Codec
+from streamsketch.wire.parsing import Codec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

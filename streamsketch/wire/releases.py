@@ -20,10 +20,8 @@ from streamsketch.privacy import Guarantee, NoiseMoments
 from streamsketch.projections import Projection, projection_from_fields
 from streamsketch.release import NoisePart, PrivateSketch
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.codec import Codec
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, place_name, place_of
-from streamsketch.wire.parsing import parse
-from streamsketch.wire.ratios import at, ratio_message, ratio_of
+from streamsketch.wire.parsing import Codec, at, parse, ratio_message, ratio_of
 
 MAGIC = b"\x89SSK\r\n\x1a\n"  # as PNG's: shows up text-mode mangling and seven-bit transport
 VERSION = 1

@@ -7,10 +7,8 @@ from streamsketch.privacy import IndividualGuarantee
 from streamsketch.projections import Projection
 from streamsketch.signs import IndividualSignSketch, Signs, SignSketch
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.codec import Codec
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, law_message, law_of
-from streamsketch.wire.parsing import parse
-from streamsketch.wire.ratios import at
+from streamsketch.wire.parsing import Codec, at, parse
 from streamsketch.wire.releases import (
     agreement_bytes,
     agreement_of,

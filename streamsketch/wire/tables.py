@@ -15,9 +15,8 @@ from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.projections import Projection
 from streamsketch.release import PrivateSketch, PrivateTable, PublishedTable
 from streamsketch.signs import SignTable
-from streamsketch.wire.codec import Codec
 from streamsketch.wire.parquet_pages import check_footer, measure
-from streamsketch.wire.ratios import at
+from streamsketch.wire.parsing import Codec, at
 
 MAGIC = b"PAR1"
 _BATCH_ROWS = 1024

@@ -15,7 +15,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.privacy import Mechanism
 from streamsketch.privacy.noise import NoiseMoments
-from streamsketch.release.noise_parts import NoisePart
+from streamsketch.release.private_sketch import NoisePart
 from tests.golden import reader
 from tests.golden.make_kit import plain, strings
 from tests.golden.sign_estimates import json_of

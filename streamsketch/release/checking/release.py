@@ -3,20 +3,19 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import Limits, current_limits
-from streamsketch.errors import InvalidInputError
+from streamsketch.core import Limits, current_limits, warn_outside
+from streamsketch.errors import InvalidInputError, NoiseMismatchWarning
 from streamsketch.privacy import Guarantee, NoiseMoments, NoisePlace
 from streamsketch.projections import Projection
 from streamsketch.release.checking.noise import NoiseCheck, agree, check_noise, judge
 from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm, readable
-from streamsketch.release.noise_parts import NoisePart
-from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.private_sketch import NoisePart, PrivateSketch
 
 Composition: TypeAlias = Literal["overlapping", "disjoint", "mixed"]
 
@@ -237,3 +236,31 @@ def _in_steps(part: NoisePart, multiplier: Fraction) -> NoiseMoments:
 def _least(guarantee: Guarantee, budget: tuple[float, ...]) -> bool:
     epsilon, delta = budget
     return guarantee.epsilon >= epsilon * (1 - _SUMS) and guarantee.delta >= delta * (1 - _SUMS)
+
+
+QUICK_ENTRIES = 1 << 22
+"""Of a random matrix, to be read for a warning: a quarter of a second, once. Explanations read larger ones."""
+
+
+def warn_of_mismatches(releases: Iterable[PrivateSketch]) -> None:
+    """Warn of each release that states too little noise for its guarantee, or whose cells contradict the noise stated.
+
+    What cannot be checked, as where a large random matrix would have to be read, raises no warning.
+    """
+    for release in releases:
+        check = check_release(release, most_entries=QUICK_ENTRIES)
+        if check.verdict == "too little":
+            warn_of(f"release {release.release_ids[0].hex()}", check)
+
+
+def warn_of(name: str, check: NoiseCheck) -> None:
+    """Warn that the check of a release failed, at the line outside this package that asked for an estimate."""
+    warn_outside(mismatch(name, check), NoiseMismatchWarning)
+
+
+def mismatch(name: str, check: NoiseCheck) -> str:
+    """Return a sentence about a release whose check failed."""
+    return (
+        f"{name} states too little noise for its guarantee, so neither its guarantee nor the error bars of estimates "
+        f"from it can be relied on: {check.reason}"
+    )
