@@ -38,7 +38,6 @@ SOURCES = (
     "kernels/matrices.py",
     "kernels/permutation.py",
     "kernels/pipeline.py",
-    "kernels/tiles.py",
     "kernels/slots.py",
     "kernels/tiles.py",
     "kernels/vectors.py",
