@@ -68,7 +68,7 @@ class BaseExplanation(ABC):
 
     @property
     @abstractmethod
-    def how(self) -> list[str]:
+    def mechanism(self) -> list[str]:
         """The mechanism, in sentences."""
 
     @property
@@ -106,7 +106,7 @@ class BaseExplanation(ABC):
             ("Protected", [f"{self.who}."]),
             *([("Only if", conditions)] if conditions else []),
             ("Meaning", [f"{self.meaning}."]),
-            ("How", self.how),
+            ("How", self.mechanism),
             (
                 "Theorem",
                 [f"{theorem}." for theorem in self.theorems] or ["none is known for a mechanism given as text."],
@@ -126,7 +126,7 @@ class BaseExplanation(ABC):
             "guarantee": self.guarantee.to_dict(),
             "protected": self.who,
             "meaning": self.meaning,
-            "how": self.how,
+            "how": self.mechanism,
             "theorems": self.theorems,
             "check": {"verdict": self.check.verdict, "reason": self.check.reason},
             "assumed": self.assumed,

@@ -159,7 +159,7 @@ class Explanation(BaseExplanation):
     too_short: float | None = None
 
     @property
-    def how(self) -> list[str]:
+    def mechanism(self) -> list[str]:
         """The mechanism, in sentences."""
         effect = effect_of(self.projection, self.noise_place)
         place = _PLACES[self.noise_place].format(cells=self.projection.sketch_dim, count=effect.count)

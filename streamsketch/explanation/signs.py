@@ -210,7 +210,7 @@ class SignExplanation(BaseSignExplanation):
     enough = "The flips are enough"
 
     @property
-    def how(self) -> list[str]:
+    def mechanism(self) -> list[str]:
         """The mechanism, in sentences."""
         chance = {
             "constant": "with the same probability for all",
@@ -313,11 +313,11 @@ class IndividualSignExplanation(BaseSignExplanation):
         )
 
     @property
-    def how(self) -> list[str]:
+    def mechanism(self) -> list[str]:
         """The mechanism, in sentences."""
         cell = f"A cell that one {self.guarantee.neighbours.unit} could bring to zero or across it"
-        how = f"{cell} {_INDIVIDUAL_HOW[self.flipped]}: {self.guarantee.mechanism}."
-        return [f"{self._published}, most of them unchanged.", how]
+        perturbed = f"{cell} {_INDIVIDUAL_HOW[self.flipped]}: {self.guarantee.mechanism}."
+        return [f"{self._published}, most of them unchanged.", perturbed]
 
     @property
     def theorems(self) -> list[str]:

@@ -136,7 +136,7 @@ def test_a_choice_of_keys_takes_its_share() -> None:
     assert told.check.verdict == "enough", told.check.reason
     assert "less 0.25 for the keys" in told.check.reason
     assert "Korolova" in " ".join(told.theorems)
-    assert "chosen privately, with ε = 0.25, δ = 1e-09" in " ".join(told.how)
+    assert "chosen privately, with ε = 0.25, δ = 1e-09" in " ".join(told.mechanism)
     assert not any("which key" in said for said in told.not_protected)
     assert "in each of at most 2 keys, by the releases of all keys together" in told.who
     greedy = tampered(plain, epsilon=0.9, delta=1e-9, mechanism=guarantee.mechanism)
@@ -174,8 +174,8 @@ def test_merged_and_scaled_releases_say_so() -> None:
     merged = released().combine(released(), populations="overlapping").scaled(Fraction(1, 2))
     told = merged.explain()
     assert told.check.verdict == "enough"
-    assert "2 releases were added or subtracted; the stated ε and δ are the sums of theirs" in " ".join(told.how)
-    assert "The cells count 1/2 times" in " ".join(told.how)
+    assert "2 releases were added or subtracted; the stated ε and δ are the sums of theirs" in " ".join(told.mechanism)
+    assert "The cells count 1/2 times" in " ".join(told.mechanism)
     assert told.noise_deviation == pytest.approx(released().explain().noise_deviation / math.sqrt(2))
 
 
@@ -366,8 +366,8 @@ def test_a_weekly_sum_says_what_seven_days_cost() -> None:
     week, every = days[0], days[0]
     for day in days[1:]:
         week, every = week.combine(day, populations="disjoint"), every.combine(day, populations="overlapping")
-    assert "Whoever has one trip in each of the 7 spends up to ε = 3.5, δ = 0 in all." in week.explain().how
-    assert not any("Whoever" in sentence for sentence in every.explain().how), "there it is the guarantee"
+    assert "Whoever has one trip in each of the 7 spends up to ε = 3.5, δ = 0 in all." in week.explain().mechanism
+    assert not any("Whoever" in sentence for sentence in every.explain().mechanism), "there it is the guarantee"
 
 
 def test_l1_is_the_sum_of_absolute_values_not_the_absolute_value_of_the_sum() -> None:

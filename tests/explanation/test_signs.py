@@ -136,7 +136,7 @@ def test_a_choice_of_keys_takes_its_share() -> None:
     assert told.check.verdict == "enough", told.check.reason
     assert "less 0.25 for the keys" in told.check.reason
     assert "Korolova" in " ".join(told.theorems)
-    assert "chosen privately, with ε = 0.25, δ = 1e-09" in " ".join(told.how)
+    assert "chosen privately, with ε = 0.25, δ = 1e-09" in " ".join(told.mechanism)
     assert not any("which key" in said for said in told.not_protected)
     assert changed(plain, **fields | {"epsilon": 0.9}).explain().check.verdict == "too little"
 

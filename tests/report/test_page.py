@@ -89,7 +89,7 @@ def test_the_guarantee_is_said_for_each_and_for_all_together() -> None:
     assert "b: ε = 0.5, δ = 0 for one sale of at most 1 (L1), asserted, by discrete Laplace, scale 8." in text
     assert "ε = 1, δ = 0 if no sale is in two of the streams, and ε = 2.5" in text
     for told in (found["a"].explain(), found["b"].explain()):
-        for said in (told.who, told.meaning, told.check.reason, *told.how, *told.theorems, *told.not_protected):
+        for said in (told.who, told.meaning, told.check.reason, *told.mechanism, *told.theorems, *told.not_protected):
             assert said in text
 
 

@@ -80,7 +80,7 @@ def test_a_sum_says_which_composition_it_is() -> None:
     ):
         told = release.explain()
         assert told.composition == told.to_dict()["composition"] == composition
-        assert said in " ".join(told.how)
+        assert said in " ".join(told.mechanism)
         assert [part["guarantee"]["epsilon"] for part in told.to_dict()["parts"]]
     assert released().explain().composition is None
 
