@@ -13,7 +13,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
-from streamsketch.cli._showing import counted, progress_bar, say, show_json
+from streamsketch.cli._showing import plural, progress_bar, say, show_json
 from streamsketch.core import exclusive, remove_partial, write_whole
 from streamsketch.data import format_of
 from streamsketch.intake import BadLines, LineFormat, Log, RowReader
@@ -65,8 +65,8 @@ class Endless:
         if bad.count:
             say(str(bad))
         if policy.clock == "heartbeats" and (dropped := stream.windows.counts.bounding.rows_malformed):
-            say(f"{counted(dropped, 'malformed row')} dropped since the stream began")
-        facts = f"{counted(stream.events, 'event')}, {counted(stream.released, 'window')} released into {policy.folder}"
+            say(f"{plural(dropped, 'malformed row')} dropped since the stream began")
+        facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {policy.folder}"
         if number is not None:
             say(f"Stopped: {self.output}, secret: {facts}. The same command goes on.")
             raise typer.Exit(128 + number)

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._reading import hold_signs, load_signs, load_sketches, naming
+from streamsketch.cli._reading import hold_signs, load_signs, load_sketches, name_in_errors
 from streamsketch.cli._showing import (
     UNDEFINED,
     UNKNOWN,
@@ -20,7 +20,7 @@ from streamsketch.cli._showing import (
     estimate_fields,
     interval_name,
     interval_text,
-    listed,
+    join_names,
     say,
     selected_fields,
 )
@@ -200,7 +200,7 @@ class SketchPairs:
         if lost:
             say(
                 f"Without cosines, as the squared norm is within two standard errors of zero (an empty stream, or one "
-                f"too small for its noise): {listed(lost)}."
+                f"too small for its noise): {join_names(lost)}."
             )
 
 
@@ -215,7 +215,7 @@ def _compare_all(sketches: Mapping[str, AnySketch], by: By) -> Estimates:
         return ss.pairwise(sketches.values(), by=by)
     except ss.StreamsketchError:
         for first, second in combinations(sketches, 2):
-            with naming(first, second):
+            with name_in_errors(first, second):
                 check_comparable([sketches[first], sketches[second]])
         raise
 
@@ -260,7 +260,7 @@ class SignPairs:
             first, second = (self.names[place] for place in pair)
             norms = self._norms.get(first), self._norms.get(second)
             angle = cosine = None
-            with naming(first, second):
+            with name_in_errors(first, second):
                 differing = ss.signs.hamming_distance(x, y)
                 if None not in norms or not (needs_norms(x) or needs_norms(y)):
                     angle = ss.signs.angle(x, y, norm_x=norms[0], norm_y=norms[1]).scaled(_DEGREES)
@@ -346,7 +346,7 @@ def _norms_of(given: list[str], names: list[str]) -> dict[str, float]:
         except ValueError:
             raise ss.InvalidInputError(f"--norm takes a number, or NAME=number, got {text}") from None
         if named and name not in names:
-            raise ss.InvalidInputError(f"--norm names {name}, and there are {listed(names)}")
+            raise ss.InvalidInputError(f"--norm names {name}, and there are {join_names(names)}")
         if not named and for_all:
             raise ss.InvalidInputError("--norm was given twice for all; give NAME=NORM where norms differ")
         if named:
@@ -369,8 +369,8 @@ def select_names(found: dict[str, Found], only: list[str] | None, command: str, 
     kept = {name: one for name, one in found.items() if any(fnmatchcase(name, pattern) for pattern in only)}
     if len(kept) < least:
         raise ss.InvalidInputError(
-            f"--only {' '.join(only)} leaves {listed(list(kept)) or 'no sketch'}, and {command} needs at least "
-            f"{least}. There are {listed(list(found))}"
+            f"--only {' '.join(only)} leaves {join_names(list(kept)) or 'no sketch'}, and {command} needs at least "
+            f"{least}. There are {join_names(list(found))}"
         )
     return kept
 

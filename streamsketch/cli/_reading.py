@@ -74,7 +74,7 @@ def load_files(
         for release_id in release.release_ids:
             first = names.setdefault(release_id, name)
             if first != name:
-                with naming(first, name):
+                with name_in_errors(first, name):
                     check_independent([releases[first], release])
     return found, files
 
@@ -94,7 +94,7 @@ def load_signs(paths: list[Path], *, least: int, command: str, signer: list[Path
     for name, release in found.items():
         first = names.setdefault(release.release_id, name)
         if first != name:
-            with naming(first, name):
+            with name_in_errors(first, name):
                 check_comparable([found[first], release])
     return found
 
@@ -131,7 +131,7 @@ def holds_signs(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def naming(first: str, second: str) -> Iterator[None]:
+def name_in_errors(first: str, second: str) -> Iterator[None]:
     """Name two releases in the errors of bringing them together."""
     try:
         yield
@@ -145,7 +145,7 @@ Found = TypeVar("Found", bound=Any)
 def _by_name(
     paths: list[Path], read: Callable[[Path], Mapping[Any, Found]], least: int, command: str
 ) -> dict[str, Found]:
-    if twice := named_twice(paths):
+    if twice := find_duplicate(paths):
         raise ss.InvalidInputError(f"{twice}; {command} takes each release once")
     found: list[tuple[Path, Any, Found]] = []
     for path in paths:
@@ -157,7 +157,7 @@ def _by_name(
     short = [path.stem if key is None else str(key) for path, key, _ in found]
     long = [str(path) if key is None else f"{path}:{key}" for path, key, _ in found]
     for path, _, sketch in found[1:]:
-        with naming(str(found[0][0]), str(path)):
+        with name_in_errors(str(found[0][0]), str(path)):
             check_same(found[0][2], sketch)
     return {short[i] if short.count(short[i]) == 1 else long[i]: sketch for i, (_, _, sketch) in enumerate(found)}
 
@@ -244,7 +244,7 @@ def _is_release(path: Path) -> bool:
     return True
 
 
-def named_twice(paths: list[Path]) -> str:
+def find_duplicate(paths: list[Path]) -> str:
     """Return which two of the paths name one file, also through links or detours; nothing if none do."""
     named: dict[tuple[int, int] | Path, Path] = {}
     for path in paths:

@@ -41,12 +41,12 @@ def _say(text: str) -> None:
     console.print(text, highlight=False, soft_wrap=not console.is_terminal)
 
 
-def counted(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     """Return "1 event", "1,000 events"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def listed(names: list[str]) -> str:
+def join_names(names: list[str]) -> str:
     """Return names for an error, not too many of them."""
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 

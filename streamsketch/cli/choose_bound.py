@@ -12,7 +12,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._agreeing import load_projection
 from streamsketch.cli._inputs import Format
-from streamsketch.cli._reading import named_twice, new_file
+from streamsketch.cli._reading import find_duplicate, new_file
 from streamsketch.cli._releasing import DatasetOption, LedgerOption, ledger_for
 from streamsketch.cli._showing import Json, say, show_result
 from streamsketch.core import names_given, write_whole
@@ -132,7 +132,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
 
 
 def _check_files(inputs: list[Path]) -> None:
-    if twice := named_twice(inputs):
+    if twice := find_duplicate(inputs):
         raise ss.InvalidInputError(f"{twice}; its events would count twice")
     for path in inputs:
         if path.exists() and not path.is_file():

@@ -45,7 +45,7 @@ def explain(
     published = [load_published(file, signer=signer) for file in files]
     if len(published) > 1 or delta is not None:
         _refuse_individual(files, published)
-    sharing = _sharing(files, published, populations)
+    sharing = _find_sharing(files, published, populations)
     relations = list(dict.fromkeys(release.guarantee.neighbours for release in published))
     together = None
     if len(relations) == 1 and (len(published) > 1 or delta is not None):
@@ -73,7 +73,7 @@ def explain(
         typer.echo(f"\n{filled(_DIFFERENT.format(', '.join(map(repr, relations))))}")
 
 
-def _sharing(files: list[Path], published: list[Published], populations: Populations) -> list[tuple[str, str]]:
+def _find_sharing(files: list[Path], published: list[Published], populations: Populations) -> list[tuple[str, str]]:
     """Return which files share data; refuse populations that are said to be disjoint and are not."""
     sharing = [(str(files[i]), str(files[j])) for i, j in sharing_data(published)] if len(published) > 1 else []
     if sharing and populations == "disjoint":

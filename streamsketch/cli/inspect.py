@@ -12,10 +12,10 @@ from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import load_published, load_raw_file
 from streamsketch.cli._showing import (
     Json,
-    counted,
     estimate_fields,
     guarantee_fields,
     interval_text,
+    plural,
     show,
     show_facts,
     show_json,
@@ -91,7 +91,7 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
         "file": str(file),
         "secret": False,
         "guarantee": guarantee_fields(release.guarantee),
-        **_agreed(release),
+        **_projection_fields(release),
         "noise_place": release.noise_place,
         "noise_standard_deviation": release.noise.k2**0.5,
         "cell_unit": release.cell_unit,
@@ -100,7 +100,7 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
     }
     facts = {
         "guarantee": str(release.guarantee),
-        **_agreed(release),
+        **_projection_fields(release),
         "cells": f"{projection.sketch_dim}, unit {release.cell_unit:.6g}",
         _NOISE[release.noise_place]: f"standard deviation {release.noise.k2**0.5:.4g} grid steps",
         "squared norm": f"{norm}, 95 % interval {interval_text(norm)}",
@@ -114,11 +114,11 @@ def _inspect_signs(file: Path, published: Signs | ss.signs.SignTable, *, as_json
     individual = isinstance(published, ss.signs.IndividualSignSketch)
     kind = "individual differential privacy" if individual else "differential privacy"
     projection = published.projection
-    fields: dict[str, Any] = {"file": str(file), "secret": False, "kind": kind, **_agreed(published)}
+    fields: dict[str, Any] = {"file": str(file), "secret": False, "kind": kind, **_projection_fields(published)}
     facts = {
         "guarantee": str(published.guarantee),
         "kind": kind,
-        **_agreed(published),
+        **_projection_fields(published),
         "signs": f"{projection.sketch_dim}",
     }
     if isinstance(published, ss.signs.SignSketch):
@@ -146,13 +146,13 @@ def _inspect_table(file: Path, releases: ss.PrivateTable, *, as_json: bool) -> N
             }
             for key, release in releases.items()
         ]
-        show_json({"file": str(file), "secret": False, **_agreed(releases), "releases": rows})
+        show_json({"file": str(file), "secret": False, **_projection_fields(releases), "releases": rows})
         return
     show_facts(
         str(file),
         {
             "guarantee": str(releases.guarantee),
-            **_agreed(releases),
+            **_projection_fields(releases),
             "keys": f"{len(releases):,}",
             "size": f"{file.stat().st_size:,} bytes",
         },
@@ -171,22 +171,22 @@ def _inspect_raw(file: Path, *, as_json: bool) -> None:
     fields = {
         "file": str(file),
         "secret": True,
-        **_agreed(raw),
+        **_projection_fields(raw),
         "events": raw.events,
         "keys": keys,
         "releases": [guarantee_fields(past.guarantee) for past in raw.releases],
     }
     facts = {
         "SECRET": "a raw sketch without noise: do not share it, or what is printed here",
-        **_agreed(raw),
-        "holds": counted(raw.events, "event") + ("" if keys is None else f" of {counted(keys, 'key')}"),
+        **_projection_fields(raw),
+        "holds": plural(raw.events, "event") + ("" if keys is None else f" of {plural(keys, 'key')}"),
         "released before": "\n".join(str(past.guarantee) for past in raw.releases) or "never",
         "size": f"{file.stat().st_size:,} bytes",
     }
     show_result(str(file), facts, fields, as_json=as_json)
 
 
-def _agreed(held: Any) -> dict[str, Any]:
+def _projection_fields(held: Any) -> dict[str, Any]:
     """Return what parties agreed on for a release or a raw sketch."""
     projection: ss.Projection = held.projection
     fields = {"projection": projection.to_json(), "fingerprint": projection.fingerprint}

@@ -22,7 +22,7 @@ from streamsketch.cli._releasing import (
     parse_receipt,
     receipt_text,
 )
-from streamsketch.cli._showing import Json, counted, guarantee_fields, say_mistake, show_json, show_result, table_of
+from streamsketch.cli._showing import Json, guarantee_fields, plural, say_mistake, show_json, show_result, table_of
 from streamsketch.cli._showing import show as show_table
 from streamsketch.core import write_whole
 from streamsketch.errors import LedgerError
@@ -62,7 +62,7 @@ def init(
     (entered,) = (each for each in book.datasets if each.name == dataset)
     facts = {
         "budget": f"{entered.budget} for each {unit}, by {entered.accounting}",
-        "renewed": _NEVER if period_days is None else f"every {counted(period_days, 'day')}",
+        "renewed": _NEVER if period_days is None else f"every {plural(period_days, 'day')}",
     }
     show_result(f"{dataset}, in {name_of(ledger)}", facts, _fields(entered, book.left(dataset)), as_json=as_json)
 

@@ -7,9 +7,9 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._keys import Signers
-from streamsketch.cli._reading import load_raw_file, named_twice, new_file
+from streamsketch.cli._reading import find_duplicate, load_raw_file, new_file
 from streamsketch.cli._releasing import PopulationsOption, sum_of_releases
-from streamsketch.cli._showing import Json, counted, guarantee_fields, say, show_json, show_result
+from streamsketch.cli._showing import Json, guarantee_fields, plural, say, show_json, show_result
 from streamsketch.storage import SUFFIX, RawSketch, is_raw, save_raw, united
 
 
@@ -35,7 +35,7 @@ def merge(
     """
     if len(files) < 2:
         raise ss.InvalidInputError(f"merge needs at least two files, got {len(files)}")
-    if twice := named_twice(files):
+    if twice := find_duplicate(files):
         raise ss.InvalidInputError(f"{twice}; its events would count twice")
     raw = [is_raw(file) for file in files]
     if any(raw) and not all(raw):
@@ -81,4 +81,4 @@ def _merge_raw(files: list[Path], output: Path, *, disjoint_units: bool, as_json
     if as_json:
         show_json({"file": str(output), "secret": True, "events": events, "fingerprint": total.projection.fingerprint})
         return
-    say(f"{output}, secret: {counted(events, 'event')} of {len(files)} files.")
+    say(f"{output}, secret: {plural(events, 'event')} of {len(files)} files.")

@@ -8,7 +8,7 @@ import streamsketch as ss
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import ByOption, Norms, Only, check_top, load_pairs
 from streamsketch.cli._reading import Files
-from streamsketch.cli._showing import Confidence, Json, listed, meant, show, show_json, table_of
+from streamsketch.cli._showing import Confidence, Json, join_names, meant, show, show_json, table_of
 
 
 def nearest(  # noqa: PLR0913 - a command's options are its parameters
@@ -36,7 +36,7 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     check_top(top)
     among = load_pairs(files, "nearest", by=by, only=only, norm=norm, signer=signer)
     if to is not None and to not in among.names:
-        raise ss.InvalidInputError(f"--to must be one of {listed(among.names)}; got {to}{meant(to, among.names)}")
+        raise ss.InvalidInputError(f"--to must be one of {join_names(among.names)}; got {to}{meant(to, among.names)}")
     wanted = range(len(among.names)) if to is None else [among.names.index(to)]
     ranked = [(rank, pair) for place in wanted for rank, pair in enumerate(among.nearest_to(place, top), 1)]
     pairs, candidates = [pair for _, pair in ranked], len(among.names) - 1

@@ -15,7 +15,7 @@ from streamsketch.cli._endless import Endless
 from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
 from streamsketch.cli._intake import Pending
 from streamsketch.cli._reading import load_raw_file, new_file
-from streamsketch.cli._showing import Json, counted, progress_bar, say, show_json
+from streamsketch.cli._showing import Json, plural, progress_bar, say, show_json
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
 from streamsketch.intake import BadLines, Intake, RowReader, Tumbling, microseconds, pipe_blocks
@@ -195,13 +195,13 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
             }
         )
         return
-    of_keys = "" if keys is None else f" of {counted(keys, 'key')}"
+    of_keys = "" if keys is None else f" of {plural(keys, 'key')}"
     followed = f"{'Projection' if agreement is None else 'Agreement'} {stated.fingerprint}"
-    say(f"{output}, secret: {counted(head.events, 'event')}{of_keys}. {followed}.")
+    say(f"{output}, secret: {plural(head.events, 'event')}{of_keys}. {followed}.")
 
 
 def _left_out(rows: int) -> str:
-    return f"{counted(rows, 'row')} left out, as something in them is missing; secret, as the sketch is" if rows else ""
+    return f"{plural(rows, 'row')} left out, as something in them is missing; secret, as the sketch is" if rows else ""
 
 
 def _by_policy(agreement: Path | None, policy: Path | None, others: dict[str, Any]) -> tuple[Path, Path]:
@@ -354,7 +354,7 @@ def _sketch_stream(pending: Pending, output: Path, reader: RowReader, every: flo
         finally:
             snapshot()
         number = stop.number
-    held = f"{counted(pending.head.events, 'event')}"
+    held = f"{plural(pending.head.events, 'event')}"
     if wrong is not None:
         raise ss.InvalidInputError(f"{wrong}. {output} holds the {held} before")
     if number is not None:

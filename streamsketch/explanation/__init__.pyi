@@ -1,4 +1,4 @@
-from .base import BaseExplanation, rounded_up
+from .base import BaseExplanation, budget_text, format_rounded_up
 from .joint import INDIVIDUAL, ONE_RELEASE, JointExplanation, TableExplanation, explain, explain_jointly, heading_of
 from .release import Explanation, explain_release
 from .signs import BaseSignExplanation, IndividualSignExplanation, SignExplanation, explain_signs
@@ -13,10 +13,11 @@ __all__ = [
     "JointExplanation",
     "SignExplanation",
     "TableExplanation",
+    "budget_text",
     "explain",
     "explain_jointly",
     "explain_release",
     "explain_signs",
+    "format_rounded_up",
     "heading_of",
-    "rounded_up",
 ]

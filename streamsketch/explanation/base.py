@@ -209,15 +209,20 @@ def percent(percents: float) -> str:
     return text
 
 
-def rounded_up(budget: float) -> str:
+def format_rounded_up(budget: float) -> str:
     """Return an ε or δ with up to six digits, rounded up, so that no guarantee looks better than it is.
 
     Examples
     --------
-    >>> rounded_up(0.1 + 0.2), rounded_up(1.234561)
+    >>> format_rounded_up(0.1 + 0.2), format_rounded_up(1.234561)
     ('0.3', '1.23457')
     """
     text = f"{budget:.6g}"
     if float(text) >= budget * (1 - _SUMS):
         return text
     return f"{float(_UP.create_decimal_from_float(budget)):.6g}"
+
+
+def budget_text(epsilon: float, delta: float) -> str:
+    """Return ε and δ for people, rounded up."""
+    return f"ε = {format_rounded_up(epsilon)}, δ = {format_rounded_up(delta)}"

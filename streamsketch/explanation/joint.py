@@ -6,7 +6,7 @@ from typing import Any, cast, get_args, overload
 
 from streamsketch.core import filled, printable
 from streamsketch.errors import InvalidInputError
-from streamsketch.explanation.base import BaseExplanation, rounded_up
+from streamsketch.explanation.base import BaseExplanation, budget_text
 from streamsketch.explanation.registry import registry_entry
 from streamsketch.explanation.release import Explanation, explain_release
 from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation, explain_signs
@@ -172,7 +172,7 @@ class JointExplanation:
 
     def __str__(self) -> str:
         title = f"Together, {self._count}:"
-        unit, budget = self.guarantee.neighbours.unit, _budget(self.guarantee.epsilon, self.guarantee.delta)
+        unit, budget = self.guarantee.neighbours.unit, budget_text(self.guarantee.epsilon, self.guarantee.delta)
         if self.populations == "disjoint":
             sentences = [
                 f"if no {unit} is in two of the streams, the largest guarantee holds: {budget} (parallel composition)."
@@ -182,7 +182,7 @@ class JointExplanation:
                 f"if one {unit} may be in all of them, ε and δ add up to {budget} (Dwork and Roth 2014, Theorem 3.16)."
             ]
             if self.finer is not None:
-                budget = _budget(self.finer.epsilon, self.finer.delta)
+                budget = budget_text(self.finer.epsilon, self.finer.delta)
                 sentences.append(
                     f"Tighter accounting gives {budget}, by {self.finer.by}, if the budgets were fixed beforehand."
                 )
@@ -337,7 +337,3 @@ def _verdict_sentences(verdicts: Mapping[Verdict, int]) -> list[str]:
     if unchecked := verdicts["not checked"]:
         sentences.append(f"The noise of {unchecked} of them was not checked: this holds only if it is enough.")
     return sentences
-
-
-def _budget(epsilon: float, delta: float) -> str:
-    return f"ε = {rounded_up(epsilon)}, δ = {rounded_up(delta)}"

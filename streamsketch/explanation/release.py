@@ -13,9 +13,9 @@ from streamsketch.explanation.base import (
     EXACT_SKETCH,
     WHO_TAKES_PART,
     BaseExplanation,
+    budget_text,
     key_selection_sentence,
     leading_digit,
-    rounded_up,
 )
 from streamsketch.explanation.registry import registry_entry
 from streamsketch.privacy import NOISES, Budget, Guarantee, KeySelection, NoiseMoments, NoisePlace, candidates
@@ -214,7 +214,7 @@ class Explanation(BaseExplanation):
         epsilon = math.fsum(part.count * part.guarantee.epsilon for part in self.parts)
         delta = min(1.0, math.fsum(part.count * part.guarantee.delta for part in self.parts))
         unit = self.guarantee.neighbours.unit
-        budget = f"ε = {rounded_up(epsilon)}, δ = {rounded_up(delta)}"
+        budget = budget_text(epsilon, delta)
         return [f"Whoever has one {unit} in each of the {self.releases} spends up to {budget} in all."]
 
     @property

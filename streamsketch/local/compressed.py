@@ -88,10 +88,10 @@ class Compression:
         rows = max(1, _CANDIDATES // self.trials)
         for start in range(0, units.shape[0], rows):
             part = units[start : start + rows]
-            found[start : start + rows] = self._chosen(part, bits)
+            found[start : start + rows] = self._choose(part, bits)
         return found
 
-    def _chosen(self, units: Floats, bits: BitSource) -> Words:
+    def _choose(self, units: Floats, bits: BitSource) -> Words:
         people = units.shape[0]
         inside = randomized_response.below(secret_words(bits, people), self.insiders).astype(np.uint8)
         last, seen = np.zeros((people, 2), dtype=np.uint64), np.zeros((people, 2), dtype=np.uint8)

@@ -214,7 +214,7 @@ class ProjUnit(WithPrecision):
         """Squared bias, 0 if unbiased: exact, a bound or an average, as described in `ProjUnit`."""
         return 0.0 if self.unbiased else self.map.squared_bias
 
-    def projected(self, units: Floats, seeds: Words) -> Floats:
+    def unit_inputs(self, units: Floats, seeds: Words) -> Floats:
         """Return the input of PrivUnitG, rows of length 1: Wv/‖Wv‖, or (Wv, √(C - ‖Wv‖²))/√C: (n, inner_dim)."""
         directions, lengths = self.map.directions(units, seeds)
         if not self.completes:
@@ -227,30 +227,30 @@ class ProjUnit(WithPrecision):
     def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
         """Write reports; see `Mechanism.fill`."""
         seeds[:] = secret_words(bits, seeds.size)
-        directions = self.projected(units, seeds)
+        directions = self.unit_inputs(units, seeds)
         if self.compressed:
             values[:, 0] = self.compression.seeds(directions, bits)
         else:
             values[...] = randomize_units(directions, self.cap, bits)[:, : self.sketch_dim]
 
-    def _scaled(self, values: NDArray[Any]) -> Floats:
+    def _scale(self, values: NDArray[Any]) -> Floats:
         decoded = self.compression.vectors(values[:, 0])[:, : self.sketch_dim] if self.compressed else values
         return np.ascontiguousarray(decoded, dtype=np.float64) * self.factor
 
     def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
         """Return Wᵀû of each report, (n, sphere_dim); see `Mechanism.contributions`."""
-        return self.map.lift(self._scaled(values), seeds)
+        return self.map.lift(self._scale(values), seeds)
 
     def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
         """Add reports; see `Mechanism.add_steps`."""
         if seeds.size == 1:  # checked before it is added, in O(k): a separate total would take O(dim)
-            self.map.add_steps(self._scaled(values), seeds, total, step, limit)
+            self.map.add_steps(self._scale(values), seeds, total, step, limit)
             return
         added = np.zeros_like(total)
         rows = max(1, CHUNK_CELLS // self.sketch_dim)  # compressed reports expand a thousandfold
         for start in range(0, seeds.size, rows):
             part = slice(start, start + rows)
-            self.map.add_steps(self._scaled(values[part]), seeds[part], added, step, limit)
+            self.map.add_steps(self._scale(values[part]), seeds[part], added, step, limit)
         total += added
 
     def mean_of(self, total: Floats) -> Floats:

@@ -85,7 +85,7 @@ def rows_of(starts: Words, size: int, count: int) -> Ints:
 
 
 @kernel
-def signed_copy(start: np.uint64, cells: Floats, out: Floats) -> None:
+def copy_signed(start: np.uint64, cells: Floats, out: Floats) -> None:
     """Write ``cells`` times the signs of a stream: cell j is negated if bit j mod 64 of word j // 64 is 1."""
     given, signed = cells.view(np.uint64), out.view(np.uint64)  # a negation flips bit 63
     for block in range(0, cells.size, 64):
@@ -100,7 +100,7 @@ def sign_vectors(seeds: Words, salted: np.uint64, size: int) -> Floats:
     """Return ±1 by the signs of each seed's stream: float64, (n, size)."""
     ones, out = np.ones(size), np.empty((seeds.size, size))
     for i in range(seeds.size):
-        signed_copy(stream_of(seeds[i], salted), ones, out[i])
+        copy_signed(stream_of(seeds[i], salted), ones, out[i])
     return out
 
 
@@ -111,7 +111,7 @@ def project(vectors: Floats, sign_starts: Words, row_starts: Words, size: int, o
     taken = np.zeros(size, dtype=np.uint8)
     rows = np.empty(out.shape[1], dtype=np.int64)
     for i in range(vectors.shape[0]):
-        signed_copy(sign_starts[i], vectors[i], cells)
+        copy_signed(sign_starts[i], vectors[i], cells)
         cells[vectors.shape[1] :] = 0.0
         transform_cells(cells, size)
         sample_rows(row_starts[i], size, taken, rows)
@@ -131,7 +131,7 @@ def lift(values: Floats, sign_starts: Words, row_starts: Words, size: int, out: 
         for j in range(rows.size):
             cells[rows[j]] = values[i, j]
         transform_cells(cells, size)
-        signed_copy(sign_starts[i], cells[: out.shape[1]], out[i])
+        copy_signed(sign_starts[i], cells[: out.shape[1]], out[i])
 
 
 @kernel

@@ -183,7 +183,7 @@ class SharedHadamardMap(HadamardMap):
         out = np.empty(self.padded_dim)
         cells = total.copy()
         transform_cells(cells, self.padded_dim)
-        random_words.signed_copy(self._sign_starts(np.zeros(1, dtype=np.uint64))[0], cells, out)
+        random_words.copy_signed(self._sign_starts(np.zeros(1, dtype=np.uint64))[0], cells, out)
         return out[: self.dim] / math.sqrt(self.size)
 
 

@@ -106,7 +106,7 @@ def add_masks(cells: NDArray[np.uint64], session: bytes, key: Key, parties: Sequ
             continue
         first, second = (key.public, other) if own < place else (other, key.public)
         info = _LABEL + first.key_exchange + second.key_exchange
-        secret = HKDF(SHA256(), 32, salt=session, info=info).derive(key.shared_with(other))
+        secret = HKDF(SHA256(), 32, salt=session, info=info).derive(key.shared_secret(other))
         stream = Cipher(ChaCha20(secret, bytes(16)), mode=None).encryptor().update(bytes(_WORD_BYTES * cells.size))
         mask = np.frombuffer(stream, dtype="<u8")
         if own < place:

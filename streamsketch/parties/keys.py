@@ -240,7 +240,7 @@ class Key:
         """Return the Ed25519 signature of a message: 64 bytes."""
         return self._signing.sign(message)
 
-    def shared_with(self, other: PublicKey) -> bytes:
+    def shared_secret(self, other: PublicKey) -> bytes:
         """Return the X25519 secret of this key and another's: 32 bytes.
 
         Raises

@@ -101,12 +101,12 @@ def sign(
         table = Encoded.any_from_bytes(data) if data.startswith(MAGIC) else None
         if not isinstance(table, PublishedTable):
             raise InvalidInputError(f"{path} is no table, and has no place for a signature inside; sign it beside")
-        write_whole(path, signed_table(table.to_arrow(), line_of))
+        write_whole(path, sign_table(table.to_arrow(), line_of))
         return path
     line = line_of(hashlib.sha256(data).hexdigest())
     bundle = bundle_of(path)
     with locked(bundle):
-        kept = [one for one in _lines(bundle) if _claimed(one) != key.public.fingerprint] if bundle.exists() else []
+        kept = [one for one in _lines(bundle) if _claimed_key(one) != key.public.fingerprint] if bundle.exists() else []
         write_whole(bundle, b"".join(one + b"\n" for one in [*kept, line]))
     return bundle
 
@@ -222,7 +222,7 @@ def _lines(bundle: Path) -> list[bytes]:
     return lines
 
 
-def _claimed(line: bytes) -> str:
+def _claimed_key(line: bytes) -> str:
     try:
         return envelope.parse(line).claimed
     except SignatureError:
@@ -241,7 +241,7 @@ def _ends(expires: dt.datetime | dt.date | None) -> dt.datetime | None:
     return expires
 
 
-def signed_table(table: pa.Table, line_of: Callable[[str], bytes]) -> bytes:
+def sign_table(table: pa.Table, line_of: Callable[[str], bytes]) -> bytes:
     """Return a table as a Parquet file with its signature inside.
 
     Parameters

@@ -71,7 +71,7 @@ def plan(
     budget = Budget(epsilon, delta).warn_if_weak()
     protection = Protection(budget, neighbours)
     options = options_for(streams, goal, protection)
-    chosen = _recommended(options, goal)
+    chosen = _recommend(options, goal)
     met = None if goal.relative_error is None else chosen.error <= goal.relative_error
     ordered = tuple(sorted(options, key=lambda one: (one.cells, one.nonzeros, one.error)))
     found = Plan(streams, goal, budget.epsilon, budget.delta, neighbours, chosen, ordered, met)
@@ -88,7 +88,7 @@ def plan(
     )
 
 
-def _recommended(options: list[Option], goal: Goal) -> Option:
+def _recommend(options: list[Option], goal: Goal) -> Option:
     """Return the first, by cells, nonzeros and error, of the options that are accurate enough.
 
     No other option is better in every respect, as it would be accurate enough too and come first. Without a goal, a raw

@@ -98,6 +98,6 @@ def distinguishable_share(estimates: Estimates) -> float:
     return float((np.where(apart, low, -np.inf).max(axis=1) > np.where(apart, high, np.inf).min(axis=1)).mean())
 
 
-def selected(estimates: Estimates, i: int, j: int) -> Interval:
+def neighbour_interval(estimates: Estimates, i: int, j: int) -> Interval:
     """Return the interval of one stream's neighbour, which was selected from all others."""
     return estimates[i, j].selected_interval(len(estimates.value) - 1)

@@ -5,7 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.explanation import ONE_RELEASE, Explanation, JointExplanation, explain_jointly, rounded_up
+from streamsketch.explanation import (
+    ONE_RELEASE,
+    Explanation,
+    JointExplanation,
+    budget_text,
+    explain_jointly,
+    format_rounded_up,
+)
 from streamsketch.privacy import Guarantee
 from streamsketch.release import PrivateSketch, PrivateTable, Verdict
 from streamsketch.report.text import short
@@ -74,7 +81,8 @@ def _together(published: Mapping[str, PrivateSketch | PrivateTable], verdicts: M
     only_if = f" Only if: {short('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
     finer = ""
     if joint.finer is not None:
-        finer = f", with tighter accounting ε\u00a0=\u00a0{rounded_up(joint.finer.epsilon)} (budgets fixed beforehand)"
+        epsilon = format_rounded_up(joint.finer.epsilon)
+        finer = f", with tighter accounting ε\u00a0=\u00a0{epsilon} (budgets fixed beforehand)"
     apart, in_all = (_apart(published, joint), " if one may be in all") if len(published) > 1 else ("", "")
     text = f"Together: {apart}{_budget(over)}{finer}{in_all}.{only_if}"
     if any(isinstance(release, PrivateTable) for release in published.values()):
@@ -93,4 +101,4 @@ def _apart(published: Mapping[str, PrivateSketch | PrivateTable], joint: JointEx
 
 
 def _budget(guarantee: Guarantee) -> str:
-    return f"ε\u00a0=\u00a0{rounded_up(guarantee.epsilon)}, δ\u00a0=\u00a0{rounded_up(guarantee.delta)}"
+    return budget_text(guarantee.epsilon, guarantee.delta).replace(" = ", "\u00a0=\u00a0")

@@ -8,10 +8,10 @@ import numpy as np
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import MEASURES, By, rounded, squared_norm
 from streamsketch.release import PrivateSketch, PrivateTable
-from streamsketch.report.choice import Chosen, choose, selected
+from streamsketch.report.choice import Chosen, choose, neighbour_interval
 from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pictures import heat_map, map_of
-from streamsketch.report.planned import against_plan, expected
+from streamsketch.report.planned import against_plan, expected_errors
 from streamsketch.report.scaling import Scaling, classical_scaling, similarity_order
 from streamsketch.report.text import cells, short, templates
 
@@ -75,7 +75,7 @@ def page_of(
             cells=f"{projection.sketch_dim:,}",
             guarantees=guarantees(releases, published or releases),
             planned=None if plan is None else against_plan(plan, releases),
-            expected=expected(releases),
+            expected=expected_errors(releases),
             by=chosen.by,
             quantity=MEASURES[chosen.by].title,
             distinguishable={one: f"{100 * share:.0f}" for one, share in chosen.distinguishable_shares.items()},
@@ -106,7 +106,7 @@ def _nearest(names: Sequence[str], chosen: Chosen, order: Sequence[int]) -> list
     groups = []
     for i in order:
         others = [int(j) for j in chosen.nearest_first(chosen.estimates.value[i]) if j != i][:_NEIGHBOURS]
-        rows = [(names[j], cells(chosen.estimates[i, j], selected(chosen.estimates, i, j))) for j in others]
+        rows = [(names[j], cells(chosen.estimates[i, j], neighbour_interval(chosen.estimates, i, j))) for j in others]
         groups.append((names[i], rows))
     return groups
 

@@ -12,7 +12,7 @@ from streamsketch.release import PrivateSketch
 Row = tuple[str, list[str]]
 
 
-def expected(releases: Mapping[str, PrivateSketch]) -> list[tuple[str, list[Row]]]:
+def expected_errors(releases: Mapping[str, PrivateSketch]) -> list[tuple[str, list[Row]]]:
     """Return the expected errors for each kind of noise."""
     return [
         (

@@ -158,7 +158,7 @@ def expected(
         raise InvalidInputError(f"an angle lies in [0, π] radians, got {short(theta)}")
     both: float | SignCurve = _constant(flipped) ** 2
     if both == 0:
-        cells = _cells(projection, flipped, guarantee, _checked(norm))
+        cells = _cells(projection, flipped, guarantee, _check_norm(norm))
         both = _curve(cells, cells)
     mean = both * (1 - 2 * theta / math.pi) if isinstance(both, float) else both.at(theta)
     k = projection.sketch_dim
@@ -239,7 +239,7 @@ def _constant(flipped: FlipLaw | Method) -> float:
     return 0.0
 
 
-def _checked(norm: float | None) -> float:
+def _check_norm(norm: float | None) -> float:
     if norm is None:
         raise InvalidInputError(
             "these signs were flipped with chances that depend on the cells' size: give norm_x and norm_y, the "
@@ -290,7 +290,7 @@ def _product_curve(x: Signs, y: Signs, norm_x: float | None, norm_y: float | Non
     kept = _constant(flipped[0]) * _constant(flipped[1])
     if kept > 0:
         return kept
-    norms = _checked(norm_x), _checked(norm_y)
+    norms = _check_norm(norm_x), _check_norm(norm_y)
     return _curve(
         _cells(x.projection, flipped[0], x.guarantee, norms[0]), _cells(y.projection, flipped[1], y.guarantee, norms[1])
     )

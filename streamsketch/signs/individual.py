@@ -31,7 +31,7 @@ from streamsketch.projections import Projection
 from streamsketch.release import RELEASE_ID_BYTES, Calibrated
 from streamsketch.signs.mechanisms import SignPublisher
 from streamsketch.signs.sign_changes import cell_steps
-from streamsketch.signs.sketch import IndividualSignSketch, Method, packed_signs
+from streamsketch.signs.sketch import IndividualSignSketch, Method, pack_signs
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ class _CalibratedSigns(Calibrated[IndividualSignSketch]):
         del ids  # individual guarantees do not add up, whatever the data
         released = []
         for row in cells:
-            packed = packed_signs(self.mechanism.positive(row, self.steps, find_near_zero(row, self.steps), bits))
+            packed = pack_signs(self.mechanism.positive(row, self.steps, find_near_zero(row, self.steps), bits))
             identity = bits.read(RELEASE_ID_BYTES)
             name, guarantee = self.mechanism.name, self.guarantee
             released.append(IndividualSignSketch(self.projection, packed, name, guarantee, release_id=identity))

@@ -40,7 +40,7 @@ from streamsketch.signs.sign_changes import (
     neighbourhood_change_bound,
     pair_change_bound,
 )
-from streamsketch.signs.sketch import Signs, SignSketch, packed_signs
+from streamsketch.signs.sketch import Signs, SignSketch, pack_signs
 from streamsketch.sketching import SketchTable
 
 _INT64_MAX = (1 << 63) - 1
@@ -245,7 +245,7 @@ class _CalibratedFlips(Calibrated[SignSketch]):
         return [
             SignSketch(
                 self.projection,
-                packed_signs(row),
+                pack_signs(row),
                 self.law,
                 self.guarantee,
                 release_id=bits.read(RELEASE_ID_BYTES),

@@ -76,7 +76,7 @@ def nearest(
         check_comparable(both)
         across = block_of(both[len(queries) :])
         found = [
-            _ranked(
+            _rank(
                 distances_between(block_of(both[at : min(at + _BLOCK_ROWS, len(queries))]), across, same=False).value,
                 top,
             )
@@ -87,12 +87,12 @@ def nearest(
         words = hamming.words_of(both)
         rows, columns = words[: len(queries)], words[len(queries) :]
         found = [
-            _ranked(hamming.distances_between(rows[at : at + _BLOCK_ROWS], columns), top)
+            _rank(hamming.distances_between(rows[at : at + _BLOCK_ROWS], columns), top)
             for at in range(0, len(queries), _BLOCK_ROWS)
         ]
     return Nearest(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
-def _ranked(distances: NDArray[np.float64] | Counts, top: int) -> Nearest:
+def _rank(distances: NDArray[np.float64] | Counts, top: int) -> Nearest:
     places = np.argsort(distances, axis=1, kind="stable")[:, :top]
     return Nearest(places.astype(np.int64), np.take_along_axis(distances, places, axis=1).astype(np.float64))

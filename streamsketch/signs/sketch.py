@@ -293,6 +293,6 @@ def _check_made(projection: Projection, method: Method, guarantee: IndividualGua
         )
 
 
-def packed_signs(positive: NDArray[np.bool_]) -> bytes:
+def pack_signs(positive: NDArray[np.bool_]) -> bytes:
     """Return one row of bits, (k,), as a release packs them."""
     return np.packbits(positive, bitorder="little").tobytes()

@@ -35,7 +35,7 @@ SHOWN_AMONG_US = {
         "intake.Tumbling",
         "intake.window_seconds",
         "estimation.rounded",
-        "explanation.rounded_up",
+        "explanation.format_rounded_up",
     ),
     *("privacy.NoiseMoments", "privacy.DiscreteGaussian", "privacy.DiscreteLaplace", "privacy.FlipLaw"),
     *("privacy.IndividualGuarantee", "privacy.account", "privacy.gaussian_epsilon", "privacy.gaussian_sigma"),

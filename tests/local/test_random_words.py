@@ -130,5 +130,5 @@ def test_every_set_of_rows_is_as_likely_as_any_other() -> None:
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 200])
 def test_signs_are_their_twins(size: int) -> None:
     out = np.empty(size)
-    streams.signed_copy(np.uint64(99), np.full(size, 2.0), out)
+    streams.copy_signed(np.uint64(99), np.full(size, 2.0), out)
     assert out.tolist() == [2.0 * naive_local.sign(99, j) for j in range(size)]

@@ -135,7 +135,7 @@ def test_projections_of_length_zero_get_a_public_direction(*, shared: bool) -> N
 def test_completed_vectors_have_length_one_and_keep_their_proportions() -> None:
     of = mechanism(64, 16, unbiased=True, shared=True)
     vector = directions(64)["gaussian"]
-    found = of.projected(vector[np.newaxis], SEEDS[:1])[0]
+    found = of.unit_inputs(vector[np.newaxis], SEEDS[:1])[0]
     assert np.linalg.norm(found) == pytest.approx(1)
     assert found[:-1] * of.factor == pytest.approx(of.map.project(vector[np.newaxis], SEEDS[:1])[0])
 
@@ -143,7 +143,7 @@ def test_completed_vectors_have_length_one_and_keep_their_proportions() -> None:
 def test_longer_projections_than_the_bound_are_normalised() -> None:
     of = mechanism(4096, 64, unbiased=True)
     heavy = of.map.lift(np.ones((1, 64)), SEEDS[:1])  # all of it in the 64 rows
-    found = of.projected(heavy / np.linalg.norm(heavy), SEEDS[:1])[0]
+    found = of.unit_inputs(heavy / np.linalg.norm(heavy), SEEDS[:1])[0]
     assert of.norm_bound < 4096 / 64
     assert found[-1] == pytest.approx(0, abs=1e-7)
     assert np.linalg.norm(found) == pytest.approx(1)

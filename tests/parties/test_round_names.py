@@ -230,7 +230,7 @@ def test_names_and_masks_are_as_the_format_describes_them() -> None:
     for of, sent in ((whole, golden["contributions"]), (name, golden["of_key"])):
         session = _sha(b"streamsketch.parties.session.2", of, *added)
         info = b"streamsketch.parties.mask.1" + north.public.key_exchange + south.public.key_exchange
-        stream = Cipher(ChaCha20(hkdf(north.shared_with(south.public), session, info), bytes(16)), mode=None)
+        stream = Cipher(ChaCha20(hkdf(north.shared_secret(south.public), session, info), bytes(16)), mode=None)
         mask = np.frombuffer(stream.encryptor().update(bytes(64)), dtype="<u8")
         for one, sign in zip(sent, (1, -1), strict=True):
             payload = base64.b64decode(json.loads(one)["payload"])

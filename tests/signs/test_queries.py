@@ -19,7 +19,7 @@ from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.signs import hamming
 from streamsketch.signs.angles import expected
 from streamsketch.signs.mechanisms import SignMechanism
-from streamsketch.signs.sketch import Signs, packed_signs
+from streamsketch.signs.sketch import Signs, pack_signs
 from tests.oracles import naive_signs
 
 K = 2048
@@ -38,7 +38,7 @@ def release_of(packed: bytes, k: int, release_id: int = 0) -> signs.SignSketch:
 @given(st.data(), st.integers(1, 300), st.integers(1, 4), st.integers(1, 4))
 def test_hamming_distances_are_those_of_the_twin(data: st.DataObject, k: int, n: int, m: int) -> None:
     some = st.binary(min_size=-(-k // 8), max_size=-(-k // 8))
-    bits = some.map(lambda row: packed_signs(np.unpackbits(np.frombuffer(row, dtype=np.uint8))[:k].astype(bool)))
+    bits = some.map(lambda row: pack_signs(np.unpackbits(np.frombuffer(row, dtype=np.uint8))[:k].astype(bool)))
     rows = [release_of(data.draw(bits), k, i) for i in range(n)]
     columns = [release_of(data.draw(bits), k, 100 + i) for i in range(m)]
     wanted = [[naive_signs.hamming(x.packed, y.packed) for y in columns] for x in rows]
@@ -163,7 +163,7 @@ def test_other_laws_tend_to_plain_signs_and_to_constant_flips() -> None:
     same = signs.FlipLaw("constant", Fraction(3, 2))
     guarantee = ss.Guarantee(1.0, 0.0, ss.L1(10**6), Mechanism.stated("m"))
     rng = np.random.default_rng(3)
-    packed = [packed_signs(rng.random(K) < 0.5) for _ in range(2)]
+    packed = [pack_signs(rng.random(K) < 0.5) for _ in range(2)]
 
     def pair(used: signs.FlipLaw) -> list[signs.SignSketch]:
         return [
@@ -301,7 +301,7 @@ def agreeing(like: SignMechanism, differing: int) -> list[signs.SignSketch]:
     rows = np.zeros((2, K), dtype=np.bool_)
     rows[1, :differing] = True
     return [
-        signs.SignSketch(GAUSSIAN, packed_signs(row), law, guarantee, release_id=bytes([i] * 8))
+        signs.SignSketch(GAUSSIAN, pack_signs(row), law, guarantee, release_id=bytes([i] * 8))
         for i, row in enumerate(rows)
     ]
 

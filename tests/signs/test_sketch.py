@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import streamsketch as ss
 from streamsketch import signs
 from streamsketch.privacy import FlippedSigns, IndividualGuarantee, Mechanism
-from streamsketch.signs.sketch import Method, Signs, packed_signs
+from streamsketch.signs.sketch import Method, Signs, pack_signs
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.releases import MAGIC
 
@@ -65,7 +65,7 @@ def test_signs_are_values(release: Signs) -> None:
 
 def test_packing_is_the_inverse_of_signs() -> None:
     positive = np.arange(13) % 3 == 0
-    assert np.array_equal(release_of(packed_signs(positive)).signs > 0, positive)
+    assert np.array_equal(release_of(pack_signs(positive)).signs > 0, positive)
 
 
 def test_invalid_parts_are_refused() -> None:
@@ -183,7 +183,7 @@ def releases(draw: st.DrawFn) -> Signs:
     projection = ss.projections.Rademacher(
         dim=draw(st.integers(1, 1 << 60)), sketch_dim=k, seed=draw(st.integers(0, 1 << 63))
     )
-    packed = packed_signs(np.array(draw(st.lists(st.booleans(), min_size=k, max_size=k))))
+    packed = pack_signs(np.array(draw(st.lists(st.booleans(), min_size=k, max_size=k))))
     relation = draw(st.sampled_from([ss.L1, ss.OneCoordinate]))
     bound = draw(st.fractions(Fraction(1, 1000), 1000, max_denominator=1000))
     budget = draw(st.floats(1e-6, 100)), draw(st.floats(0, 0.99))

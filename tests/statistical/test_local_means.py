@@ -71,7 +71,7 @@ def test_noiseless_reconstructions_have_inner_product_one(name: str, direction: 
     vector, people = directions(1024)[direction], 4000
     seeds = np.frombuffer(bits(name).read(8 * people), dtype=np.uint64)
     units = np.ascontiguousarray(repeated(vector, people))
-    directions_sent = mechanism.projected(units, seeds)[:, :64] * mechanism.factor
+    directions_sent = mechanism.unit_inputs(units, seeds)[:, :64] * mechanism.factor
     inner = np.einsum("ij,ij->i", directions_sent, mechanism.map.project(units, seeds))
     bias = 0.0 if mechanism.unbiased else 1.5 / (4 * 64)
     assert inner.mean() <= 1 + ERRORS * inner.std() / math.sqrt(people) + 1e-9
@@ -219,7 +219,7 @@ def test_a_shared_rotations_floor_is_the_one_stated() -> None:
         halves = []
         for half in range(2):
             seeds = np.frombuffer(bits((seed, half)).read(8 * people), dtype=np.uint64)
-            sent = mechanism.projected(np.ascontiguousarray(repeated(vector, people)), seeds)
+            sent = mechanism.unit_inputs(np.ascontiguousarray(repeated(vector, people)), seeds)
             total = np.zeros(mechanism.state_dim, dtype=np.int64)
             mechanism.map.add_steps(sent, seeds, total, 2.0**-30, 2.0**40)
             halves.append(mechanism.mean_of(total * (2.0**-30 / people)) - vector)

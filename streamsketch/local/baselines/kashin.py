@@ -54,7 +54,7 @@ class KashinFrame:
             random_words.sample_rows(start, self.size, np.zeros(self.size, dtype=np.uint8), self.places)
         self.signs = np.empty(dim)
         start = np.uint64(random_words.stream_of(np.uint64(0), random_words.salt(seed, "kashin/signs")))
-        random_words.signed_copy(start, np.ones(dim), self.signs)
+        random_words.copy_signed(start, np.ones(dim), self.signs)
 
     @property
     def limit(self) -> float:
