@@ -89,8 +89,8 @@ class Agreement:
     Raises
     ------
     InvalidInputError
-        For unknown types, columns that repeat, an index that is hashed by a projection whose dim is not 2^60, or a
-        bound below one grid step.
+        For unknown types, columns that repeat, an index that is hashed by a projection whose dim is not 2^60, a bound
+        below one grid step, or one for several keys where no column holds keys.
 
     Examples
     --------
@@ -164,6 +164,11 @@ class Agreement:
         if not isinstance(self.neighbours, Neighbours) or self.neighbours.kind not in NEIGHBOURS:
             raise TypeError(
                 f"neighbours must be L1(…), L2(…) or OneCoordinate(…), got a {type(self.neighbours).__name__}"
+            )
+        if self.key is None and self.neighbours.max_keys != 1:
+            raise InvalidInputError(
+                f"without a key column each unit is in one stream: neighbours must have max_keys=1, got "
+                f"{self.neighbours.max_keys}; or name the column of keys"
             )
         bound = Fraction(self.neighbours.bound)
         if max(bound.numerator, bound.denominator) > _LARGEST:

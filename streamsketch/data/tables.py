@@ -80,7 +80,7 @@ def _reader(rows: Any, wanted: list[str]) -> pa.RecordBatchReader:
         rows = rows.select(wanted)
     elif library == "pandas" and hasattr(rows, "iloc"):
         rows = _pandas_columns(rows, wanted)
-    reader = pa.RecordBatchReader.from_stream(rows)
+    reader = rows.to_reader() if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows)
     _check_names(wanted, reader.schema.names)
     return reader
 

@@ -186,6 +186,7 @@ class Windows:
 
     def __init__(self, policy: StreamPolicy, agreement: Agreement, secret: bytes) -> None:
         self._policy, self._agreement, self._secret = policy, agreement, secret
+        self._intake = Intake(agreement)
         self._tolerant = policy.clock == "heartbeats"
         self._drops = self._tolerant or agreement.missing == "drop"
         near = policy.bounds_in(agreement)
@@ -240,7 +241,7 @@ class Windows:
             )
         far = kept & ahead
         kept &= ~ahead
-        cast = self._agreement.cast(batch if kept.all() else batch.filter(pa.array(kept)), first)
+        cast = self._intake.cast(batch if kept.all() else batch.filter(pa.array(kept)), first)
         numbers, timely = numbers[kept], timely[kept]
         blank += int((~kept & ~beats & ~far).sum())
         malformed += int(far.sum())
@@ -284,7 +285,7 @@ class Windows:
     def _read(self, batch: pa.RecordBatch) -> None:
         """Raise what is wrong with rows that are neither heartbeats nor blank."""
         self._times(batch)
-        self._agreement.cast(batch)
+        self._intake.cast(batch)
 
     def _times(self, batch: pa.RecordBatch) -> Ints:
         return micros_in(batch.column(self._policy.time), self._policy.time, self._policy.time_format)

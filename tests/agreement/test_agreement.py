@@ -45,13 +45,15 @@ bounds = st.builds(
 def agreements(draw: st.DrawFn) -> ss.Agreement:
     columns = draw(st.dictionaries(names, types, min_size=1, max_size=4))
     free = names.filter(lambda name: name not in columns)
+    neighbours = draw(st.none() | bounds)
+    keys = st.tuples(free, st.just("text"))
     return ss.Agreement(
         HASHED,
         index=columns,
-        key=draw(st.none() | st.tuples(free, st.just("text"))),
+        key=draw(keys if neighbours is not None and neighbours.max_keys > 1 else st.none() | keys),
         value=draw(st.none() | st.just("the value")),
         unit=draw(st.none() | st.sampled_from([Column(*pair) for pair in columns.items()])),
-        neighbours=draw(st.none() | bounds),
+        neighbours=neighbours,
         missing=draw(st.sampled_from(["refuse", "drop", "keep"])),
         title=draw(st.just("") | names),
     )
@@ -121,6 +123,7 @@ def test_a_name_alone_is_text_where_indices_are_hashed_and_an_integer_elsewhere(
         ({"index": "item", "missing": "fill"}, "one of 'refuse', 'drop', 'keep'"),
         ({"index": "item", "title": "x" * 201}, "title"),
         ({"index": "item", "neighbours": ss.L1("1/1000")}, "below one grid step"),
+        ({"index": "item", "neighbours": ss.L1(5, max_keys=2)}, "without a key column .* max_keys=1, got 2; or name"),
     ],
 )
 def test_what_cannot_be_agreed_on_is_refused(fields: dict[str, Any], says: str) -> None:

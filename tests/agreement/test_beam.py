@@ -19,6 +19,7 @@ from streamsketch.beam import (
     TumblingWindows,
     read_batches,
 )
+from streamsketch.intake import Intake
 from streamsketch.release import AdditiveNoise
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
@@ -129,7 +130,7 @@ def test_what_cannot_follow_it_is_refused(tmp_path: Path) -> None:
 
 def test_a_batch_is_cast_once() -> None:
     (batch,) = ROWS.to_batches()
-    cast = AGREEMENT.cast(batch)
+    cast = Intake(AGREEMENT).cast(batch)
     assert AGREEMENT.cast(cast) is cast
     assert cast.column("price").to_pylist() == [29, 110, 300]
     other = AGREEMENT.replace(title="Returns")
@@ -145,7 +146,7 @@ def test_windows_of_a_batch_with_long_dictionaries_still_know_that_it_was_cast()
     times = pa.array([number * 10**6 for number in range(100)], pa.timestamp("us"))
     batch = pa.RecordBatch.from_pydict({"land": ["D"] * 100, "item": words, "price": [0.29] * 100, "at": times})
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        cast = pipeline | beam.Create([agreement.cast(batch)]) | TumblingWindows(10, column="at")
+        cast = pipeline | beam.Create([Intake(agreement).cast(batch)]) | TumblingWindows(10, column="at")
         cells = cast | SketchPerKey(agreement) | beam.Values() | beam.WindowInto(beam.window.GlobalWindows())
         total = cells | beam.CombineGlobally(MergeSketches(agreement.projection))
         expected = ss.sketch(pa.table(batch.to_pydict()), agreement)["D"]

@@ -11,6 +11,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.beam.run.steps import Each
 from streamsketch.data import batches, check_delimiter, parts_of
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake import Intake
 
 Split: TypeAlias = tuple[str, int]
 """A file and one of its parts."""
@@ -137,10 +138,10 @@ def _batches(
         if not isinstance(columns, Agreement):
             yield from batches(file, path, part, names, text, delimiter=delimiter)
             return
-        first = 1
+        intake, first = Intake(columns), 1
         for batch in batches(file, path, part, names, names, delimiter=delimiter, any_text=True):
             try:
-                yield columns.cast(batch, first)
+                yield intake.cast(batch, first)
             except InvalidInputError as error:
                 raise InvalidInputError(f"{path}{f', row group {part + 1}' if part else ''}: {error}") from None
             first += batch.num_rows

@@ -17,6 +17,7 @@ from streamsketch.beam.run.known import known_of, with_known
 from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.beam.run.steps import Each, Step
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake import Intake
 from streamsketch.projections import Projection
 from streamsketch.sketching import Sketch, keyed_steps
 
@@ -128,7 +129,7 @@ class _SketchBundles(Step):
     ) -> None:
         self._projection = projection
         self._key, self._index, self._value = key, index, value
-        self._agreement = agreement
+        self._agreement, self._intake = agreement, None if agreement is None else Intake(agreement)
 
     def start_bundle(self) -> None:
         self._bundles: dict[BoundedWindow, _Bundle] = {}
@@ -160,9 +161,9 @@ class _SketchBundles(Step):
     def _add_columns(self, element: pa.RecordBatch | pa.Table, bundle: "_Bundle") -> Iterator[WindowedValue]:
         for start in range(0, element.num_rows, _BATCH_ROWS):
             part = element.slice(start, _BATCH_ROWS)
-            if self._agreement is not None:
+            if self._intake is not None:
                 batches = [part] if isinstance(part, pa.RecordBatch) else part.to_batches()
-                part = pa.Table.from_batches([self._agreement.cast(batch, start + 1) for batch in batches])
+                part = pa.Table.from_batches([self._intake.cast(batch, start + 1) for batch in batches])
             bundle.add(
                 column_of(part, self._key),
                 self._projection.indices_of(*(column_of(part, name) for name in self._index)),

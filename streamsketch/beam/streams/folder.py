@@ -15,13 +15,12 @@ from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, Timestamp
 from numpy.typing import NDArray
 
-from streamsketch.agreement import missing
 from streamsketch.beam.intake.events import column_of
 from streamsketch.beam.streams.lateness import Clock, PartitionClock, agree_on_clock, check_clock
 from streamsketch.beam.streams.messages import encoded_batch
 from streamsketch.data import batches, parts_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Tumbling
+from streamsketch.intake import Tumbling, missing
 
 
 class ReadGrowingFolder(beam.PTransform):

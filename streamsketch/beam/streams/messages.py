@@ -23,7 +23,7 @@ from streamsketch.beam.streams.json_lines import plain_types, read_plain
 from streamsketch.core import current_limits
 from streamsketch.data import message_batches
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Tumbling
+from streamsketch.intake import Intake, Tumbling
 
 Format: TypeAlias = Literal["arrow", "json"]
 
@@ -273,7 +273,7 @@ class _Decode(beam.DoFn):
             if self._time not in self._schema.names:
                 columns[self._time] = columns[self._time].cast(_TIME)
             # without the message's own schema, which might say that it was cast already
-            return self._schema.cast(pa.RecordBatch.from_pydict(columns), beside=self._time)
+            return Intake(self._schema, time=self._time).cast(pa.RecordBatch.from_pydict(columns))
         cast = [_as_type(columns[field.name], field.type) for field in self._schema]
         return pa.RecordBatch.from_arrays(cast, names=self._names)
 

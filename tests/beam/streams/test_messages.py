@@ -14,6 +14,7 @@ from apache_beam.utils.timestamp import Timestamp
 import streamsketch as ss
 from streamsketch.beam import TumblingWindows
 from streamsketch.beam.streams import DecodeMessages, encoded_batch
+from streamsketch.intake import Intake
 from tests.beam.streams.prism import BASE, MINUTE, log, run, with_minute
 
 SCHEMA = pa.schema({"key": pa.string(), "amount": pa.int64(), "time": pa.timestamp("us", "UTC")})
@@ -207,7 +208,7 @@ def agreed_rows(message: bytes, agreement: ss.Agreement = AGREEMENT, **how: Any)
         if isinstance(element, beam.pvalue.TaggedOutput):
             aside += 1
         else:
-            assert element.value.equals(agreement.cast(element.value)), "it is cast once"
+            assert element.value.equals(Intake(agreement).cast(element.value)), "it is cast once"
             found += [(row["key"], row["price"], row["time"].timestamp()) for row in element.value.to_pylist()]
     return found, aside
 
