@@ -1,5 +1,5 @@
-from .agreement import Agreement, Events
-from .casts import Rows, cast, missing, numbers
+from .agreement import Agreement
+from .casts import Rows, cast, numbers
 from .columns import TYPES, Column, is_type
 from .infer import agree
 from .same import Agreed, check_agreed, check_alike, check_fingerprint, check_same, fingerprint_of
@@ -9,7 +9,6 @@ __all__ = [
     "Agreed",
     "Agreement",
     "Column",
-    "Events",
     "Rows",
     "agree",
     "cast",
@@ -19,6 +18,5 @@ __all__ = [
     "check_same",
     "fingerprint_of",
     "is_type",
-    "missing",
     "numbers",
 ]

@@ -5,27 +5,19 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-import numpy as np
-import pyarrow as pa
-
-from streamsketch.agreement.casts import Rows, cast, missing, null, numbers, plain
+from streamsketch.agreement.casts import cast
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.fields import VERSION, arguments_of
-from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short, write_whole
+from streamsketch.core import check_text, current_limits, json_fields, read_bounded, short, write_whole
 from streamsketch.data import (
     HASHED_DIM,
     arrow_column,
-    batches_of,
-    check_codes,
     keys_named,
-    quantise_and_tell,
-    quantise_one,
-    warn_of_truncation,
 )
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.privacy import NEIGHBOURS, Neighbours
@@ -34,24 +26,7 @@ from streamsketch.projections import Projection
 Missing: TypeAlias = Literal["refuse", "drop", "keep"]
 
 _FINGERPRINT_BYTES = 16
-_CAST = b"streamsketch.agreement"  # in the schema of a batch that was cast: which agreement cast it
-_HASHING = "a projection of dim {dim} takes integers as indices, and only one of dim 2**60 hashes text"
 _LARGEST = (1 << 63) - 1  # of a bound's numerator and denominator, as the exchange format carries them
-
-
-class Events(NamedTuple):
-    """A batch of rows under an agreement, cast to its types and ready to be added to a sketch."""
-
-    keys: pa.Array | None
-    """Of type text, integer, bytes or date; None where the agreement has no key."""
-    indices: Ints
-    """In [0, dim) for integers of a projection with a smaller dim; hashed to 60 bits elsewhere: int64, (n,)."""
-    steps: Ints
-    """Values in grid steps: int64, (n,)."""
-    units: pa.Array | None
-    """Privacy units; None where the agreement names no column of them."""
-    dropped: int
-    """Rows that were left out as something in them is missing: as secret as the rows."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -149,7 +124,7 @@ class Agreement:
 
     def _check_types(self) -> None:
         agreed: dict[str, str] = {}
-        for column in self._typed:
+        for column in self.columns:
             if agreed.setdefault(column.name, column.type) != column.type:
                 raise InvalidInputError(
                     f"the column {column.name} is of type {agreed[column.name]} in one place and {column.type} in "
@@ -214,111 +189,15 @@ class Agreement:
     # --- reading --------------------------------------------------------------------------------------------
 
     @property
-    def _typed(self) -> list[Column]:
+    def columns(self) -> list[Column]:
+        """The key, the index and the unit, as far as there are such columns: those that are cast to a type."""
         return [*([] if self.key is None else [self.key]), *self.index, *([] if self.unit is None else [self.unit])]
 
     @property
     def names(self) -> list[str]:
         """Names of all columns that are read, each once."""
-        names = [column.name for column in self._typed]
+        names = [column.name for column in self.columns]
         return list(dict.fromkeys([*names, *([] if self.value is None else [self.value])]))
-
-    def batches(self, rows: Any) -> Iterator[Events]:
-        """Yield the rows of a table, batch by batch, cast to the agreed types.
-
-        Parameters
-        ----------
-        rows
-            A data frame of pandas or polars, an Arrow table or reader, a relation of DuckDB, or anything else with
-            ``__arrow_c_stream__``. Lazy ones are read batch by batch.
-
-        Raises
-        ------
-        TypeError
-            If ``rows`` is not such a table.
-        InvalidInputError
-            For missing columns, types that are not cast, and values that do not fit the agreed type or are missing
-            where ``missing`` is ``"refuse"``.
-        """
-        first = 1
-        for batch in batches_of(rows, self.names):
-            yield self.events(batch, first, warn=True)
-            first += batch.num_rows
-
-    def events(self, batch: pa.RecordBatch, first: int = 1, *, warn: bool = False) -> Events:
-        """Return one batch, cast to the agreed types and encoded; errors as `batches`, rows counted from ``first``.
-
-        Where ``warn`` says so, a `TruncationWarning` tells the operator that part of the values is lost.
-        """
-        found = self.cast(batch, first)
-        indices = self.projection.indices_of(*(found.column(column.name) for column in self.index))
-        if self.value is None:
-            steps = np.full(len(indices), quantise_one(1, self.projection.grid), dtype=np.int64)
-        else:
-            try:
-                steps, loses = quantise_and_tell(found.column(self.value), self.projection.grid)
-            except InvalidInputError as error:
-                last = first + max(0, batch.num_rows - 1)
-                raise InvalidInputError(f"the column {self.value}, rows {first:,} to {last:,}: {error}") from None
-            if loses and warn:
-                warn_of_truncation(self.projection.grid)
-        keys, units = (None if one is None else found.column(one.name) for one in (self.key, self.unit))
-        return Events(keys, indices, steps, units, batch.num_rows - found.num_rows)
-
-    def cast(
-        self, batch: pa.RecordBatch, first: int = 1, *, beside: str | None = None, bounded: bool = False
-    ) -> pa.RecordBatch:
-        """Return the agreed columns of a batch, of the agreed types, without rows in which something is missing.
-
-        Integers, booleans and decimals become int64, as they are hashed, and values numbers. The batch says in its
-        schema that it was cast, so that it is cast once; errors as `events`. A further column, such as one of times,
-        may stand ``beside`` them: it stays as it is. Where ``missing`` is ``"keep"``, nulls in rows to be ``bounded``
-        are dropped instead of refused.
-        """
-        done = (batch.schema.metadata or {}).get(_CAST, b"").decode()
-        if done == self.fingerprint:
-            return batch
-        if done:
-            raise IncompatibleAgreementsError(
-                f"these rows were cast by the agreement {done} already, and this one is {self.fingerprint}; give both "
-                f"steps one agreement"
-            )
-        for name in self.names:
-            check_codes(batch.column(name), name)
-        columns = {name: plain(batch.column(name)) for name in self.names}
-        further = {} if beside is None or beside in columns else {beside: batch.column(beside)}
-        keeps = self.missing == "keep"
-        absent = {name: (null if keeps else missing)(column) for name, column in columns.items()}
-        gone = functools.reduce(lambda some, more: some | more, absent.values())
-        rows: Rows = range(first, first + batch.num_rows)
-        if gone.any():
-            if self.missing == "refuse":
-                name = next(name for name, flags in absent.items() if flags.any())
-                raise InvalidInputError(
-                    f"the column {name} has nothing, null or blank, in row {rows[int(absent[name].argmax())]:,}, and "
-                    f"the agreement refuses that: fill or drop such rows, or agree on missing='drop'"
-                )
-            if keeps and not bounded:
-                name, lacking = next((name, int(flags.sum())) for name, flags in absent.items() if flags.any())
-                raise InvalidInputError(
-                    f"the column {name} has nulls ({lacking:,} of {batch.num_rows:,} rows read together); drop or fill "
-                    f"those rows first"
-                )
-            rows, kept = first + np.flatnonzero(~gone), pa.array(~gone)
-            columns = {name: column.filter(kept) for name, column in columns.items()}
-            further = {name: column.filter(kept) for name, column in further.items()}
-        hint = "" if self.projection.dim == HASHED_DIM else f"; {_HASHING.format(dim=self.projection.dim)}"
-        typed = {
-            one.name: cast(columns[one.name], one, rows, keep_times=keeps, hint=hint if one in self.index else "")
-            for one in self._typed
-        }
-        if self.value is not None and self.value not in typed:
-            grid = None if keeps else self.projection.grid
-            typed[self.value] = numbers(columns[self.value], self.value, grid, rows)
-        found = {name: typed[name] for name in self.names} | further
-        types = [(name, column.type) for name, column in found.items()]
-        schema = pa.schema(types, {_CAST: self.fingerprint.encode()})
-        return pa.RecordBatch.from_arrays(list(found.values()), schema=schema)
 
     def keys_of(self, names: Iterable[Any], what: str = "public_keys") -> list[Any]:
         """Return keys, such as those named to be public, as the agreed type.
@@ -326,8 +205,8 @@ class Agreement:
         Raises
         ------
         InvalidInputError
-            As `batches`; for one text, which is no collection, with ``what`` the keys are called; and if the agreement
-            has no key.
+            For keys that do not fit the agreed type; for one text, which is no collection, with ``what`` the keys are
+        called; and if the agreement has no key.
         """
         if self.key is None:
             raise InvalidInputError("the agreement has no key column, so there is one stream; leave out keys")

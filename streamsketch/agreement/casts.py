@@ -27,35 +27,6 @@ Rows: TypeAlias = Sequence[int] | NDArray[np.int64]
 _Cast: TypeAlias = Callable[[pa.Array], pa.Array]
 
 
-def plain(array: pa.Array) -> pa.Array:
-    """Return a column that is not one of views, of which few of Arrow's kernels know."""
-    if pa.types.is_dictionary(array.type):
-        values = plain(array.dictionary)
-        same = values.type == array.type.value_type
-        return array if same else pa.DictionaryArray.from_arrays(array.indices, values)
-    if pa.types.is_string_view(array.type):
-        return array.cast(pa.large_string())
-    return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
-
-
-def missing(array: pa.Array) -> Mask:
-    """Return which rows are missing: null, NaN, or blank text: bool, (n,)."""
-    if pa.types.is_dictionary(array.type):
-        without = pa.array(missing(array.dictionary))
-        return _flags(pc.fill_null(without.take(array.indices), fill_value=True))
-    absent = _flags(pc.is_null(array, nan_is_null=True))
-    if is_text(array.type):
-        absent |= _flags(pc.fill_null(pc.equal(pc.binary_length(array), 0), fill_value=False))
-    return absent
-
-
-def null(array: pa.Array) -> Mask:
-    """Return which rows are null: bool, (n,)."""
-    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
-        array = array.dictionary_decode()
-    return _flags(array.is_null()) if array.null_count else np.zeros(len(array), dtype=np.bool_)
-
-
 def cast(array: pa.Array, column: Column, rows: Rows, *, keep_times: bool = False, hint: str = "") -> pa.Array:
     """Return a column without missing values as Arrow's type for its logical one; ``rows`` are their numbers.
 
@@ -244,8 +215,3 @@ def _first_failing(array: pa.Array, step: _Cast) -> int:
         except (pa.ArrowException, _DoesNotFitError):
             high = middle
     return low
-
-
-def _flags(array: pa.Array) -> Mask:
-    flags: Mask = array.to_numpy(zero_copy_only=False)
-    return flags if flags.flags.writeable else flags.copy()

@@ -64,7 +64,7 @@ def bounds_of(agreement: ss.Agreement, clip: str | None, summary: Path | None) -
     return Bounds(agreement, clip or "scale", summary)
 
 
-def check_bounded(inputs: list[str], bounds: Bounds, *, whole: bool, keyed: bool) -> None:
+def check_bounded(inputs: list[str], *, whole: bool) -> None:
     """Raise `InvalidInputError` where a unit's events would not be whole."""
     if STDIN in inputs or any(Path(name).is_fifo() for name in inputs):
         raise ss.InvalidInputError(
@@ -78,8 +78,6 @@ def check_bounded(inputs: list[str], bounds: Bounds, *, whole: bool, keyed: bool
             "--agreement FILE and --policy FILE; where rows keep to an agreement's bounds, "
             f"say --clip {WITHIN}"
         )
-    if not keyed and bounds.neighbours.max_keys != 1:
-        raise ss.InvalidInputError("--max-keys is for streams by key: say which column, --key COLUMN")
 
 
 def sketch_bounded(table: ss.SketchTable, paths: list[Path], reader: RowReader, bounds: Bounds) -> RawSketch:

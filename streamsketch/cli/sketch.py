@@ -158,7 +158,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     bounds = bounds_of(agreed, clip, summary)
     keyed = agreed.key is not None or window is not None
     if bounds is not None:
-        check_bounded(inputs, bounds, whole=not append and window is None and bad_lines == "stop", keyed=keyed)
+        check_bounded(inputs, whole=not append and window is None and bad_lines == "stop")
     intake = Intake(agreed, time=time, time_format=time_format, windows=windows)
     pending = Pending(intake, _start(output, stated, keyed=keyed, append=append), windows)
     with BadLines(bad_lines) as bad:

@@ -98,8 +98,6 @@ class Intake:
         self._time, self._time_format, self._windows = time, time_format, windows
         self._agreed = agreement.names
         self._keeps = agreement.missing == "keep"
-        typed = [agreement.key, *agreement.index, agreement.unit]
-        self._typed = [column for column in typed if column is not None]
 
     @property
     def agreement(self) -> Agreement:
@@ -238,7 +236,7 @@ class Intake:
             one.name: cast(
                 columns[one.name], one, rows, keep_times=self._keeps, hint=hint if one in agreement.index else ""
             )
-            for one in self._typed
+            for one in agreement.columns
         }
         if agreement.value is not None and agreement.value not in typed:
             grid = None if self._keeps else agreement.projection.grid

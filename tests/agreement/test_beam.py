@@ -66,7 +66,7 @@ def test_files_of_every_format_are_read_alike(tmp_path: Path) -> None:
     for path in write(tmp_path):
         tables = [ss.SketchTable(AGREEMENT) for _ in range(2)]
         for batch in read_batches([path], AGREEMENT):
-            tables[0].add_events(AGREEMENT.events(batch))
+            tables[0].add_events(Intake(AGREEMENT).read(batch))
         assert tables[0] == ss.sketch(ROWS, AGREEMENT), path
 
 
@@ -131,11 +131,11 @@ def test_what_cannot_follow_it_is_refused(tmp_path: Path) -> None:
 def test_a_batch_is_cast_once() -> None:
     (batch,) = ROWS.to_batches()
     cast = Intake(AGREEMENT).cast(batch)
-    assert AGREEMENT.cast(cast) is cast
+    assert Intake(AGREEMENT).cast(cast) is cast
     assert cast.column("price").to_pylist() == [29, 110, 300]
     other = AGREEMENT.replace(title="Returns")
     with pytest.raises(ss.errors.IncompatibleAgreementsError, match=f"by the agreement {AGREEMENT.fingerprint}"):
-        other.cast(cast)
+        Intake(other).cast(cast)
 
 
 def test_windows_of_a_batch_with_long_dictionaries_still_know_that_it_was_cast() -> None:

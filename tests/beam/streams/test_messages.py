@@ -251,7 +251,7 @@ def test_a_message_cannot_say_that_it_was_cast() -> None:
         "time": pa.array([61 * 10**6], pa.timestamp("us")),
     }
     table = pa.RecordBatch.from_pydict(rows)
-    metadata = AGREEMENT.cast(table).schema.metadata
+    metadata = Intake(AGREEMENT).cast(table).schema.metadata
     assert agreed_rows(encoded_batch(table.replace_schema_metadata(metadata))) == (GOOD[:1], 0)
 
 
