@@ -2,8 +2,9 @@
 
 import dataclasses
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.core import Ints, current_limits
 from streamsketch.data import key_column, message_batches
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.intake import LARGEST_TIME, Clock, Intake, micros_in, missing
+from streamsketch.intake import LARGEST_TIME, Clock, Intake, micros_in, missing, salvage
 from streamsketch.sketching import (
     NO_KEY,
     SECRET_BYTES,
@@ -198,6 +199,7 @@ class Windows:
             else UnitBounds(agreement.projection, near, clip=policy.clip, public_keys=keys)  # type: ignore[arg-type]
         )
         self._public_column = None if self.public is None else key_column(self.public, "key")
+        self._intake = Intake(agreement)
         self._agreed = [name for name in agreement.names if name != policy.time]
         self.clock = Clock(policy.delay_micros, policy.clock)
         self.next = policy.first
@@ -263,29 +265,25 @@ class Windows:
         return int(timely.sum())
 
     def _readable(self, batch: pa.RecordBatch) -> Flags:
-        """Return all rows but those that cannot be read, each judged by itself: bool, (n,).
+        """Return all rows but those of units that cannot be read, each judged by itself: bool, (n,).
 
         A column of a wrong type raises, as it is no row's fault.
         """
-        self._read(batch.slice(0, 0))
-        _, lacking = self._kinds(batch)
-        readable = np.ones(batch.num_rows, dtype=bool)
-        waiting = [np.flatnonzero(~lacking & ~missing(batch.column(self._policy.time)))]
-        while waiting:  # halves, until each row that fails is alone
-            rows = waiting.pop()
-            try:
-                self._read(batch.take(pa.array(rows)))
-            except InvalidInputError:
-                if rows.size == 1:
-                    readable[rows] = False
-                else:
-                    waiting += [rows[: rows.size // 2], rows[rows.size // 2 :]]
-        return readable
+        untimed = missing(batch.column(self._policy.time))
+        beats, lacking = self._kinds(batch)
+        readable = ~untimed
 
-    def _read(self, batch: pa.RecordBatch) -> None:
-        """Raise what is wrong with rows that are neither heartbeats nor blank."""
-        self._times(batch)
-        self._intake.cast(batch)
+        def check(rows: Flags, read: Callable[[pa.RecordBatch], Any]) -> None:
+            (places,) = np.nonzero(rows & readable)
+
+            def drop(place: int, _: Exception) -> None:
+                readable[places[place]] = False
+
+            deque(salvage(lambda start, stop: read(batch.take(pa.array(places[start:stop]))), places.size, drop), 0)
+
+        check(~beats, self._times)
+        check(~lacking, self._intake.cast)
+        return readable | untimed
 
     def _times(self, batch: pa.RecordBatch) -> Ints:
         return micros_in(batch.column(self._policy.time), self._policy.time, self._policy.time_format)

@@ -179,6 +179,7 @@ UNSOUND: dict[str, tuple[dict[str, str], str]] = {
     "a value that is none": ({"n": "many"}, "malformed"),
     "a value beyond 63 bits": ({"n": "9" * 26}, "beyond"),
     "no item": ({"item": ""}, "blank"),
+    "no item, and a time that is none": ({"at": "yesterday", "item": ""}, "malformed"),
     "no value, and years ahead": ({"at": "2046-01-01T00:00:00Z", "n": ""}, "blank"),
 }
 
