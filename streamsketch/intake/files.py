@@ -18,7 +18,7 @@ _ROWS = {"csv": "rows", "jsonl": "lines"}
 
 @dataclass(frozen=True)
 class RowReader:
-    """How the rows of an agreement are read from files, pipes and logs: their columns as they are, not yet cast.
+    r"""How the rows of an agreement are read from files, pipes and logs: their columns as they are, not yet cast.
 
     Parameters
     ----------
@@ -32,6 +32,18 @@ class RowReader:
         Of CSV.
     bad
         What becomes of lines of CSV or JSON that cannot be read; of another format, none can be left out.
+
+    Examples
+    --------
+    >>> from streamsketch import Agreement, CountSketch, Sketch
+    >>> agreement = Agreement(CountSketch(sketch_dim=64, seed=7), index="item", value="sold")
+    >>> path = getfixture("tmp_path") / "sales.csv"
+    >>> _ = path.write_text("item,sold\nmilk,3\npears,many\nmilk,2\n")
+    >>> sketch = Sketch(agreement)
+    >>> with BadLines("skip") as bad:
+    ...     RowReader(agreement, bad=bad).read(path, lambda batch, first: sketch.update_rows(batch))
+    >>> sketch.mass, str(bad)
+    (5, '1 bad line left out')
     """
 
     agreement: Agreement

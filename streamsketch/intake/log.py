@@ -5,7 +5,7 @@ import os
 import select
 import stat
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.files import RowReader
@@ -16,7 +16,7 @@ _LOOK = 0.2  # seconds between looks at a file that has not grown
 
 
 class Log:
-    """A file or pipe of CSV or JSON lines that grows, read in whole lines.
+    r"""A file or pipe of CSV or JSON lines that grows, read in whole lines.
 
     How far it was read is its `position`; with that, reading goes on later. Of a file, the rest is read; a pipe must
     bring the log from its beginning, and what was read before is left out. Both are recognised by the first and the
@@ -24,8 +24,8 @@ class Log:
 
     Parameters
     ----------
-    descriptor
-        Open for reading.
+    source
+        A binary file or its descriptor, open for reading.
     reader
         How its rows are read.
     form
@@ -39,20 +39,44 @@ class Log:
     ------
     InvalidInputError
         If this file is not the one that was read before; of a pipe, `pieces` raises that.
+
+    Examples
+    --------
+    The rows of a log enter a sketch; later, those that were written since:
+
+    >>> from streamsketch import Agreement, CountSketch, Sketch
+    >>> from streamsketch.intake import BadLines
+    >>> agreement = Agreement(CountSketch(sketch_dim=64, seed=7), index="item", missing="drop")
+    >>> reader, sketch = RowReader(agreement, bad=BadLines("skip")), Sketch(agreement)
+    >>> path = getfixture("tmp_path") / "log.csv"
+    >>> _ = path.write_text("item\nmilk\npears\n")
+    >>> with path.open("rb") as file:
+    ...     log = Log(file, reader, "csv")
+    ...     for piece in log.pieces():
+    ...         log.read(piece, lambda batch, first: sketch.update_rows(batch))
+    >>> with path.open("a") as file:
+    ...     _ = file.write("milk\n")
+    >>> with path.open("rb") as file:
+    ...     log = Log(file, reader, "csv", position=log.position)
+    ...     for piece in log.pieces():
+    ...         log.read(piece, lambda batch, first: sketch.update_rows(batch))
+    >>> sketch.mass
+    3
     """
 
     def __init__(
         self,
-        descriptor: int,
+        source: BinaryIO | int,
         reader: RowReader,
         form: LineFormat,
         name: str = "the log",
         position: dict[str, Any] | None = None,
     ) -> None:
-        self._descriptor, self._name, self._position = descriptor, name, position
+        self._descriptor = source if isinstance(source, int) else source.fileno()
+        self._name, self._position = name, position
         self._lines = reader.lines(name, form)
         self._lines.mark = self._mark
-        self.is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self.is_file = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
         """Whether it can grow after its end was read."""
         self._taken, self._head, self._tail = 0, b"", b""
         if position is None:

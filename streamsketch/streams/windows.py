@@ -199,7 +199,6 @@ class Windows:
             else UnitBounds(agreement.projection, near, clip=policy.clip, public_keys=keys)  # type: ignore[arg-type]
         )
         self._public_column = None if self.public is None else key_column(self.public, "key")
-        self._intake = Intake(agreement)
         self._agreed = [name for name in agreement.names if name != policy.time]
         self.clock = Clock(policy.delay_micros, policy.clock)
         self.next = policy.first

@@ -32,7 +32,7 @@ SHOWN_AMONG_US = {
     *(
         "kernels.lattice_gaussian",
         "data.quantise",
-        *("intake.BadLines", "intake.Clock", "intake.Tumbling", "intake.column_events", "intake.microseconds"),
+        *("intake.Clock", "intake.Tumbling", "intake.column_events", "intake.microseconds"),
         *("intake.seconds_text", "intake.window_seconds"),
         "estimation.rounded",
         "explanation.format_rounded_up",
