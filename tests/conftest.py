@@ -40,6 +40,7 @@ for name in (
 ):
     os.environ.pop(name, None)
 os.environ["TERM"] = "xterm"
+os.fsync = lambda _: None  # no test loses power, and a disk takes longer than most tests
 # Each process that a test starts would compile the library again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

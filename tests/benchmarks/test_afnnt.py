@@ -62,7 +62,13 @@ def test_powers_of_two_and_lists() -> None:
     assert [parts.listed(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
 
 
-@pytest.mark.parametrize(("dim", "k", "people", "shared"), [(24, 5, 4, False), (24, 5, 4, True), (12, 12, 1, False)])
+@pytest.mark.parametrize(
+    ("dim", "k", "people", "shared"),
+    [
+        (24, 5, 4, True),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in [(24, 5, 4, False), (12, 12, 1, False)]),
+    ],
+)
 def test_errors_by_symmetry_are_those_of_explicit_rotations(dim: int, k: int, people: int, *, shared: bool) -> None:
     """In distribution, by Kolmogorov and Smirnov's test, and in the mean; false rejects below 10^-4 of other seeds."""
     runs = 300

@@ -32,7 +32,7 @@ from tests.docs.pages import run_module
 ALL = [entry for command in COMMANDS if command != "streams" for entry in entries(command).values()]
 LONG = {
     *("update", "startup", "growth", "hadamard", "matrices", "local", "parties"),
-    *("ingest", "processes"),
+    *("ingest", "marginal", "processes"),
     *("standard-error", "crossover", "comparison", "coverage"),
     *("st-lemma8", "st-map", "ll-retrieval", "ll-svm", "ll-fig7", "ll-fig8", "ll-fig11", "ll-fig12"),
     *("afnnt-fig1", "afnnt-fig3", "afnnt-fig4-5", "afnnt-table1"),

@@ -58,7 +58,12 @@ def worst_loss(share: Fraction, shrink: int = 1, sizes: Sequence[int] = range(7)
 
 
 @pytest.mark.parametrize(
-    ("share", "sizes"), [(Fraction(1, 2), range(7)), (Fraction(3, 4), range(7)), (Fraction(19, 20), [0, 1, 19, 20, 39])]
+    ("share", "sizes"),
+    [
+        (Fraction(1, 2), range(7)),
+        (Fraction(3, 4), range(7)),
+        pytest.param(Fraction(19, 20), [0, 1, 19, 20, 39], marks=pytest.mark.long),
+    ],
 )
 def test_no_output_tells_of_a_unit_more_than_epsilon(share: Fraction, sizes: Sequence[int]) -> None:
     loss = worst_loss(share, sizes=sizes)
