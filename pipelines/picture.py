@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from pipelines.tables import By, Results
-from streamsketch.report.scaling import like_beside_like
+from streamsketch.report.pictures import like_beside_like
 
 Floats = NDArray[np.float64]
 

@@ -23,7 +23,6 @@ SOURCES = (
     "local/compressed.py",
     "local/baselines/frames.py",
     "local/baselines/kashin.py",
-    "local/normal.py",
     "local/random_words.py",
     "privacy/coins.py",
     "privacy/flips.py",

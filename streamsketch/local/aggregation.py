@@ -10,9 +10,9 @@ from streamsketch.core import Ints, check_int
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.kernels import Words
 from streamsketch.local.mechanism import Mechanism
-from streamsketch.local.normal import Floats
 from streamsketch.local.plausible_lengths import all_fit, implausible, lengths_fit
 from streamsketch.local.portable_floats import power_below
+from streamsketch.local.random_words import Floats
 from streamsketch.local.report import Report, Reported, Reports
 from streamsketch.release import Encoded
 

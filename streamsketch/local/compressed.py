@@ -13,9 +13,16 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.mechanism import Mechanism, register
-from streamsketch.local.normal import LARGEST_NORMAL, Floats, dot_rows, secret_words
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
-from streamsketch.local.random_words import gaussian_vector, gaussian_vectors, salt
+from streamsketch.local.random_words import (
+    LARGEST_NORMAL,
+    Floats,
+    dot_rows,
+    gaussian_vector,
+    gaussian_vectors,
+    salt,
+    secret_words,
+)
 from streamsketch.local.report import Layout
 from streamsketch.privacy import BitSource, Bytes
 

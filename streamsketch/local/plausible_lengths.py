@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainccinv, gammaincinv, ndtri
 
-from streamsketch.local.normal import dot_rows
 from streamsketch.local.parameters import GaussianCap
+from streamsketch.local.random_words import dot_rows
 from streamsketch.local.report import Layout, Reported
 
 FALSE_ALARM = 1e-9

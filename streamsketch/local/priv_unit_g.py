@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.local.mechanism import Mechanism, register
-from streamsketch.local.normal import Floats, dot_rows, quantiles, secret_words, standard_normals, uniforms
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.plausible_lengths import gaussian_lengths
+from streamsketch.local.random_words import Floats, dot_rows, quantiles, secret_words, standard_normals, uniforms
 from streamsketch.local.report import Layout
 from streamsketch.privacy import BitSource
 

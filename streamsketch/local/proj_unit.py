@@ -13,11 +13,10 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.local.compressed import Compression
 from streamsketch.local.mechanism import CHUNK_CELLS, MAX_DIM, register
-from streamsketch.local.normal import Floats, secret_words
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.plausible_lengths import gaussian_lengths
 from streamsketch.local.priv_unit_g import WithPrecision, check_float16, randomize_units
-from streamsketch.local.random_words import salt
+from streamsketch.local.random_words import Floats, salt, secret_words
 from streamsketch.local.report import Layout
 from streamsketch.local.rotations import HadamardMap, MatrixMap, RandomMap, SharedHaarMap, SharedHadamardMap
 from streamsketch.privacy import BitSource

@@ -1,19 +1,222 @@
-"""Public randomness derived from a report's seed: words, signs and rows by counter.
+"""Random words, public ones from seeds and secret ones from the system, and signs, rows and Gaussians of them.
 
 A report's seed, mixed with a salt for its use, starts a stream. Word i of the stream is SplitMix64's finaliser of
 start + (i + 1) · γ (Steele, Lea and Flood 2014), so any word can be computed without the previous ones.
+
+Each word gives one Gaussian by the inverse of the distribution function. Without rejection the position in the stream
+is fixed, and a public word gives the same number on every machine. The quantile is that of Wichura (1988, AS 241),
+accurate to 1e-15. It and the logarithm in its tails use IEEE sums, products, quotients and square roots, in a fixed
+order.
 """
 
+from typing import TypeAlias
+
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.core import Ints, kernel
 from streamsketch.kernels import Words, aligned_zeros, field_elements, mix
-from streamsketch.local.normal import Floats, standard_normals
-from streamsketch.privacy import Bytes
+from streamsketch.privacy import BitSource, Bytes
 from streamsketch.projections import transform_cells
 
+Floats: TypeAlias = NDArray[np.float64]
+
+LARGEST_NORMAL = 9.3
+"""A bound on the absolute value of a Gaussian from one word."""
+
+LEAST_UNIFORM = 2.0**-53
+"""The least value of `uniforms`; the largest is 1 minus it."""
+
+_1, _12, _52 = np.uint64(1), np.uint64(12), np.uint64(52)
+_FRACTION, _ONE_HALF = np.uint64((1 << 52) - 1), np.uint64(1022 << 52)  # bits of a double: its fraction; those of 1/2
+_BLOCK = 256
+_SUMS = 64
+_HALF_STEP = 2.0**-64
+_CENTRAL = 0.425  # the central approximation is for |p - 1/2| up to this
+_ROOT_HALF = 0.7071067811865476
+_LN_2 = 0.6931471805599453
+_ODD = tuple(1.0 / odd for odd in range(21, 0, -2))
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_1, _24, _40, _63 = np.uint64(1), np.uint64(24), np.uint64(40), np.uint64(63)
+_24, _40, _63 = np.uint64(24), np.uint64(40), np.uint64(63)
+
+
+@kernel
+def standard_normals(words: Words, out: Floats) -> None:
+    """Write a Gaussian z for each word: its sign is the lowest bit, and Φ(-|z|) is (the 63 others + 1/2) / 2^64.
+
+    |z| is at most 9.2. Every word takes the same work: all three approximations are evaluated, and one is kept.
+    """
+    mantissas = np.empty(min(_BLOCK, words.size))
+    for first in range(0, words.size, _BLOCK):
+        drawn, target = words[first : first + _BLOCK], out[first : first + _BLOCK]
+        for i in range(drawn.size):
+            target[i] = (np.float64(np.int64(drawn[i] >> _1)) + 0.5) * _HALF_STEP
+        _magnitudes(target, mantissas)
+        for i in range(drawn.size):
+            target[i] = target[i] if drawn[i] & _1 == 0 else -target[i]
+
+
+@kernel
+def quantiles(probabilities: Floats, out: Floats) -> None:
+    """Write Φ⁻¹ of numbers from 2^-1000 to 1 - 2^-53, with the same work for each."""
+    mantissas = np.empty(min(_BLOCK, out.size))
+    for first in range(0, out.size, _BLOCK):
+        given, target = probabilities[first : first + _BLOCK], out[first : first + _BLOCK]
+        for i in range(given.size):
+            target[i] = min(given[i], 1.0 - given[i])
+        _magnitudes(target, mantissas)
+        for i in range(given.size):
+            target[i] = -target[i] if given[i] < 0.5 else target[i]
+
+
+@kernel
+def _magnitudes(cells: Floats, mantissas: Floats) -> None:
+    """Replace each p ≤ 1/2 in ``cells`` by -Φ⁻¹(p); ``mantissas`` is scratch of at least the same size."""
+    given, scaled = cells.view(np.uint64), mantissas.view(np.uint64)
+    for i in range(cells.size):
+        scaled[i] = (given[i] & _FRACTION) | _ONE_HALF
+    for i in range(cells.size):  # selections, not branches: vector code, whose time does not depend on its input
+        p = cells[i]
+        exponent = np.float64(np.int64(given[i] >> _52)) - 1022.0
+        mantissa = mantissas[i]
+        low = mantissa < _ROOT_HALF
+        mantissa = mantissa * 2.0 if low else mantissa
+        exponent = exponent - 1.0 if low else exponent
+        r = np.sqrt(_minus_log(mantissa, exponent))
+        middle, far = _middle(r - 1.6), _far(r - 5.0)
+        tail = middle if r <= 5.0 else far
+        central = _central(0.5 - p)
+        cells[i] = central if 0.5 - p <= _CENTRAL else tail
+
+
+@kernel
+def _central(q: float) -> float:
+    r = 0.180625 - q * q
+    upper = 2.5090809287301226727e3
+    upper = upper * r + 3.3430575583588128105e4
+    upper = upper * r + 6.7265770927008700853e4
+    upper = upper * r + 4.5921953931549871457e4
+    upper = upper * r + 1.3731693765509461125e4
+    upper = upper * r + 1.9715909503065514427e3
+    upper = upper * r + 1.3314166789178437745e2
+    upper = upper * r + 3.3871328727963666080e0
+    lower = 5.2264952788528545610e3
+    lower = lower * r + 2.8729085735721942674e4
+    lower = lower * r + 3.9307895800092710610e4
+    lower = lower * r + 2.1213794301586595867e4
+    lower = lower * r + 5.3941960214247511077e3
+    lower = lower * r + 6.8718700749205790830e2
+    lower = lower * r + 4.2313330701600911252e1
+    lower = lower * r + 1.0
+    # not /, whose check for zero would prevent vector code
+    quotient: float = np.divide(q * upper, lower)
+    return quotient
+
+
+@kernel
+def _middle(r: float) -> float:
+    upper = 7.74545014278341407640e-4
+    upper = upper * r + 2.27238449892691845833e-2
+    upper = upper * r + 2.41780725177450611770e-1
+    upper = upper * r + 1.27045825245236838258e0
+    upper = upper * r + 3.64784832476320460504e0
+    upper = upper * r + 5.76949722146069140550e0
+    upper = upper * r + 4.63033784615654529590e0
+    upper = upper * r + 1.42343711074968357734e0
+    lower = 1.05075007164441684324e-9
+    lower = lower * r + 5.47593808499534494600e-4
+    lower = lower * r + 1.51986665636164571966e-2
+    lower = lower * r + 1.48103976427480074590e-1
+    lower = lower * r + 6.89767334985100004550e-1
+    lower = lower * r + 1.67638483018380384940e0
+    lower = lower * r + 2.05319162663775882187e0
+    lower = lower * r + 1.0
+    quotient: float = np.divide(upper, lower)
+    return quotient
+
+
+@kernel
+def _far(r: float) -> float:
+    upper = 2.01033439929228813265e-7
+    upper = upper * r + 2.71155556874348757815e-5
+    upper = upper * r + 1.24266094738807843860e-3
+    upper = upper * r + 2.65321895265761232930e-2
+    upper = upper * r + 2.96560571828504891230e-1
+    upper = upper * r + 1.78482653991729133580e0
+    upper = upper * r + 5.46378491116411436990e0
+    upper = upper * r + 6.65790464350110377720e0
+    lower = 2.04426310338993978564e-15
+    lower = lower * r + 1.42151175831644588870e-7
+    lower = lower * r + 1.84631831751005468180e-5
+    lower = lower * r + 7.86869131145613259100e-4
+    lower = lower * r + 1.48753612908506148525e-2
+    lower = lower * r + 1.36929880922735805310e-1
+    lower = lower * r + 5.99832206555887937690e-1
+    lower = lower * r + 1.0
+    quotient: float = np.divide(upper, lower)
+    return quotient
+
+
+@kernel
+def _minus_log(mantissa: float, exponent: float) -> float:
+    """Return -ln(m·2^e) for m in [√½, √2), without the C library, whose last bit differs between machines."""
+    s = np.divide(mantissa - 1.0, mantissa + 1.0)  # |s| < 0.172: eleven terms err by less than 1e-17
+    square = s * s
+    total = 0.0
+    for term in _ODD:
+        total = total * square + term
+    logarithm: float = exponent * _LN_2 + 2.0 * s * total
+    return -logarithm
+
+
+def uniforms(words: Words) -> Floats:
+    """Return (the upper 52 bits of each word + 1/2) / 2^52, in (0, 1): float64."""
+    return np.asarray(((words >> _12).astype(np.float64) + 0.5) * 2.0**-52)
+
+
+def secret_words(bits: BitSource, count: int) -> Words:
+    """Return ``count`` uniform words from a secret source: uint64, (count,)."""
+    data = bits.read(8 * count)
+    while len(data) < 8 * count:
+        data += bits.read(8 * count - len(data))
+    return np.frombuffer(data, dtype="<u8", count=count).astype(np.uint64)  # a writeable copy
+
+
+def dot_rows(left: Floats, right: Floats) -> Floats:
+    """Return the inner products of the rows of two matrices: float64, (n,). Single-threaded, unlike BLAS."""
+    return np.asarray(np.einsum("ij,ij->i", left, right))
+
+
+@kernel
+def squared_lengths(rows: Floats) -> Floats:
+    """Return the squared length of each row: float64, (n,), up to rounding; 64 sums, which are vector code."""
+    out, whole = np.empty(rows.shape[0]), rows.shape[1] // _SUMS * _SUMS
+    for i in range(rows.shape[0]):
+        row, sums = rows[i], np.zeros(_SUMS)
+        for first in range(0, whole, _SUMS):
+            for lane in range(_SUMS):
+                sums[lane] += row[first + lane] * row[first + lane]
+        total = 0.0
+        for lane in range(_SUMS):
+            total += sums[lane]
+        for j in range(whole, rows.shape[1]):
+            total += row[j] * row[j]
+        out[i] = total
+    return out
+
+
+@kernel
+def round_to_steps(values: Floats, step: float, limit: float, steps: Ints) -> bool:
+    """Write ``values / step`` rounded to nearest, ties to even; return whether none exceeds ``limit``, nor is NaN.
+
+    ``step`` is a power of two, so the quotient is exact. ``limit`` is below 2^63; steps beyond it are arbitrary.
+    """
+    beyond = 0
+    for i in range(values.size):
+        rounded = np.rint(np.divide(values[i], step))
+        beyond |= 0 if abs(rounded) <= limit else 1
+        steps[i] = np.int64(rounded)
+    return beyond == 0
 
 
 def salt(seed: int, label: str) -> np.uint64:

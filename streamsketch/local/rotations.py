@@ -12,8 +12,8 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.local import random_words
 from streamsketch.local.mechanism import add_in_chunks, whole_steps
-from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.local.portable_floats import gamma_ratio
+from streamsketch.local.random_words import Floats, dot_rows
 from streamsketch.projections import GaussianProjection, Rotation, transform_cells
 
 _FRACTION_BITS = 12  # of the matrices' entries

@@ -10,9 +10,8 @@ from streamsketch.estimation import MEASURES, By, rounded, squared_norm
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.report.choice import Chosen, choose, neighbour_interval
 from streamsketch.report.guarantees import guarantees
-from streamsketch.report.pictures import heat_map, map_of
+from streamsketch.report.pictures import Scaling, classical_scaling, heat_map, map_of, similarity_order
 from streamsketch.report.planned import against_plan, expected_errors
-from streamsketch.report.scaling import Scaling, classical_scaling, similarity_order
 from streamsketch.report.text import cells, short, templates
 
 _MAX_RELEASES = 400

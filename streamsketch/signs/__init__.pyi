@@ -1,6 +1,6 @@
 from .angles import Expected, angle, cosine, expected, needs_norms
 from .flip_check import check_flips, check_individual, check_signs
-from .hamming import check_comparable, distances_between, hamming_distance, hamming_distances, words_of
+from .hamming import check_comparable, distances_between, hamming_distance, hamming_distances, nearest, words_of
 from .individual import IDPSignOPORP, IDPSignOPORPG, IDPSignRPG, IDPSignRPRR
 from .mechanisms import (
     DPSignLogistic,
@@ -11,7 +11,6 @@ from .mechanisms import (
     SignMechanism,
     SignTable,
 )
-from .retrieval import nearest
 from .sign_changes import FlipLaw, Shape, cell_steps
 from .sketch import IndividualSignSketch, Method, Signs, SignSketch
 

@@ -1,19 +1,29 @@
-"""Hamming distances between published signs, by popcount."""
+"""Hamming distances between published signs, by popcount, and the nearest members of a collection."""
 
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.agreement import check_same
+from streamsketch.core import check_int
 from streamsketch.errors import DependentNoiseError, InvalidInputError
+from streamsketch.estimation import block_of
+from streamsketch.estimation import check_comparable as check_sketches
+from streamsketch.estimation import distances_between as squared_distances_between
 from streamsketch.kernels import Counts, Words, count_pairs, in_blocks
+from streamsketch.release import PrivateSketch
 from streamsketch.signs.sketch import Signs
 
 _MANY = 1 << 22  # distances, some milliseconds: worth a thread for each core
 _GROUP = 32  # rows of a thread, or a multiple
 _PARTS = 8  # for each core: later rows of a mirrored matrix have fewer pairs
+Places: TypeAlias = NDArray[np.int64]
+
+_BLOCK_ROWS = 256
 
 
 def hamming_distance(x: Signs, y: Signs) -> int:
@@ -112,3 +122,84 @@ def check_comparable(releases: Sequence[Signs]) -> None:
         raise DependentNoiseError(
             "two of these are one release, whose flips are the same: no estimate holds between a release and itself"
         )
+
+
+class Nearest(NamedTuple):
+    """The nearest members of a collection for each query, nearest first."""
+
+    places: Places
+    """Positions in the collection: int64, (n, top)."""
+    distances: NDArray[np.float64]
+    """Hamming distances in bits, or estimated squared distances in data units: float64, (n, top)."""
+
+
+def nearest(
+    queries: Sequence[Signs] | Sequence[PrivateSketch], collection: Sequence[Signs] | Sequence[PrivateSketch], top: int
+) -> Nearest:
+    """Find the nearest members of a collection for each query.
+
+    Published signs are ranked by Hamming distance, which for one mechanism and norm is the order of the estimated
+    angles; `PrivateSketch` objects (of any projection, `Identity` for raw data with noise) by estimated squared
+    distance, for comparison. Ties go to the member that comes first. The smallest of many estimates is biased down.
+
+    Parameters
+    ----------
+    queries
+        n releases of one projection.
+    collection
+        m releases of the same kind and projection, none of them a query.
+    top
+        1 to m.
+
+    Raises
+    ------
+    InvalidInputError
+        For top out of range, nothing to compare, or a mixture of kinds.
+    TypeError, IncompatibleProjectionsError, DependentNoiseError
+        As `hamming_distance` and `streamsketch.squared_distance`.
+
+    Examples
+    --------
+    >>> import streamsketch as ss
+    >>> publish = ss.signs.DPSignLogistic(epsilon=9, neighbours=ss.L1(1))
+    >>> people = np.eye(5, 64, dtype=int) * 1000
+    >>> projection = ss.projections.Rademacher(dim=64, sketch_dim=256, seed=1)
+    >>> rows = publish.release_rows(projection, np.concatenate([people, people]))
+    >>> nearest(rows[:5], rows[5:], 1).places.ravel()
+    array([0, 1, 2, 3, 4])
+    """
+    if not len(queries) or not len(collection):
+        raise InvalidInputError(
+            f"nearest needs queries and a collection, got {len(queries)} and {len(collection)} releases"
+        )
+    check_int(top, "top", 1, len(collection))
+    kinds = {isinstance(release, PrivateSketch) for release in (*queries, *collection)}
+    if len(kinds) > 1:
+        raise InvalidInputError("queries and collection must be of one kind: all published signs, or all PrivateSketch")
+    both: list[Any] = [*queries, *collection]
+    if kinds == {True}:
+        check_sketches(both)
+        across = block_of(both[len(queries) :])
+        found = [
+            _rank(
+                squared_distances_between(
+                    block_of(both[at : min(at + _BLOCK_ROWS, len(queries))]), across, same=False
+                ).value,
+                top,
+            )
+            for at in range(0, len(queries), _BLOCK_ROWS)
+        ]
+    else:
+        check_comparable(both)
+        words = words_of(both)
+        rows, columns = words[: len(queries)], words[len(queries) :]
+        found = [
+            _rank(distances_between(rows[at : at + _BLOCK_ROWS], columns), top)
+            for at in range(0, len(queries), _BLOCK_ROWS)
+        ]
+    return Nearest(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+def _rank(distances: NDArray[np.float64] | Counts, top: int) -> Nearest:
+    places = np.argsort(distances, axis=1, kind="stable")[:, :top]
+    return Nearest(places.astype(np.int64), np.take_along_axis(distances, places, axis=1).astype(np.float64))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.local import MeanAggregator, Mechanism, ProjUnit, Report, Reports, proj_unit
 from streamsketch.local.aggregation import MAX_COUNT
-from streamsketch.local.normal import round_to_steps, squared_lengths
+from streamsketch.local.random_words import round_to_steps, squared_lengths
 from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import DIM, zoo
 

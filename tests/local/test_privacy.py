@@ -20,8 +20,8 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.local import SQKR, CompPrivUnitG, GaussianMechanism, PrivHS, PrivUnit, PrivUnitG, ProjUnit, RePrivHS
 from streamsketch.local import randomized_response as response
 from streamsketch.local.compressed import shares, spent
-from streamsketch.local.normal import uniforms
 from streamsketch.local.parameters import GaussianCap, gaussian_cap, sphere_cap
+from streamsketch.local.random_words import uniforms
 from tests.local.directions import bits, directions, repeated
 from tests.oracles import naive_local
 

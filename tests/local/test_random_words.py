@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from streamsketch.local import normal
 from streamsketch.local import random_words as streams
 from tests.local.directions import bits
 from tests.oracles import naive_local
@@ -29,7 +28,7 @@ PINNED = {
 
 def gaussians(words: list[int]) -> np.ndarray:
     out = np.empty(len(words))
-    normal.standard_normals(np.array(words, dtype=np.uint64), out)
+    streams.standard_normals(np.array(words, dtype=np.uint64), out)
     return out
 
 
@@ -53,14 +52,14 @@ def test_gaussians_are_right_to_the_last_digits_in_every_range(bit: int) -> None
 def test_gaussians_are_gaussian() -> None:
     """Kolmogorov-Smirnov at p > 1e-6, and the first four moments within 5 standard errors."""
     sample = np.empty(1 << 18)
-    normal.standard_normals(normal.secret_words(bits("gaussians"), sample.size), sample)
+    streams.standard_normals(streams.secret_words(bits("gaussians"), sample.size), sample)
     assert stats.kstest(sample, "norm").pvalue > 1e-6
     for power, (moment, variance) in enumerate(((0, 1), (1, 2), (0, 15), (3, 96)), start=1):
         assert abs((sample**power).mean() - moment) < 5 * math.sqrt(variance / sample.size)
 
 
 def test_uniforms_stay_inside_the_open_interval() -> None:
-    ends = normal.uniforms(np.array([0, 2**64 - 1], dtype=np.uint64))
+    ends = streams.uniforms(np.array([0, 2**64 - 1], dtype=np.uint64))
     assert 0 < ends[0] < 1e-15
     assert 1 - 1e-15 < ends[1] < 1
 
@@ -74,7 +73,7 @@ def test_secret_words_are_read_whole_from_a_source_that_gives_few_bytes() -> Non
             given, self.rest = self.rest[: min(size, 3)], self.rest[min(size, 3) :]
             return given
 
-    assert normal.secret_words(Drops(), 5).astype("<u8").tobytes() == bytes(range(40))
+    assert streams.secret_words(Drops(), 5).astype("<u8").tobytes() == bytes(range(40))
 
 
 @given(words64, words64, st.integers(0, 10**9))

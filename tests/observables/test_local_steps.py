@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv
 
-from streamsketch.local import Mechanism, PrivUnit, compressed, normal, priv_unit_g
+from streamsketch.local import Mechanism, PrivUnit, compressed, priv_unit_g
 from streamsketch.local import random_words as streams
 from streamsketch.local.baselines import priv_unit
 from streamsketch.local.baselines.kashin import KashinFrame
@@ -148,7 +148,7 @@ def until_accepted(self: Compression, units: Any, bits: Any) -> Any:
     found = []
     for unit in units:
         while True:
-            seed, coin = normal.secret_words(bits, 2)
+            seed, coin = streams.secret_words(bits, 2)
             if coin < accepting:
                 break
             if self.vectors(np.array([seed], dtype=np.uint64))[0] @ unit >= self.cap.threshold * self.cap.scale:

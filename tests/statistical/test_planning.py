@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.planning.tails import ErrorLaw
+from streamsketch.planning.options import ErrorLaw
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.publish import CalibratedNoise
 

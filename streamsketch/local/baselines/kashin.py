@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsketch.core import Ints, kernel
 from streamsketch.local import random_words
-from streamsketch.local.normal import Floats
+from streamsketch.local.random_words import Floats
 from streamsketch.projections import hadamard_transform, transform_cells
 
 LEVEL = 1.75

@@ -12,7 +12,7 @@ from streamsketch.kernels import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.baselines.frames import add_directions, direction_salts, direction_scale, sides
 from streamsketch.local.mechanism import Mechanism, register
-from streamsketch.local.normal import Floats, secret_words
+from streamsketch.local.random_words import Floats, secret_words
 from streamsketch.local.report import Layout
 from streamsketch.privacy import BitSource
 

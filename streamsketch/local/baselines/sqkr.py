@@ -15,7 +15,7 @@ from streamsketch.kernels import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.baselines.frames import Frame, GaussianFrame, HadamardFrame
 from streamsketch.local.mechanism import MAX_DIM, Mechanism, register
-from streamsketch.local.normal import Floats, dot_rows, secret_words, uniforms
+from streamsketch.local.random_words import Floats, dot_rows, secret_words, uniforms
 from streamsketch.local.report import Layout
 from streamsketch.privacy import BitSource
 

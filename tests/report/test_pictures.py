@@ -5,7 +5,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation import Estimates
-from streamsketch.report.scaling import Scaling, classical_scaling, similarity_order
+from streamsketch.report.pictures import Scaling, classical_scaling, similarity_order
 
 
 @pytest.fixture
