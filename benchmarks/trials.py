@@ -17,9 +17,9 @@ import streamsketch as ss
 from benchmarks.verdicts import Check
 from streamsketch import privacy
 from streamsketch.accounting.sensitivity import guarantee_of, sensitivity_of
+from streamsketch.estimation.noise_effect import OutputNoise, effect_of
 from streamsketch.privacy import Noise, NoiseMoments, calibration
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.release.noise_effect import OutputNoise, effect_of
 from streamsketch.release.publish import CalibratedNoise
 from streamsketch.sketching.sketch import Sketch
 

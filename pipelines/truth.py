@@ -15,10 +15,10 @@ import streamsketch as ss
 from pipelines.batches import all_columns, as_text, text_columns
 from streamsketch.beam import read_batches
 from streamsketch.data import quantise
+from streamsketch.estimation import OutputNoise
 from streamsketch.estimation.shapes import cosines as noisy_cosines
 from streamsketch.privacy import DiscreteLaplace, squared_distance_variance
 from streamsketch.projections import MapVariance
-from streamsketch.release import OutputNoise
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,8 +28,8 @@ from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.timing import Work, interleave
 from benchmarks.verdicts import Check
+from streamsketch.estimation.noise_effect import effect_of, noise_unit
 from streamsketch.privacy import NoisePlace
-from streamsketch.release.noise_effect import effect_of, noise_unit
 
 DIM, CELLS, SPARSITY, EPSILON = 256, 64, 8, 1.0
 DELTAS = (1e-2, 1e-9)

@@ -21,9 +21,9 @@ from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
+from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.planning import Plan
 from streamsketch.planning.options import Option
-from streamsketch.release.noise_effect import OutputNoise
 from streamsketch.release.publish import CalibratedNoise
 
 CELLS = 256

@@ -1,3 +1,4 @@
+from .blocks import AnySketch, Block, block_of, check_comparable
 from .distances import MEASURES, By, check_by, compared, distances_between, pairwise
 from .estimate import Estimate, Estimates, rounded
 from .estimators import (
@@ -9,8 +10,8 @@ from .estimators import (
     squared_norm,
 )
 from .inversion import Interval
-from .shapes import below_noise_floor, squared_norms
-from .views import AnySketch, Block, block_of, check_comparable
+from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
+from .shapes import below_noise_floor
 
 __all__ = [
     "MEASURES",
@@ -19,7 +20,9 @@ __all__ = [
     "By",
     "Estimate",
     "Estimates",
+    "InputNoise",
     "Interval",
+    "OutputNoise",
     "below_noise_floor",
     "block_of",
     "check_by",
@@ -27,12 +30,13 @@ __all__ = [
     "compared",
     "cosine",
     "distances_between",
+    "effect_of",
     "inner_product",
+    "noise_unit",
     "normalised_inner_product",
     "pairwise",
     "profile_distance",
     "rounded",
     "squared_distance",
     "squared_norm",
-    "squared_norms",
 ]

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, difference
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.inversion import norm_growth
 from streamsketch.estimation.shapes import cosines_between, profiles_from
-from streamsketch.estimation.views import AnySketch, Block, block_of, check_comparable, difference
 
 By: TypeAlias = Literal["distance", "cosine", "profile"]
 """What streams are compared by: squared distances, cosines, or squared distances of streams scaled to length 1."""
@@ -79,6 +79,47 @@ def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
         for array in (value, projection_variance, noise_variance, slope, curvature):
             np.fill_diagonal(array, 0.0)
     return Estimates(value, projection_variance, noise_variance, lowest=0.0, slope=slope, curvature=curvature)
+
+
+def norms_of(block: Block) -> Estimates:
+    """Estimate the squared norms of a block's n sketches: (n,) arrays."""
+    effect, variance, values = block.effect, block.variance, block.values
+    value = block.squared_norms
+    size = np.maximum(value, 0.0)
+    fourth = None
+    if variance.fourth > 0:
+        sums = (values**4).sum(axis=1)
+        fourth = np.clip(effect.fourth_power_sum(sums, size, block.k2, block.k4, variance), 0.0, size**2)
+    noise_variance = np.maximum(effect.squared_norm_variance(size, block.k2, block.k4), 0.0)
+    slope, curving = norm_growth(variance, effect, size, block.k2)
+    curvature = np.full(size.shape, curving)
+    return Estimates(
+        value,
+        variance.of_squared_norm(size, fourth),
+        noise_variance,
+        lowest=0.0,
+        slope=slope,
+        curvature=curvature,
+    )
+
+
+def products_between(rows: Block, columns: Block) -> Estimates:
+    """Estimate inner products between two blocks: (n, m) arrays."""
+    effect, variance, x, y = rows.effect, rows.variance, rows.values, columns.values
+    value = x @ y.T
+    norms = np.maximum(rows.squared_norms, 0.0)[:, None], np.maximum(columns.squared_norms, 0.0)
+    k2 = rows.k2[:, None], columns.k2
+    squares = None
+    if variance.fourth > 0:
+        estimate = effect.product_square_sum((x**2) @ (y**2).T, norms, value, k2, variance)
+        squares = np.clip(estimate, 0.0, norms[0] * norms[1])
+    return Estimates(
+        value,
+        variance.of_inner_product(*norms, value, squares),
+        np.maximum(effect.inner_product_variance(*norms, *k2), 0.0),
+        slope=2 * variance.inner * value,  # of the map's part b⟨x, y⟩²; the norms are taken as estimated
+        curvature=np.full(value.shape, variance.inner),
+    )
 
 
 def _from_first(block: Block, rows: Block) -> NDArray[np.float64]:

@@ -14,14 +14,12 @@ import math
 from numbers import Real
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.estimate import Estimate
-from streamsketch.estimation.inversion import norm_growth
-from streamsketch.estimation.shapes import cosines
-from streamsketch.estimation.views import AnySketch, View, gap_of, views_of
-from streamsketch.privacy import NoiseMoments
+from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, pair_of
+from streamsketch.estimation.distances import distances_between, norms_of, products_between
+from streamsketch.estimation.estimate import Estimate, Estimates
+from streamsketch.estimation.shapes import cosines_between, profiles_from
 
 
 def squared_distance(x: AnySketch, y: AnySketch) -> Estimate:
@@ -54,8 +52,7 @@ def squared_distance(x: AnySketch, y: AnySketch) -> Estimate:
     >>> squared_distance(x, y).value
     16.0
     """
-    first, second = views_of(x, y)
-    return _squared_norm(gap_of(first, second), first.noise + second.noise, first)
+    return distances_between(*pair_of(x, y), same=False)[0, 0]
 
 
 def squared_norm(x: AnySketch) -> Estimate:
@@ -81,23 +78,8 @@ def squared_norm(x: AnySketch) -> Estimate:
     >>> squared_norm(x).value
     25.0
     """
-    (view,) = views_of(x)
-    return _squared_norm(view.values, view.noise, view)
-
-
-def _squared_norm(cells: NDArray[np.float64], noise: NoiseMoments, view: View) -> Estimate:
-    value = float(cells @ cells) - view.effect.count * noise.k2
-    norm = max(value, 0.0)
-    fourth = _fourth_power_sum(cells, cells, noise, noise, view)
-    slope, curvature = norm_growth(view.variance, view.effect, norm, noise.k2)
-    return Estimate(
-        value,
-        view.variance.of_squared_norm(norm, fourth),
-        max(view.effect.squared_norm_variance(norm, noise.k2, noise.k4), 0.0),
-        lowest=0.0,
-        slope=slope,
-        curvature=curvature,
-    )
+    check_comparable([x])
+    return norms_of(block_of([x]))[0]
 
 
 def inner_product(x: AnySketch, y: AnySketch) -> Estimate:
@@ -125,17 +107,7 @@ def inner_product(x: AnySketch, y: AnySketch) -> Estimate:
     >>> inner_product(x, y).value
     10.0
     """
-    first, second = views_of(x, y)
-    value = float(first.values @ second.values)
-    norm_x, norm_y = (max(_plain_norm(view), 0.0) for view in (first, second))
-    squares = _fourth_power_sum(first.values, second.values, first.noise, second.noise, first)
-    return Estimate(
-        value,
-        first.variance.of_inner_product(norm_x, norm_y, value, squares),
-        max(first.effect.inner_product_variance(norm_x, norm_y, first.noise.k2, second.noise.k2), 0.0),
-        slope=2 * first.variance.inner * value,  # of the map's part b⟨x, y⟩²; the norms are taken as estimated
-        curvature=first.variance.inner,
-    )
+    return products_between(*pair_of(x, y))[0, 0]
 
 
 def normalised_inner_product(x: AnySketch, y: AnySketch, *, norm_x: float = 1.0, norm_y: float = 1.0) -> Estimate:
@@ -171,14 +143,7 @@ def normalised_inner_product(x: AnySketch, y: AnySketch, *, norm_x: float = 1.0,
     for norm in (norm_x, norm_y):
         if isinstance(norm, bool) or not (isinstance(norm, Real) and 0 < norm < math.inf):
             raise InvalidInputError(f"a norm must be a positive, finite number, got {norm!r:.40}")
-    angle, scale = cosine(x, y), float(norm_x) * float(norm_y)
-    return Estimate(
-        scale * angle.value,
-        scale**2 * angle.projection_variance,
-        scale**2 * angle.noise_variance,
-        lowest=-scale,
-        highest=scale,
-    )
+    return cosine(x, y).scaled(float(norm_x) * float(norm_y))
 
 
 def cosine(x: AnySketch, y: AnySketch) -> Estimate:
@@ -214,22 +179,7 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `squared_distance`.
     """
-    first, second = views_of(x, y)
-    estimate = cosines(
-        np.asarray(first.values @ second.values),
-        (np.asarray(_plain_norm(first)), np.asarray(_plain_norm(second))),
-        (np.asarray(first.noise.k2), np.asarray(second.noise.k2)),
-        (np.asarray(first.noise.k4), np.asarray(second.noise.k4)),
-        first.effect,
-        first.variance,
-    )[()]
-    if math.isnan(estimate.value):
-        raise InvalidInputError(
-            "the cosine is undefined: the squared norm of a sketch is within two standard errors of zero, so its "
-            "stream is empty or too small for its noise. Check squared_norm(), and release with a larger epsilon "
-            "or a smaller sketch_dim"
-        )
-    return estimate
+    return _defined(cosines_between(*pair_of(x, y), same=False))[0, 0]
 
 
 def profile_distance(x: AnySketch, y: AnySketch) -> Estimate:
@@ -259,27 +209,15 @@ def profile_distance(x: AnySketch, y: AnySketch) -> Estimate:
     >>> abs(round(profile_distance(small, large).value, 6))
     0.0
     """
-    found = cosine(x, y)
-    return Estimate(
-        2 - 2 * found.value, 4 * found.projection_variance, 4 * found.noise_variance, lowest=0.0, highest=4.0
-    )
+    return profiles_from(_defined(cosines_between(*pair_of(x, y), same=False)))[0, 0]
 
 
-def _plain_norm(view: View) -> float:
-    return float(view.values @ view.values) - view.effect.count * view.noise.k2
-
-
-def _fourth_power_sum(
-    x: NDArray[np.float64], y: NDArray[np.float64], noise_x: NoiseMoments, noise_y: NoiseMoments, view: View
-) -> float | None:
-    """Estimate Σx²y² (‖z‖₄⁴ if both are z) from the cells; None where ignoring it is safe."""
-    if view.variance.fourth <= 0:
-        return None
-    n, sums = view.effect.count, float((x**2) @ (y**2))
-    norms = max(float(x @ x) - n * noise_x.k2, 0.0), max(float(y @ y) - n * noise_y.k2, 0.0)
-    if x is y:
-        estimate = view.effect.fourth_power_sum(sums, norms[0], noise_x.k2, noise_x.k4, view.variance)
-    else:
-        k2 = noise_x.k2, noise_y.k2
-        estimate = view.effect.product_square_sum(sums, norms, float(x @ y), k2, view.variance)
-    return min(max(estimate, 0.0), norms[0] * norms[1])
+def _defined(cosines: Estimates) -> Estimates:
+    """Return cosines of one pair; raise `InvalidInputError` if a stream is below the noise floor."""
+    if np.isnan(cosines.value).any():
+        raise InvalidInputError(
+            "the cosine is undefined: the squared norm of a sketch is within two standard errors of zero, so its "
+            "stream is empty or too small for its noise. Check squared_norm(), and release with a larger epsilon "
+            "or a smaller sketch_dim"
+        )
+    return cosines

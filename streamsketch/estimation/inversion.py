@@ -9,8 +9,8 @@ from scipy.special import ndtri
 
 from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.projections import MapVariance, Real
-from streamsketch.release import InputNoise, OutputNoise
 
 Floats: TypeAlias = NDArray[np.float64]
 Method: TypeAlias = Literal["normal", "chebyshev"]

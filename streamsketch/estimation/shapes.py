@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.blocks import Block
 from streamsketch.estimation.estimate import Estimates
-from streamsketch.estimation.views import Block
+from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.projections import MapVariance
-from streamsketch.release import InputNoise, OutputNoise
 
 Floats = NDArray[np.float64]
 
@@ -21,19 +21,12 @@ _NOISE_FLOOR = 2.0  # standard errors of an empty stream's squared norm
 _FEW_CELLS = 1 / 8  # of W_S's coefficient: 1 / 8 cells
 
 
-def squared_norms(block: Block) -> Floats:
-    """Return the estimated squared norms of a block's n sketches, in squared data units: (n,)."""
-    values = _values(block)
-    norms: Floats = np.einsum("ik,ik->i", values, values) - block.effect.count * block.k2
-    return norms
-
-
 def below_noise_floor(block: Block) -> NDArray[np.bool_]:
     """Return which of a block's n sketches are below the noise floor: (n,), bool.
 
     Their squared norms are at most two standard errors of an empty stream's squared norm.
     """
-    return squared_norms(block) <= _least_norm(block.effect, block.k2, block.k4)
+    return block.squared_norms <= _least_norm(block.effect, block.k2, block.k4)
 
 
 def cosines_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
@@ -45,8 +38,8 @@ def cosines_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
         If the noise was added before the map.
     """
     found = cosines(
-        _values(rows) @ _values(columns).T,
-        (squared_norms(rows)[:, None], squared_norms(columns)),
+        rows.values @ columns.values.T,
+        (rows.squared_norms[:, None], columns.squared_norms),
         (rows.k2[:, None], columns.k2),
         (rows.k4[:, None], columns.k4),
         rows.effect,
@@ -125,12 +118,6 @@ def cosines(
     of_map = np.maximum(of_map, coefficient * (1 - least**2) ** 2)
     of_noise = np.maximum(product_part + np.where(growth < 0, least, farthest) ** 2 * growth, 0.0)
     return Estimates(np.asarray(value), np.asarray(of_map), np.asarray(of_noise), lowest=-1.0, highest=1.0)
-
-
-def _values(block: Block) -> Floats:
-    """Return cells in data units: (n, k)."""
-    values: Floats = block.cell_units[:, None] * block.cells.astype(np.float64)
-    return values
 
 
 def _least_norm(effect: OutputNoise | InputNoise, k2: Floats, k4: Floats) -> Floats:

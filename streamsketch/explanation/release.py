@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from streamsketch.accounting import number_for, sensitivity_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimate, rounded
+from streamsketch.estimation import Estimate, effect_of, noise_unit, rounded
 from streamsketch.explanation.base import (
     EXACT_SKETCH,
     WHO_TAKES_PART,
@@ -29,9 +29,7 @@ from streamsketch.release import (
     StatedNoise,
     check_stated,
     composition_of,
-    effect_of,
     impossible_norm,
-    noise_unit,
     unread_matrix,
     with_norm,
 )

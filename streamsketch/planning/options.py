@@ -19,7 +19,7 @@ from scipy.special import ive, ndtr, ndtri
 from streamsketch.accounting import moved_by_rotation, sensitivity_of
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimate
+from streamsketch.estimation import Estimate, OutputNoise
 from streamsketch.planning.facts import Goal, Protection, StreamFacts
 from streamsketch.privacy import L2, NOISES, Candidate, Neighbours, Noise, Sensitivity, candidates
 from streamsketch.projections import (
@@ -34,7 +34,6 @@ from streamsketch.projections import (
     Projection,
     Rademacher,
 )
-from streamsketch.release import OutputNoise
 
 _FEW_MEETINGS = 40.0  # expected; with more, the error is normal
 _MOST_MEETINGS = 60

@@ -12,10 +12,9 @@ from .checking.release import (
     warn_of_mismatches,
     with_norm,
 )
-from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 from .pan_private import PanPrivateSketch
 from .private_matrix import PrivateProjection
-from .private_sketch import RELEASE_ID_BYTES, NoisePart, PrivateSketch
+from .private_sketch import RELEASE_ID_BYTES, NoisePart, PrivateSketch, noisy_coordinates
 from .private_table import PrivateTable
 from .private_vector import release_vector
 from .publish import AdditiveNoise, Calibrated, CalibratedNoise, Publisher, warn_of_exceeded
@@ -30,10 +29,8 @@ __all__ = [
     "CalibratedNoise",
     "Composition",
     "Encoded",
-    "InputNoise",
     "NoiseCheck",
     "NoisePart",
-    "OutputNoise",
     "PanPrivateSketch",
     "PrivateProjection",
     "PrivateSketch",
@@ -49,10 +46,9 @@ __all__ = [
     "check_same_place",
     "check_stated",
     "composition_of",
-    "effect_of",
     "impossible_norm",
     "mismatch",
-    "noise_unit",
+    "noisy_coordinates",
     "release_vector",
     "sketches_to_release",
     "unread_matrix",

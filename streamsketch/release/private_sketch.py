@@ -13,7 +13,6 @@ from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.privacy import Claim, Guarantee, NoiseMoments, NoisePlace, Populations, compose
 from streamsketch.projections import Projection
-from streamsketch.release.noise_effect import effect_of
 from streamsketch.release.published import Published, check_independent, check_same_place, with_agreement
 
 if TYPE_CHECKING:
@@ -169,7 +168,7 @@ class PrivateSketch(Published):
         factor = exact_fraction(multiplier, "multiplier")
         if not 0 < abs(factor.numerator) <= _MAX_CELL or factor.denominator > _MAX_CELL:
             raise InvalidInputError("the multiplier must be a ratio of 63-bit integers, not 0")
-        effect_of(projection, noise_place)
+        noisy_coordinates(projection, noise_place)
         self._noise_place: NoisePlace = noise_place
         self._projection = projection
         self._values = np.frombuffer(values.tobytes(), dtype=np.int64)  # bytes cannot be made writeable
@@ -375,6 +374,27 @@ class PrivateSketch(Published):
     def explain(self) -> "Explanation":
         """Return who is protected and how, by which theorem, how much noise that means, and what is not protected."""
         return cast("Explanation", super().explain())
+
+
+def noisy_coordinates(projection: Projection, place: NoisePlace) -> int:
+    """Return on how many numbers noise at ``place`` is added.
+
+    Raises
+    ------
+    InvalidInputError
+        If the projection has no such place.
+    """
+    if place == "output":
+        return projection.sketch_dim
+    if place == "input":
+        return projection.dim
+    inner_map = projection.after_hadamard
+    if place != "hadamard" or inner_map is None:
+        raise InvalidInputError(
+            f"noise can be added at the 'output' or the 'input' of a map, or after the 'hadamard' step of an FJLT; got "
+            f"{place!r:.40} for {type(projection).__name__}"
+        )
+    return inner_map[0]
 
 
 def _largest(values: Ints) -> int:

@@ -10,8 +10,7 @@ from streamsketch.data import quantise, value_column
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, Neighbours, Noise, NoisePlace, SystemBits
 from streamsketch.projections import FJLT, MAX_MASS, Projection
-from streamsketch.release.noise_effect import effect_of
-from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.private_sketch import PrivateSketch, noisy_coordinates
 from streamsketch.release.publish import AdditiveNoise
 from streamsketch.sketching import Sketch
 
@@ -77,7 +76,7 @@ def release_vector(  # noqa: PLR0913 - a release is asked for by keyword
     >>> squared_norm(released).standard_error > 0
     True
     """
-    size = effect_of(projection, noise_place).count
+    size = noisy_coordinates(projection, noise_place)
     if noise_place != "output" and projection.dim > MAX_NOISY_COORDINATES:
         raise InvalidInputError(
             f"noise before the map goes on every coordinate, at most {MAX_NOISY_COORDINATES} of them, but "

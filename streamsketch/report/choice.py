@@ -12,13 +12,14 @@ from streamsketch.estimation import (
     By,
     Estimates,
     Interval,
+    OutputNoise,
     below_noise_floor,
     block_of,
     check_by,
     check_comparable,
     compared,
 )
-from streamsketch.release import OutputNoise, PrivateSketch
+from streamsketch.release import PrivateSketch
 
 ENOUGH = 0.5
 """A report shows cosines unasked if their `distinguishable_share` is at least this."""

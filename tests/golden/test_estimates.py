@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import Mechanism
+from streamsketch.privacy import Mechanism, NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
-from streamsketch.release.noise_effect import NoisePlace
 from tests.golden import estimates, laws, reader, sign_estimates
 from tests.golden.kit_releases import guarantee, load, projection_fields, projection_of
 

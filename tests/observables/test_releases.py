@@ -14,9 +14,9 @@ import pytest
 import streamsketch as ss
 from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
+from streamsketch.privacy import NoisePlace
 from streamsketch.projections import MAX_MASS
 from streamsketch.release import publish
-from streamsketch.release.noise_effect import NoisePlace
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed, target
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import DiscreteLaplace, Sensitivity, calibration
+from streamsketch.privacy import DiscreteLaplace, NoisePlace, Sensitivity, calibration
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release import private_vector
-from streamsketch.release.noise_effect import NoisePlace
 
 FJLT = ss.projections.FJLT(dim=20, sketch_dim=4, seed=3, density="1/16")
 VECTOR = np.arange(20) - 7

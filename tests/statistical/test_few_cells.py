@@ -13,12 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 import streamsketch as ss
+from streamsketch.estimation.blocks import Block
 from streamsketch.estimation.distances import distances_between
 from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.estimation.shapes import cosines
-from streamsketch.estimation.views import Block
 from streamsketch.projections import MapVariance
-from streamsketch.release.noise_effect import InputNoise, OutputNoise
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]

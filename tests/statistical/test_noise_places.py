@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.estimation.noise_effect import effect_of, noise_unit
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import private_vector
-from streamsketch.release.noise_effect import effect_of, noise_unit
 
 RUNS, MANY_RUNS = 1000, 4000
 X = np.array([9, -4, 0, 0, 7, 1, 0, -2, 3, 0, 0, 5])

@@ -5,10 +5,9 @@ import pytest
 from scipy.stats import binom
 
 import streamsketch as ss
-from streamsketch.estimation import Estimates
+from streamsketch.estimation import Estimates, OutputNoise
 from streamsketch.estimation.shapes import cosines, profiles_from
 from streamsketch.projections import MapVariance
-from streamsketch.release import OutputNoise
 
 FALSE_REJECTS = 1e-6
 CELLS, TRIALS = 256, 4000

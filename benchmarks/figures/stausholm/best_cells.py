@@ -23,8 +23,8 @@ from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.trials import DISTANCE, Budget, Sample
 from benchmarks.verdicts import Check
+from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.projections import MapVariance
-from streamsketch.release.noise_effect import OutputNoise
 
 EPSILONS, SPARSITIES, DISTANCES = (0.5, 1.0, 2.0, 4.0), (1, 2, 4, 8, 16), (1e3, 1e4, 1e5, 1e6)
 DELTA = 1e-6

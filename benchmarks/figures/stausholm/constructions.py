@@ -13,8 +13,8 @@ import numpy as np
 
 import streamsketch as ss
 from benchmarks import sigmas
+from streamsketch.estimation.noise_effect import effect_of
 from streamsketch.privacy import gaussian_sigma
-from streamsketch.release.noise_effect import effect_of
 
 SJLT_LAPLACE, SJLT_GAUSSIAN = "SJLT, Laplace", "SJLT, Gaussian"
 FJLT_OUTPUT, FJLT_INPUT = "FJLT, noise on the output", "FJLT, noise on the input"

@@ -1,4 +1,4 @@
-"""Sketches as estimators use them: cells in grid steps and in data units, with their noise and its place."""
+"""Sketches as estimators use them: arrays of cells in grid steps and in data units, with their noise and its place."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
@@ -8,34 +8,15 @@ from numpy.typing import NDArray
 
 from streamsketch.agreement import check_same
 from streamsketch.core import Ints
+from streamsketch.estimation.noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 from streamsketch.privacy import NoiseMoments
 from streamsketch.projections import MapVariance
-from streamsketch.release import (
-    InputNoise,
-    OutputNoise,
-    PrivateSketch,
-    check_independent,
-    check_same_place,
-    effect_of,
-    noise_unit,
-    warn_of_mismatches,
-)
+from streamsketch.release import PrivateSketch, check_independent, check_same_place, warn_of_mismatches
 from streamsketch.sketching import Sketch
 
 AnySketch: TypeAlias = PrivateSketch | Sketch
 
 _NO_OVERFLOW = 1 << 62  # two integers of at most this size have a difference in int64
-
-
-class View(NamedTuple):
-    """The cells of one sketch, and what determines its standard errors."""
-
-    cells: Ints  # in grid steps
-    cell_unit: float  # in data units
-    values: NDArray[np.float64]  # cells in data units
-    noise: NoiseMoments  # in data units
-    variance: MapVariance
-    effect: OutputNoise | InputNoise
 
 
 class Block(NamedTuple):
@@ -51,6 +32,26 @@ class Block(NamedTuple):
     """The fourth cumulant of each sketch's noise, in data units: (n,)."""
     variance: MapVariance
     effect: OutputNoise | InputNoise
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """Cells in data units: (n, k)."""
+        values: NDArray[np.float64] = self.cell_units[:, None] * self.cells.astype(np.float64)
+        return values
+
+    @property
+    def squared_norms(self) -> NDArray[np.float64]:
+        """The estimated squared norms, in squared data units: (n,)."""
+        values = self.values
+        norms: NDArray[np.float64] = np.einsum("ik,ik->i", values, values) - self.effect.count * self.k2
+        return norms
+
+    def only(self, place: int) -> "Block":
+        """Return a block of one of the sketches."""
+        kept = slice(place, place + 1)
+        return self._replace(
+            cells=self.cells[kept], cell_units=self.cell_units[kept], k2=self.k2[kept], k4=self.k4[kept]
+        )
 
 
 def check_comparable(sketches: Sequence[AnySketch]) -> None:
@@ -79,47 +80,28 @@ def check_comparable(sketches: Sequence[AnySketch]) -> None:
     warn_of_mismatches(releases)
 
 
-def views_of(*sketches: AnySketch) -> list[View]:
-    """Return the views of comparable sketches; raises what `check_comparable` raises."""
-    check_comparable(sketches)
-    views = [view_of(sketch) for sketch in sketches]
-    return [view._replace(effect=place_of(views).effect) for view in views]
-
-
-def place_of(views: Sequence[View]) -> View:
-    """Return the first view with noise, if any: a raw sketch has none, and is comparable with any place of noise."""
-    return next((view for view in views if view.noise.k2 > 0), views[0])
-
-
-def view_of(sketch: AnySketch) -> View:
-    """Return the view of one sketch."""
-    projection = sketch.projection
-    if isinstance(sketch, PrivateSketch):
-        cells, cell_unit = sketch.values, sketch.cell_unit
-        noise = sketch.noise.scaled(float(sketch.multiplier) * noise_unit(projection, sketch.noise_place))
-        effect = effect_of(projection, sketch.noise_place)
-    else:
-        cells, cell_unit, noise = sketch.state(), projection.cell_unit, NoiseMoments()
-        effect = effect_of(projection, "output")
-    return View(cells, cell_unit, cell_unit * cells.astype(np.float64), noise, projection.variance, effect)
-
-
 def block_of(sketches: Sequence[AnySketch]) -> Block:
-    """Return sketches that `check_comparable` accepts as one block for `distances_between`."""
-    views = [view_of(sketch) for sketch in sketches]
+    """Return sketches that `check_comparable` accepts as one block.
+
+    A raw sketch has no noise, and is comparable with any place of noise: the first sketch with noise decides.
+    """
+    projection, noises = sketches[0].projection, list(map(_noise_of, sketches))
+    noisy = next((sketch for sketch, noise in zip(sketches, noises, strict=True) if noise.k2 > 0), sketches[0])
     return Block(
-        np.stack([view.cells for view in views]),
-        np.array([view.cell_unit for view in views]),
-        np.array([view.noise.k2 for view in views]),
-        np.array([view.noise.k4 for view in views]),
-        views[0].variance,
-        place_of(views).effect,
+        np.stack([one.values if isinstance(one, PrivateSketch) else one.state() for one in sketches]),
+        np.array([one.cell_unit if isinstance(one, PrivateSketch) else projection.cell_unit for one in sketches]),
+        np.array([noise.k2 for noise in noises]),
+        np.array([noise.k4 for noise in noises]),
+        projection.variance,
+        effect_of(projection, noisy.noise_place if isinstance(noisy, PrivateSketch) else "output"),
     )
 
 
-def gap_of(x: View, y: View) -> NDArray[np.float64]:
-    """Return x - y in data units."""
-    return x.cell_unit * difference(x.cells, y.cells) if x.cell_unit == y.cell_unit else x.values - y.values
+def pair_of(x: AnySketch, y: AnySketch) -> tuple[Block, Block]:
+    """Return two sketches as a block each; raises what `check_comparable` raises."""
+    check_comparable([x, y])
+    both = block_of([x, y])
+    return both.only(0), both.only(1)
 
 
 def difference(x: Ints, y: Ints) -> NDArray[np.float64]:
@@ -129,6 +111,13 @@ def difference(x: Ints, y: Ints) -> NDArray[np.float64]:
         return exact
     rough = x.astype(np.float64) - y.astype(np.float64)
     return np.where(np.abs(rough) <= _NO_OVERFLOW, exact, rough)  # elsewhere the integers wrapped around
+
+
+def _noise_of(sketch: AnySketch) -> NoiseMoments:
+    """Return the noise of a sketch in data units; none of a raw one."""
+    if not isinstance(sketch, PrivateSketch):
+        return NoiseMoments()
+    return sketch.noise.scaled(float(sketch.multiplier) * noise_unit(sketch.projection, sketch.noise_place))
 
 
 def _largest(cells: Ints) -> int:

@@ -6,11 +6,11 @@ All in data units: K2 and K4 are a noise's cumulants there. Formulas: THEORY.md 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import NoisePlace
 from streamsketch.projections import MapVariance, Projection, Real
+from streamsketch.release import noisy_coordinates
 
-Pair: TypeAlias = tuple[float, float]
+Pair: TypeAlias = tuple[Real, Real]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class OutputNoise:
         """Return by how much `squared_norm_variance` grows with the squared norm: 4K2."""
         return 4 * k2
 
-    def inner_product_variance(self, squared_norm_x: float, squared_norm_y: float, k2_x: float, k2_y: float) -> float:
+    def inner_product_variance(self, squared_norm_x: Real, squared_norm_y: Real, k2_x: Real, k2_y: Real) -> Real:
         """Return the noises' part of Var Ĝ: K2y‖x‖² + K2x‖y‖² + k·K2x·K2y."""
         return k2_y * squared_norm_x + k2_x * squared_norm_y + self.count * k2_x * k2_y
 
@@ -42,8 +42,8 @@ class OutputNoise:
         return (clean - 3 * variance.norms * squared_norm**2) / variance.fourth
 
     def product_square_sum(
-        self, sum_of_squares: float, norms: Pair, inner: float, k2: Pair, variance: MapVariance
-    ) -> float:
+        self, sum_of_squares: Real, norms: Pair[Real], inner: Real, k2: Pair[Real], variance: MapVariance
+    ) -> Real:
         """Estimate Σx²y² from Σ(Sx + η)ᵢ²(Sy + θ)ᵢ², likewise."""
         clean = sum_of_squares - self.inner_product_variance(*norms, *k2)
         return (clean - variance.norms * (norms[0] * norms[1] + 2 * inner**2)) / variance.fourth
@@ -69,7 +69,7 @@ class InputNoise:
         """Return by how much `squared_norm_variance` grows with the squared norm."""
         return (4 + (self.variance.norms + self.variance.inner) * (2 * self.count + 4) + 6 * self.variance.fourth) * k2
 
-    def inner_product_variance(self, squared_norm_x: float, squared_norm_y: float, k2_x: float, k2_y: float) -> float:
+    def inner_product_variance(self, squared_norm_x: Real, squared_norm_y: Real, k2_x: Real, k2_y: Real) -> Real:
         """Return E W(x + ν, y + μ) - W(x, y) + Var⟨x + ν, y + μ⟩."""
         n = self.count
         longer = n * k2_y * squared_norm_x + n * k2_x * squared_norm_y + n**2 * k2_x * k2_y
@@ -84,8 +84,8 @@ class InputNoise:
         return (sum_of_fourths - 3 * variance.norms * products) / variance.fourth - self._fourth(squared_norm, k2, k4)
 
     def product_square_sum(
-        self, sum_of_squares: float, norms: Pair, inner: float, k2: Pair, variance: MapVariance
-    ) -> float:
+        self, sum_of_squares: Real, norms: Pair[Real], inner: Real, k2: Pair[Real], variance: MapVariance
+    ) -> Real:
         """Estimate Σx²y² from Σ(S(x + ν))ᵢ²(S(y + μ))ᵢ², likewise."""
         spread = self._product_spread(norms, k2)
         products = (norms[0] + self.count * k2[0]) * (norms[1] + self.count * k2[1]) + 2 * (inner**2 + spread)
@@ -104,36 +104,23 @@ class InputNoise:
         """Return E‖z + ν‖₄⁴ - ‖z‖₄⁴."""
         return 6 * k2 * squared_norm + self.count * (k4 + 3 * k2**2)
 
-    def _product_spread(self, norms: Pair, k2: Pair) -> float:
+    def _product_spread(self, norms: Pair[Real], k2: Pair[Real]) -> Real:
         """Return Var⟨x + ν, y + μ⟩, which is also E Σ(x + ν)²(y + μ)² - Σx²y²."""
         return k2[1] * norms[0] + k2[0] * norms[1] + self.count * k2[0] * k2[1]
 
 
 def effect_of(projection: Projection, place: NoisePlace) -> OutputNoise | InputNoise:
-    """Return the effect of noise at ``place``.
-
-    Raises
-    ------
-    InvalidInputError
-        If the projection has no such place.
-    """
+    """Return the effect of noise at ``place``; raise `InvalidInputError` if the projection has no such place."""
+    count = noisy_coordinates(projection, place)
     if place == "output":
-        return OutputNoise(projection.sketch_dim)
-    if place == "input":
-        return InputNoise(projection.dim, projection.variance)
+        return OutputNoise(count)
     inner_map = projection.after_hadamard
-    if place != "hadamard" or inner_map is None:
-        raise InvalidInputError(
-            f"noise can be added at the 'output' or the 'input' of a map, or after the 'hadamard' step of an FJLT; got "
-            f"{place!r:.40} for {type(projection).__name__}"
-        )
-    return InputNoise(*inner_map)
+    return InputNoise(count, projection.variance if place == "input" or inner_map is None else inner_map[1])
 
 
 def noise_unit(projection: Projection, place: NoisePlace) -> float:
     """Return one step of the noise in data units: of a cell, of a coordinate, or of one after the Hadamard step."""
     if place == "output":
         return projection.cell_unit
-    effect = effect_of(projection, place)
     step = float(projection.grid)
-    return step if place == "input" else step / float(effect.count) ** 0.5
+    return step if place == "input" else step / float(noisy_coordinates(projection, place)) ** 0.5
