@@ -59,7 +59,7 @@ def public_key(path: Path) -> "PublicKey":
 
 
 def private_key(path: Path, passphrase_file: Path | None) -> "Key":
-    """Return the private key in a file, with the name that the .pub file beside it says; warn where others read it."""
+    """Return the private key in a file, with the name in the .pub file beside it; warn if others can read it."""
     from streamsketch.parties import Key  # noqa: PLC0415 - as above
 
     beside = path.with_suffix(PUBLIC)
@@ -71,7 +71,7 @@ def private_key(path: Path, passphrase_file: Path | None) -> "Key":
 
 
 def passphrase_of(path: Path, passphrase_file: Path | None, *, confirm: bool = False) -> str:
-    """Return a key's passphrase: from a file, the environment, or whoever sits at the terminal."""
+    """Return a key's passphrase: from a file, from the environment, or asked for at the terminal."""
     if passphrase_file is not None:
         with passphrase_file.open("rb") as file:
             return file.read(_MOST_BYTES).decode(errors="replace").rstrip("\r\n")

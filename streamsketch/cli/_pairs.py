@@ -129,7 +129,7 @@ def load_pairs(
 
 
 class SketchPairs:
-    """Pairs of sketches: what was asked for, with another measure beside it; see `Pairs`."""
+    """Pairs of sketches: the measure that was asked for, and another one; see `Pairs`."""
 
     def __init__(self, sketches: Mapping[str, AnySketch], by: By) -> None:
         self.names = list(sketches)
@@ -167,7 +167,7 @@ class SketchPairs:
         return [(place, j) for j in order[:top]]
 
     def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> dict[str, Any]:
-        """Return the estimate with its interval; the other measure beside it unless the pair was selected."""
+        """Return the estimate with its interval; and the other measure unless the pair was selected."""
         name, beside = MEASURES[self._by].column, MEASURES[self._beside].column
         one = _estimate_at(self._estimates, pair)
         if one is not None and candidates is not None:
@@ -225,9 +225,9 @@ class _SignPair(NamedTuple):
 
     differing: int
     angle: ss.Estimate | None
-    """In degrees; None for want of a norm."""
+    """In degrees; None if a norm is missing."""
     cosine: ss.Estimate | None
-    """None for want of a norm, or where nothing is known of it."""
+    """None if a norm is missing, or the signs are mostly flips."""
 
 
 class SignPairs:

@@ -120,7 +120,7 @@ def hold_signs(paths: list[Path]) -> bool:
 
 
 def holds_signs(path: Path) -> bool:
-    """Return whether a file, or the table in it, is one of published signs, as far as its beginning and columns tell.
+    """Return whether a file holds published signs, or a table of them, by its first bytes and its columns.
 
     Raises
     ------
@@ -187,9 +187,9 @@ def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = No
     path
         The file.
     *kinds
-        Of which it must be, where any are given.
+        The classes that it may be of; any if none are given.
     signer
-        Files of public keys, of which one must have signed it; None for no matter who.
+        Files of public keys: one of their owners must have signed it. None accepts any file.
     """
     try:
         found = ss.load(path, signer=public_keys(signer))
@@ -248,7 +248,7 @@ def find_duplicate(paths: list[Path]) -> str:
     """Return which two of the paths name one file, also through links or detours; nothing if none do."""
     named: dict[tuple[int, int] | Path, Path] = {}
     for path in paths:
-        found = path.stat() if path.exists() else path  # what is not there is said where it is read
+        found = path.stat() if path.exists() else path  # a missing file is reported where it is read
         first = named.setdefault((found.st_dev, found.st_ino) if isinstance(found, os.stat_result) else found, path)
         if first is not path:
             return f"{path} is named twice" if first == path else f"{first} and {path} are one file, named twice"

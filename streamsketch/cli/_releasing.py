@@ -38,19 +38,19 @@ _RECEIPT = re.compile(r"(\d{1,15}):([0-9a-f]{64})")
 
 
 def name_of(where: str) -> str:
-    """Return what a ledger is called in what is printed, without the password of a database."""
+    """Return the name of a ledger for people, without the password of a database."""
     return re.sub(r"\?.*", "", re.sub(r"(://[^/@]*?):[^/]*@", r"\1@", where)) if "://" in where else where
 
 
 def open_ledger(where: str) -> ss.Ledger:
-    """Return a ledger that is there; a name that was mistyped makes no new one."""
+    """Return an existing ledger; a mistyped name does not make a new one."""
     if "://" not in where and not Path(where).exists():
         raise ss.InvalidInputError(f"there is no ledger {where}; make it with `streamsketch ledger init {where}`")
     return ledger_at(where)
 
 
 def ledger_at(where: str) -> ss.Ledger:
-    """Return a ledger, which is made if it is not there."""
+    """Return a ledger, made if it does not exist."""
     try:
         return ss.Ledger(where)
     except ModuleNotFoundError as error:

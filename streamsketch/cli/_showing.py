@@ -32,7 +32,7 @@ def say_mistake(message: str) -> None:
 
 
 def say(message: str) -> None:
-    """Print a sentence for people, on the error output: it is no result."""
+    """Print a sentence for people on the error output, apart from results."""
     _say(escape(printable(message)))
 
 
@@ -47,12 +47,12 @@ def plural(number: int, noun: str) -> str:
 
 
 def join_names(names: list[str]) -> str:
-    """Return names for an error, not too many of them."""
+    """Return names for an error, at most 20 of them."""
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def meant(name: str, names: list[str]) -> str:
-    """Return a question for an error on a name, if it is nearly one of some public names."""
+    """Return a question for an error about a name that is close to a known public name."""
     closest = difflib.get_close_matches(name, names, n=1)
     return f". Did you mean {closest[0]}?" if closest else ""
 
@@ -75,7 +75,7 @@ def show_json(result: Any) -> None:
 
 
 def show_facts(title: str, facts: dict[str, str]) -> None:
-    """Print named facts, one a line, or several where a fact has lines, none of which may be a stranger's."""
+    """Print named facts, one a line, or several lines where a fact has them; line breaks must not come from files."""
     table = Table(box=box.SIMPLE, show_header=False, title=escape(printable(title)), title_justify="left")
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -147,7 +147,7 @@ def estimate_fields(
 
 
 def selected_fields(estimate: ss.Estimate, confidence: float, candidates: int, name: str) -> dict[str, Any]:
-    """Return the JSON fields of an estimate that was selected from ``candidates``; null where there is no upper end."""
+    """Return the JSON fields of an estimate that was selected from ``candidates``; null if there is no upper end."""
     low, high = estimate.selected_interval(candidates, confidence)
     ends = {"low": low, "high": high if math.isfinite(high) else None, "candidates": candidates}
     return estimate_fields(estimate, confidence, name) | ends

@@ -54,7 +54,7 @@ _COMMANDS = {
     "mean": "Average releases: the sketch of the mean stream (x₁ + … + xₙ) / n.",
     "report": "Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.",
     "sign": "Sign files: each signature is a line of a file beside it, FILE.intoto.jsonl, to be sent along.",
-    "verify": "Say what the signature beside a file states, once it is known to be a signer's and of these very bytes.",
+    "verify": "Check the signature of a file, and show what it states.",
     "ledger": "Keep the record of what was spent of each data set's privacy budget.",
     "ledger init": "Enter a data set and its budget; the ledger is made if it is not there.",
     "ledger show": "Show what is left of each data set's budget, and when it is whole again.",

@@ -39,7 +39,7 @@ def new(  # noqa: PLR0913 - the fields of a round
     mechanism: Annotated[str, typer.Option(help=f"Which noise: {', '.join(mechanism_names())}.")] = "auto",
     honest: Annotated[
         int | None,
-        typer.Option(help="How many parties surely follow the round and keep their shares; by default all."),
+        typer.Option(help="How many parties follow the round and keep their shares secret; by default all."),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""``streamsketch sign``: say that a file is one's own."""
+"""``streamsketch sign``: sign files."""
 
 import datetime as dt
 from pathlib import Path

@@ -19,7 +19,7 @@ def verify(
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
-    """Say what the signature beside a file states, once it is known to be a signer's and of these very bytes.
+    """Check the signature of a file, and show what it states.
 
     A signature says who made the file. It does not say that what the file states is true, nor that its maker followed
     the agreement.

@@ -258,7 +258,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
     Raises
     ------
     TypeError
-        If an argument is not a release; for an `IndividualSignSketch` beside others or with a δ, as individual
+        If an argument is not a release; for an `IndividualSignSketch` with others or with a δ, as individual
         differential privacy does not compose.
     InvalidInputError
         Without releases; for different neighbour relations, an unknown value of ``populations``, a δ below the sum of
@@ -267,7 +267,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
 
     Notes
     -----
-    Of what is returned, ``to_registry()`` is an entry of the Differential Privacy Deployments Registry as far as
+    ``to_registry()`` of the result is an entry of the Differential Privacy Deployments Registry, as far as
     releases know it: in the fields of its public schema, with a question to the publisher for each that is null.
 
     Examples

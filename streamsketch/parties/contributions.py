@@ -125,7 +125,7 @@ def sum_contributions(
     SignatureError
         If a contribution is signed by no party, or was changed.
     WireFormatError
-        If it is none of so many cells.
+        If it has another number of cells, or is no contribution.
     InvalidInputError
         If it is of another session, or a party contributed twice, not at all, or the same data as another.
     """

@@ -108,7 +108,7 @@ def _encoded(payload: bytes, kind: str) -> bytes:
 
 
 def _bytes(value: object) -> bytes:
-    """Return what base64 stands for, of which there is one way to write it."""
+    """Return the bytes of base64 in its one canonical form."""
     text = _text(value)
     last = text[-4:]  # the one place where bits may be left over
     if base64.b64encode(base64.b64decode(last, validate=True)).decode("ascii") != last:

@@ -27,7 +27,7 @@ _KINDS = {form: f"application/vnd.streamsketch.round.v{form}+json" for form in (
 
 
 def canonical(value: Any) -> str:
-    """Return JSON of which there is one form."""
+    """Return a value as canonical JSON."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -39,7 +39,7 @@ def digest_of_agreed(fields: dict[str, Any], form: int) -> bytes:
 def digest_of_key(fields: dict[str, Any], key: bytes, form: int) -> bytes:
     """Return 32 bytes that name the round for one key of a table: in a domain that no round as a whole is in.
 
-    In format 1 the key's round was one with another id, as anybody could propose it; such rounds are only combined.
+    In format 1 the key's round was a round with another id, which anyone could propose. Such rounds are only combined.
     """
     agreed = digest_of_agreed(fields, form)
     if form == 1:
@@ -87,7 +87,7 @@ def check_members(parties: Iterable[PublicKey]) -> tuple[PublicKey, ...]:
 
 
 def check_honest(honest: int | None, count: int) -> int:
-    """Return how many of so many parties are honest; raise `InvalidInputError` unless two at least and all at most."""
+    """Return the number of honest parties, by default all; raise `InvalidInputError` unless it is 2 to ``count``."""
     if honest is None:
         return count
     if type(honest) is not int or not 2 <= honest <= count:

@@ -75,7 +75,7 @@ class PublicKey:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of both keys as hexadecimal text: what two people compare by telephone."""
+        """SHA-256 of both keys as hexadecimal text: what two people compare, for example by telephone."""
         return hashlib.sha256(self.signing + self.key_exchange).hexdigest()
 
     def to_text(self) -> str:
@@ -90,7 +90,7 @@ class PublicKey:
         Raises
         ------
         InvalidInputError
-            If it is none.
+            If it is not such a line.
         """
         prefix, _, rest = text.strip().partition(" ")
         joined, _, name = rest.partition(" ")
@@ -120,9 +120,9 @@ class PublicKey:
 class Key:
     """A party's private keys. Whoever has them can sign as the party and take its masks away.
 
-    A key contributes once to a round. What is in a file remembers in the file ``PATH.rounds`` beside it, which all
-    processes share that load it, and which must be writable; a key that was never saved remembers in its object alone.
-    A copy of the file knows nothing of what another copy did: keep one.
+    A key contributes once to a round. A key in a file records its rounds in ``PATH.rounds`` beside it, which must be
+    writable and is shared by all processes that load the key. A key that was never saved records them in memory. A copy
+    of the file does not know the rounds of another copy: keep one file.
 
     Examples
     --------
@@ -155,7 +155,7 @@ class Key:
     def save(self, path: str | os.PathLike[str], *, passphrase: str | None = None) -> None:
         """Write both private keys as PEM, readable by the owner alone, encrypted if there is a passphrase.
 
-        The rounds that the key took part in are written beside it, and from now on each further one.
+        The rounds that the key took part in are written beside it, as is each later one.
 
         Raises
         ------
@@ -208,8 +208,8 @@ class Key:
         Raises
         ------
         InvalidInputError
-            If the file holds something else, or the passphrase is missing or wrong. If it has several names by hard
-            links, of which each would have a record of its own, unless ``record`` says which.
+            If the file holds something else, or the passphrase is missing or wrong. If it has several hard links, each
+            of which would have a record of its own, unless ``record`` is given.
         OSError
             If the file cannot be read.
         """
@@ -279,7 +279,7 @@ class Key:
         ------
         InvalidInputError
             If the party contributed before: to the round as a whole, to this part of it, or, if this is the whole, to
-            any part; but for the same contribution.
+            any part. The same contribution may be made again.
         OSError
             If the file that remembers cannot be written or locked.
         """

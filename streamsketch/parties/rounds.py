@@ -100,7 +100,7 @@ class Round:
     Raises
     ------
     InvalidInputError
-        For fewer than two parties, a key that is there twice, ``honest`` outside 2 to the number of parties, and as
+        For fewer than two parties, a key that is listed twice, ``honest`` outside 2 to the number of parties, and as
         `Sketch.release`.
 
     Examples
@@ -194,7 +194,7 @@ class Round:
         Parameters
         ----------
         text
-            From anybody.
+            From any source.
         parties
             The keys that this party knows to be the others', if it has them: a round with other keys is refused.
             Without them `contribute` takes the signatures of all members.
@@ -202,7 +202,7 @@ class Round:
         Raises
         ------
         InvalidInputError
-            If it is no round.
+            If it is not a round.
         SignatureError
             If a signature does not fit, the parties are others than expected, or only some of them have signed where
             they are known: all have to read the same text.
@@ -228,13 +228,13 @@ class Round:
     def signed(self, key: Key) -> "Round":
         """Return the round with a party's signature added: it knows this list of members, and agrees.
 
-        With its signature a party adds 32 random bytes, of which the masks are a function: whoever wrote the round, its
-        masks are new. A party that signed before has signed.
+        With its signature a party adds 32 random bytes, which the masks are derived from: they are new
+        whoever wrote the round. A party that signed before has signed.
 
         Raises
         ------
         InvalidInputError
-            If the key is no party's, or the round one of `for_key` or of an earlier version.
+            If the key belongs to no party, or the round is one of `for_key` or of an earlier version.
         SignatureError
             If another signature does not fit.
         """
@@ -281,7 +281,7 @@ class Round:
         Returns
         -------
         bytes
-            A signed envelope, for the combiner; it may be read by anybody.
+            A signed envelope for the combiner, which anyone may read.
 
         Raises
         ------
@@ -330,7 +330,7 @@ class Round:
     def for_key(self, key: str | bytes | int) -> "Round":
         """Return the round for one key of a table, which all parties derive alike: it has masks of its own.
 
-        No round that anybody proposes has the name of a derived one, whatever its id, nor its masks.
+        No proposed round has the name or the masks of a derived one, whatever its id.
 
         The guarantee is for all keys together, of which one unit is in ``neighbours.max_keys`` at most. A round read
         from JSON that not all parties signed raises `SignatureError`, a round of `for_key` `InvalidInputError`.
@@ -354,7 +354,7 @@ class Round:
     def combine(self, contributions: Iterable[bytes]) -> PrivateSketch:
         """Return the release: the sum of all parties' sketches with one noise.
 
-        Anybody may do this; the result is the same for all, and for any order.
+        Anyone may do this, with contributions in any order; the result is the same.
 
         Raises
         ------
@@ -364,7 +364,7 @@ class Round:
         WireFormatError
             If a contribution is of another round.
         InvalidInputError
-            If a party contributed twice, or not at all. Without a party there is no sum: make a new round without it.
+            If a party contributed twice, or not at all. Without it there is no sum: make a new round.
         """
         total, ids = sum_contributions(contributions, self.session, self.parties, cells=self.projection.sketch_dim)
         digest = hashlib.sha256(b"streamsketch.parties.release" + self.session + total.astype("<i8").tobytes())
@@ -424,7 +424,7 @@ class Round:
 
 
 def _fields_in(text: str | bytes) -> dict[str, Any]:
-    """Return the fields of a round's JSON, of which nothing is checked but the format and the number of signatures."""
+    """Return the fields of a round's JSON; only the format and the number of signatures are checked."""
     if len(text) > _MOST_TEXT:
         raise InvalidInputError(f"a round is JSON of at most {_MOST_TEXT} characters, got {len(text)}")
     fields: dict[str, Any] = json.loads(text)

@@ -59,7 +59,7 @@ def sign(
         When the signature expires; a date is its last day, in UTC. Only the signer can shorten it.
     inside
         Of a table: write it anew with the signature in its footer, so that it is one file. It replaces a signature that
-        is inside, and those beside it are then of other bytes. in-toto's tools do not look there.
+        is inside; signatures beside it are then of other bytes. in-toto's tools do not look inside.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def sign(
 def verify(
     path: str | os.PathLike[str], signer: PublicKey | Iterable[PublicKey], *, content: bytes | None = None
 ) -> Statement:
-    """Return what a signer states of a file, once the signature beside it is known to be theirs and of these bytes.
+    """Check the signature of a file, and return what its signer states.
 
     Parse the statement's ``content``, not the file again, which may have changed since:
     ``Agreement.from_json(verify("sales.json", north).content)``. `streamsketch.load` does so by itself.
@@ -131,7 +131,7 @@ def verify(
     Raises
     ------
     SignatureError
-        If there is no signature of one of these keys, it does not fit, it is of other bytes, or it has expired.
+        If no signature is by one of these keys, or it is invalid, is of other bytes, or has expired.
     WireFormatError
         If the file is longer than `Limits.max_table_bytes`.
     OSError
@@ -150,7 +150,7 @@ def verify(
     for line, of in [*lines, *([] if held is None else [held])]:
         try:
             return _check_line(line, path, content, signers, of, inside=of is not digest)
-        except _RefusedError as error:  # a line of somebody else, perhaps: another one may do
+        except _RefusedError as error:  # perhaps by another signer: a later line may be valid
             refused.append(error)
     if not refused:
         raise SignatureError(f"{path} is not signed: {bundle} is empty")
@@ -163,7 +163,7 @@ def bundle_of(path: Path) -> Path:
 
 
 class _RefusedError(Exception):
-    """Why a line is no signature of a file, and after how many steps: of several, the furthest is worth saying."""
+    """Why a line is no valid signature of a file, and after how many checks: the one that passed most is reported."""
 
     def __init__(self, steps: int, problem: str) -> None:
         super().__init__(problem)

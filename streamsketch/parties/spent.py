@@ -13,7 +13,7 @@ SUFFIX = ".rounds"
 """What the name of the file ends in, after the name of the key's."""
 _HEX = 64
 _LINE = re.compile(rb"([0-9a-f]{64})(?: ([0-9a-f]{64})(?: ([0-9a-f]{64}))?)?")
-_TORN = re.compile(rb"[0-9a-f ]{0,194}")  # what an interrupted write leaves, of which nothing was sent
+_TORN = re.compile(rb"[0-9a-f ]{0,194}")  # what an interrupted write leaves; nothing was sent
 _MOST_BYTES = 1 << 28
 
 
@@ -29,7 +29,7 @@ class Spent:
     owner
         The party, for messages.
     path
-        The file, which need not be there yet; None to remember in this object alone.
+        The file, which need not exist yet; None to keep the rounds in memory.
     """
 
     def __init__(self, owner: str, path: Path | None = None) -> None:
@@ -39,7 +39,7 @@ class Spent:
         self._turn = threading.Lock()
 
     def check(self, agreed: bytes, name: bytes) -> None:
-        """Raise `InvalidInputError` if nothing may be contributed any more, `OSError` if that could not be noted.
+        """Raise `InvalidInputError` if nothing more may be contributed, `OSError` if it could not be recorded.
 
         Parameters
         ----------
@@ -54,7 +54,7 @@ class Spent:
             self._check(agreed, name, b"")
 
     def add(self, agreed: bytes, name: bytes, sent: bytes = b"") -> None:
-        """Note a contribution before it leaves; raise `InvalidInputError` if there was another.
+        """Record a contribution before it is sent; raise `InvalidInputError` if there was another.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Spent:
             self._write(agreed, name, sent, new=True)
 
     def take(self, others: "Spent") -> None:
-        """Note all that another knows, or that its file does."""
+        """Record all that another has recorded, or that its file has."""
         found = others.all()
         with self._turn:
             for agreed, name, sent in found:

@@ -67,7 +67,7 @@ class Statement:
 
 
 class Description(NamedTuple):
-    """What a file holds, as far as statements say it."""
+    """What a statement says that a file holds."""
 
     kind: str
     guarantee: str | None
@@ -80,7 +80,7 @@ def describe(path: Path, data: bytes) -> Description:
     Raises
     ------
     InvalidInputError
-        If it is no release, sum of reports, agreement, round or contribution, or no valid one.
+        If it is not a valid release, sum of reports, agreement, round or contribution.
     """
     try:
         return _describe_json(data) if data[:1] == b"{" else _describe_release(data)
@@ -117,12 +117,12 @@ def encode_statement(
 
 
 def decode_statement(payload: bytes, signer: PublicKey, content: bytes, *, inside: bool = False) -> Statement:
-    """Return the statement in a payload whose signature was verified; fields of others are passed over.
+    """Return the statement in a payload whose signature was verified; unknown fields are ignored.
 
     Raises
     ------
     SignatureError
-        If it is none of a file of this package.
+        If it is not a statement about a file of this package.
     """
     if len(payload) > current_limits().max_json_bytes:
         raise SignatureError("the statement is longer than max_json_bytes")

@@ -190,7 +190,7 @@ def options_for(streams: StreamFacts, goal: Goal, protection: Protection) -> lis
     Raises
     ------
     InvalidInputError
-        If there is none, or ε or δ is out of range.
+        If there is no option, or ε or δ is out of range.
     """
     found: list[Option] = []
     refusal: InvalidInputError | None = None

@@ -36,7 +36,7 @@ def _parts(estimate: Estimate) -> tuple[float, float, float]:
 
 
 def against_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSketch]) -> dict[str, Any]:
-    """Return the plan beside what the releases have.
+    """Return the plan compared with the releases.
 
     Raises
     ------

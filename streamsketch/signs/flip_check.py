@@ -53,7 +53,7 @@ def _check_flips(
         return NoiseCheck("too little", f"the estimates assume {law}, and its mechanism has others")
     try:
         mechanism = mechanism_of(guarantee)
-        # what is stated and what is named may be of two mechanisms, of which one takes the matrix
+        # the stated law and the named mechanism may differ, and only one of them may need the matrix
         if law.shape == "linear" or isinstance(mechanism, DPSignLogistic):
             unread = unread_matrix(projection, number_for(guarantee.neighbours), most_entries=most_entries)
             if unread is not None:
@@ -82,7 +82,7 @@ def _judge(guarantee: Guarantee, law: FlipLaw, mechanism: SignMechanism, allowed
 def check_individual(
     guarantee: IndividualGuarantee, projection: Projection, method: Method, *, most_entries: int | None = None
 ) -> NoiseCheck:
-    """Say that individual guarantees cannot be checked, unless no data at all could have been released so.
+    """Say that individual guarantees cannot be checked, or that no data could give such a release.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def warn_of_flips(releases: Iterable[Signs]) -> None:
 
 
 def mechanism_of(guarantee: Guarantee) -> SignMechanism | None:
-    """Return the mechanism of a single release, with what it guarantees but a share for the keys; else None.
+    """Return the mechanism of a single release, with its guarantee less the share for the keys; else None.
 
     Raises
     ------

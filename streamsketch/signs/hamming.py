@@ -72,7 +72,7 @@ def hamming_distances(rows: Sequence[Signs], columns: Sequence[Signs] | None = N
     TypeError, IncompatibleProjectionsError
         As `hamming_distance`.
     InvalidInputError
-        If there are none.
+        If there are no releases.
     """
     across = words_of(rows)
     if columns is None:

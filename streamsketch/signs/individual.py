@@ -50,7 +50,7 @@ class IndividualSignMechanism(SignPublisher[IndividualSignSketch]):
     InvalidInputError
         For ε out of range, more keys than one, or a relation the mechanism does not hold for.
     TypeError
-        If ``neighbours`` is no relation.
+        If ``neighbours`` is not a relation.
     """
 
     name: ClassVar[Method]
@@ -72,7 +72,7 @@ class IndividualSignMechanism(SignPublisher[IndividualSignSketch]):
 
     @abstractmethod
     def positive(self, cells: Ints, steps: Ints, near_zero: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
-        """Return which signs are published as +, (k,), of cells of which those ``near_zero`` are perturbed.
+        """Return which signs are published as +, (k,); the cells ``near_zero`` are perturbed.
 
         ``near_zero`` is the calibration: that of the data at hand, whatever the cells.
         """

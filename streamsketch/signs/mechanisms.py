@@ -147,7 +147,7 @@ class SignMechanism(SignPublisher[SignSketch]):
     InvalidInputError
         For ε out of range, or a relation the mechanism does not hold for.
     TypeError
-        If ``neighbours`` is no relation.
+        If ``neighbours`` is not a relation.
     """
 
     published = SignSketch
@@ -194,7 +194,7 @@ class SignMechanism(SignPublisher[SignSketch]):
         Raises
         ------
         TypeError
-            If it is no `SketchTable`.
+            If it is not a `SketchTable`.
         InvalidInputError
             As `calibrated` and `SketchTable.release`; for ``public_keys`` where the guarantee has conditions on every
             vector, which a key without data does not meet.

@@ -278,7 +278,7 @@ class IndividualSignSketch(Signs):
 
 
 def _check_made(projection: Projection, method: Method, guarantee: IndividualGuarantee) -> None:
-    """Refuse what no mechanism of individual privacy makes: the guarantee would be somebody's invention."""
+    """Refuse a guarantee that no mechanism of individual privacy gives."""
     if guarantee.mechanism != method:
         raise InvalidInputError(f"signs made by {method} were guaranteed by {guarantee.mechanism}: one must be wrong")
     if (guarantee.delta > 0) != (method in _WITH_NOISE):
