@@ -34,7 +34,7 @@ _ADD = sqlalchemy.text(
 
 
 class DatabaseStore:
-    """A table in the first schema of the search path. Its users need SELECT and INSERT, and nobody more than that."""
+    """A table in the first schema of the search path. Its users need SELECT and INSERT; grant no more."""
 
     def __init__(self, address: str) -> None:
         self._address = address  # and no engine: a store may be pickled

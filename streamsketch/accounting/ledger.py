@@ -32,14 +32,14 @@ _YEARS = (2000, 3000)  # what else a clock says is a mistake, and an entry would
 
 @dataclasses.dataclass(frozen=True)
 class Receipt:
-    """What a charge is known by.
+    """The proof of a charge.
 
     Parameters
     ----------
     number
         Of the entry.
     digest
-        Its hash: whoever keeps it can tell later whether the ledger up to here was changed.
+        Its hash, which shows later whether the ledger up to this entry was changed.
     datasets
         What was charged.
     """
@@ -187,8 +187,8 @@ class Ledger:
             What the release is for.
         once
             An id of one draw: a second charge under it costs nothing, so a job may be retried. The same id for another
-            data set, other data ids or another guarantee is refused; after a refund the id is charged again. Whoever
-            gives it answers for it that a retry publishes no second noise beside the first.
+            data set, other data ids or another guarantee is refused; after a refund the id is charged again. The
+            caller must ensure that a retry publishes the same noise, or nothing.
 
         Returns
         -------
@@ -233,7 +233,7 @@ class Ledger:
         return Receipt(entry.number, entry.digest, tuple(sorted(names)))
 
     def refund(self, receipt: Receipt | int, *, nothing_was_published: str) -> None:
-        """Give a charge back, on somebody's assertion that nothing came of it.
+        """Give a charge back, on the assertion that nothing was published.
 
         Parameters
         ----------

@@ -39,7 +39,6 @@ def check_neighbours(neighbours: Neighbours) -> None:
 
 def grid_steps(projection: Projection, neighbours: Neighbours) -> int:
     """Return Δ̃, how far one unit can move the integer vector x̃ in ℓ1, in grid steps."""
-    check_neighbours(neighbours)
     return neighbours.grid_steps(projection.grid)
 
 
@@ -56,7 +55,7 @@ def check_whole_steps(projection: Projection, neighbours: Neighbours, values: np
     """Raise unless totals of this dtype are sure to be multiples of the grid, where the neighbours rest on that.
 
     A coordinate that several units add to is truncated once: its fraction lets one contribution move it a step more
-    than ⌊bound / resolution⌋ counts (`L1`). By type, not by value: an error must not tell of the data.
+    than ⌊bound / resolution⌋ counts (`L1`). By type, not by value: an error must not reveal data.
     """
     if isinstance(neighbours, L1 | L2) and not (values.kind in "iu" and projection.grid.numerator == 1):
         raise InvalidInputError(
@@ -129,7 +128,7 @@ def moved_before_map(columns: int, size: int, grid: Fraction, neighbours: Neighb
 def guarantee_of(
     noise: Noise, budget: Budget, neighbours: Neighbours, *, layers: int = 1, place: NoisePlace = "output"
 ) -> Guarantee:
-    """Return what noise calibrated to a budget guarantees: Laplace keeps ε with δ = 0, whatever δ was allowed.
+    """Return what noise calibrated to a budget guarantees: Laplace noise gives δ = 0, whatever the budget's δ.
 
     Parameters
     ----------

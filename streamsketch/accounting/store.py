@@ -23,7 +23,7 @@ Row = tuple[int, str, str, str]
 
 
 class Transaction(Protocol):
-    """A view of the table in which nobody else writes until it ends."""
+    """A view of the table that is locked against other writers until it ends."""
 
     def rows(self, after: int = 0) -> list[Row]:
         """Return the entries behind a number, in order."""

@@ -108,9 +108,9 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int) -> str:
 
 
 def printable(text: object) -> str:
-    """Return text that changes nothing but its place: without control and direction characters, and of one line.
+    """Return text with control characters, directions and line ends escaped.
 
-    A stranger's key of several lines could else say whatever a guarantee says.
+    Otherwise another party's key of several lines could imitate a guarantee.
     """
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
 

@@ -39,7 +39,7 @@ def message_batches(data: bytes, most: int) -> tuple[pa.Schema, list[pa.RecordBa
             _check(size, most)
     except InvalidInputError:
         raise
-    except Exception as error:  # noqa: BLE001 - damaged ones lead Arrow to raise whatever there is
+    except Exception as error:  # noqa: BLE001 - damaged ones lead Arrow to raise errors of any type
         raise InvalidInputError(f"this is not a valid Arrow IPC stream ({type(error).__name__})") from None
     return schema, batches
 

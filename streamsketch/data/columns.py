@@ -60,7 +60,7 @@ def key_column(column: Any, name: str) -> pa.Array:
 
 
 def keys_named(keys: Any, what: str) -> Any:
-    """Return keys that somebody named, in any collection, as a column for `key_column` or `arrow_column`.
+    """Return keys in any collection as a column for `key_column` or `arrow_column`.
 
     Parameters
     ----------

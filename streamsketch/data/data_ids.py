@@ -7,7 +7,7 @@ them.
 
 The number of merged sketches may depend on the data (one sketch for each customer, say). So every release publishes
 the same number of ids, `PUBLISHED`: those of its parts, padded with hashes of the id of the sketch that the others were
-merged into. As the ids themselves stay secret, nobody can distinguish the two kinds; and as every release of a sketch
+merged into. As the ids themselves stay secret, the two kinds cannot be distinguished; and as every release of a sketch
 publishes the same ids, comparing releases does not help. A merge of more parts than `PUBLISHED` publishes nothing about
 the other parts. The party's own sketches and raw files keep all ids, by which its ledger recognises each part that was
 charged before.

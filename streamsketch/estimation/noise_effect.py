@@ -44,7 +44,7 @@ class OutputNoise:
     def product_square_sum(
         self, sum_of_squares: Real, norms: Pair[Real], inner: Real, k2: Pair[Real], variance: MapVariance
     ) -> Real:
-        """Estimate Σx²y² from Σ(Sx + η)ᵢ²(Sy + θ)ᵢ², likewise."""
+        """Estimate Σx²y² from Σ(Sx + η)ᵢ²(Sy + θ)ᵢ², as `fourth_power_sum`."""
         clean = sum_of_squares - self.inner_product_variance(*norms, *k2)
         return (clean - variance.norms * (norms[0] * norms[1] + 2 * inner**2)) / variance.fourth
 
@@ -86,7 +86,7 @@ class InputNoise:
     def product_square_sum(
         self, sum_of_squares: Real, norms: Pair[Real], inner: Real, k2: Pair[Real], variance: MapVariance
     ) -> Real:
-        """Estimate Σx²y² from Σ(S(x + ν))ᵢ²(S(y + μ))ᵢ², likewise."""
+        """Estimate Σx²y² from Σ(S(x + ν))ᵢ²(S(y + μ))ᵢ², as `fourth_power_sum`."""
         spread = self._product_spread(norms, k2)
         products = (norms[0] + self.count * k2[0]) * (norms[1] + self.count * k2[1]) + 2 * (inner**2 + spread)
         return (sum_of_squares - variance.norms * products) / variance.fourth - spread

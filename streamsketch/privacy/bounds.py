@@ -16,10 +16,10 @@ _PLAIN = "rows were added that nothing clipped"
 
 @dataclasses.dataclass(frozen=True)
 class Bounds:
-    """What one privacy unit adds to exact data at most, as far as it was enforced.
+    """The bound that was enforced on what one privacy unit adds to exact data.
 
-    A release reads it: data that were bounded are released for what their bounds imply. Whatever it says depends on
-    the operations alone, never on the data.
+    A release of bounded data is for neighbours that their bounds imply. Bounds depend on the operations alone, never on
+    the data.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Bounds:
     ended
         Why the bounds no longer hold; empty if they do, or if there were none.
     is_empty
-        Whether there are no data yet, so that whatever is added decides.
+        Whether there are no data yet: what is added first then decides.
 
     Examples
     --------
@@ -127,13 +127,13 @@ class Bounds:
         agreed
             The relation of the agreement that the data follow, if it names one.
         assert_bounds
-            The assertion that the data keep to ``neighbours``, whatever is known of them.
+            The assertion that the data keep to ``neighbours``, although their bounds do not imply it.
 
         Raises
         ------
         InvalidInputError
             Without that assertion: if bounds were enforced that do not imply ``neighbours``, or that no longer hold; or
-            if nothing was enforced, and the agreement says something else.
+            if nothing was enforced, and the agreement's relation does not imply ``neighbours``.
         """
         if assert_bounds:
             return "asserted"
@@ -152,7 +152,7 @@ class Bounds:
             known, what = agreed, "sketched under an agreement for"
         else:
             return "asserted"
-        too_many = self.together > 1 and neighbours.max_keys > 1  # the bound is one for all keys, whatever their number
+        too_many = self.together > 1 and neighbours.max_keys > 1  # the bound is one for all keys together
         if known is not None and (too_many or not known.implies(neighbours)):
             raise InvalidInputError(
                 f"these data were {what} {known}, which does not imply {neighbours}. Release them for "
@@ -185,7 +185,7 @@ class Bounds:
         for text in (*conditions, *filter(None, (fields["clip"], fields["ended"]))):
             check_text("what is known of bounds", text)
         if type(fields["is_empty"]) is not bool or (fields["is_empty"] and neighbours is not None):
-            raise InvalidInputError("bounds are of data that are there, or not")
+            raise InvalidInputError("bounds of an empty sketch have no neighbours, and is_empty is true or false")
         known = None if neighbours is None else Neighbours.from_dict(neighbours)
         return cls(**(fields | {"neighbours": known, "conditions": tuple(conditions)}))
 

@@ -86,7 +86,7 @@ class Budget:
         return self if share is None else Budget(self.epsilon - share.epsilon, self.delta - share.delta)
 
     def warn_if_weak(self) -> "Budget":
-        """Return the budget that somebody asks for, and warn if it hardly protects anybody; sums may be as large."""
+        """Return this budget, and warn if it hardly protects; for budgets that users ask for, not for sums."""
         if self.epsilon > _WEAK_EPSILON:
             warn_outside(
                 f"ε = {_exact(self.epsilon)} hardly protects anybody: an attacker's odds that a unit is in the data "

@@ -17,24 +17,24 @@ _MOST_FACTOR = 1 << 20  # denominators of the factors that are looked for
 
 
 class Claim(NamedTuple):
-    """What a published vector shows of itself beside its ids."""
+    """The evidence that a published vector is the release, or the sum, that its ids claim."""
 
     kind: Hashable
-    """What only vectors of one kind have in common: the map, and where noise was added."""
+    """The map, and where noise was added: equal for vectors that can be copies or sums of each other."""
     cells: NDArray[Any]
-    """What was published, (k,), whatever factor it has."""
+    """The published numbers, without the multiplier: (k,)."""
     noise: NoiseMoments | None
-    """Of one noise in the cells; None where sums are never made."""
+    """The moments of one noise in the cells; None for kinds of releases that are never added up."""
 
 
 def check_claims(releases: Sequence[Any]) -> None:
-    """Check that vectors of one id are one release, and sums of vectors that are all given are their sums.
+    """Check that vectors with one id are equal, and that sums are the sums of their parts, if all parts are given.
 
     Raises
     ------
     InvalidInputError
-        If two vectors have the id of one release and differ in map, cells, noise or guarantee; if one with the ids of
-        several vectors is no sum of them, each with a factor, or has other noise than the sum.
+        If two vectors with the same id differ in map, cells, noise or guarantee; if a vector with several ids is no
+        linear combination of those vectors, or states other noise than it.
     """
     single: dict[bytes, tuple[int, Any, Claim]] = {}
     for place, release in enumerate(releases):

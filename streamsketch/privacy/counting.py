@@ -1,4 +1,4 @@
-"""Which of several releases spend anything: what can be computed from the others does not."""
+"""Which of several releases are not redundant: one that can be computed from the others spends nothing."""
 
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
@@ -41,11 +41,11 @@ class Release(Protocol):
 
 
 def non_redundant(releases: Sequence[Any]) -> list[int]:
-    """Return the places of releases from which the others can be computed, so that those are post-processing.
+    """Return the places of releases from which all others can be computed; the others are post-processing.
 
-    A release all of whose vectors are linear combinations of others' spends nothing more: a copy, a row beside its
-    table, a sum beside all of its parts, or the last part beside the sum and the other parts. Ids say which they are,
-    and cells show it: a vector that is no such combination counts, whatever its ids are. Those of fewest parts come
+    A release spends nothing more if all of its vectors are linear combinations of others': a copy, a row of a table
+    that is given, a sum whose parts are given, or a part whose sum and other parts are given. Ids claim this and cells
+    show it: a vector that is no such combination counts, even if its ids claim it. Those of fewest parts come
     first, of these the largest guarantee, and of these the most rows, so that no forged guarantee of a sum takes the
     place of a larger; a sum with more δ than the one kept of the same parts counts as well. A table all of whose rows
     are in others of its guarantee spends nothing more either.
@@ -82,9 +82,9 @@ def non_redundant(releases: Sequence[Any]) -> list[int]:
 
 
 def sharing_data(releases: Sequence[Any]) -> list[tuple[int, int]]:
-    """Return the pairs of releases, by place, of which both count and hold some of the same data.
+    """Return the pairs of non-redundant releases, by place, that hold some of the same data.
 
-    One that is in two tables shares nothing by that: it is published once.
+    A release in two tables is published once, and shares nothing by that.
     """
     holders: dict[bytes, dict[frozenset[bytes], int]] = {}
     for place in non_redundant(releases):
@@ -110,9 +110,9 @@ def _rank(release: Any) -> tuple[int, float, float, int]:
 
 
 def _has_more_delta(release: Any, kept: Sequence[Any]) -> bool:
-    """Return whether all that is kept of the same parts states a smaller δ, which is then not of what it says.
+    """Return whether a release states a larger δ than everything kept of the same parts.
 
-    A copy's ε is never larger than that of those kept, which were sorted by it.
+    Then it is no copy of them. Its ε is never larger than theirs, as they were sorted by it.
     """
     ids = {row.summed_ids for row in release.rows}
     same = [other.guarantee.delta for other in kept if any(row.summed_ids in ids for row in other.rows)]
@@ -127,7 +127,7 @@ class _Span:
         self._claims: list[Claim] = []
 
     def add(self, vectors: Iterable[_Vector]) -> bool:
-        """Add vectors; return whether one of them was no combination of those before, as far as is shown."""
+        """Add vectors; return whether one of them is not shown to be a combination of those before."""
         is_new = False
         for vector, claim in vectors:
             row, of = self._reduced(dict(vector))
@@ -142,7 +142,7 @@ class _Span:
         return is_new
 
     def _reduced(self, row: _Row) -> tuple[_Row, _Sum]:
-        """Return what is left of a row without the vectors before, and which of those, with factors, were taken off."""
+        """Return the rest of a row after elimination, and the factors of the vectors that were subtracted."""
         of: _Sum = {}
         while (pivot := next((column for column in row if column in self._pivots), None)) is not None:
             factor = row[pivot]

@@ -42,7 +42,7 @@ class Digits(NamedTuple):
     Parameters
     ----------
     lowest
-        The first block of which ``counts`` tells.
+        The block of the first number in ``counts``.
     counts
         How many words draw ``lowest``, ``lowest + 1``, … All other blocks have none.
     rest
@@ -94,7 +94,7 @@ def digits(shape: Shape, c: int, level: int) -> Digits:
 def _floors(shape: Shape, side: int, c: int, bits: int, guard: int) -> list[int] | None:
     """Return ⌊2^bits · c · exp(-exponent)⌋ for the anchors of one side, down to the last that is not 0.
 
-    None if ``guard`` bits are too few to tell.
+    None if ``guard`` bits are too few to decide.
     """
     floors = []
     for low, high in _masses(shape, side, bits + guard):

@@ -40,7 +40,7 @@ class Guarantee:
         checks none of it. Usually empty. Kept sorted, each once. They go wherever the guarantee goes.
     basis
         Whether the bound of ``neighbours`` was ``"enforced"``, by clipping what each unit adds, or is ``"asserted"`` by
-        whoever released the data; None where no data are released yet, or the release is older than this field.
+        the party that released the data; None before a release, and for releases older than this field.
 
     Examples
     --------
@@ -177,8 +177,8 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
     guarantees
         At least one, all for the same neighbour relation: the releases and tables themselves, or their guarantees
         alone. A table is one release. Only releases can show that one can be computed from others, and spends nothing
-        more (a copy, a row beside its table, a sum beside all of its parts), or that populations said to be disjoint
-        share data. Their ids say so and their cells must show it; what is not shown counts.
+        more (a copy, a row and its table, a sum and all of its parts), or that populations said to be disjoint share
+        data. Their ids claim it and their cells must show it; a release whose claim is not shown counts in full.
     populations
         ``"disjoint"``: no privacy unit is in two of the streams, so the worst guarantee holds for all (parallel
         composition). ``"overlapping"``: units may be in several, so ε and δ add up (Dwork and Roth 2014,
@@ -190,8 +190,8 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
         For what is no `Guarantee`: individual differential privacy does not compose.
     InvalidInputError
         For no guarantees, another value of ``populations``, guarantees for different neighbour relations, more than 64
-        conditions, releases of shared data whose populations are said to be disjoint, releases of one id that are not
-        the same, or a sum beside its parts that is none.
+        conditions, releases of shared data with ``populations="disjoint"``, releases of one id that differ, or a sum
+        that is not the sum of its parts.
 
     Examples
     --------

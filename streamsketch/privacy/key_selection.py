@@ -38,7 +38,7 @@ def key_threshold(budget: Budget, max_keys: int) -> KeyThreshold:
     A unit moves ``max_keys`` counts by 1 each, so discrete Laplace noise of scale b = max_keys/ε gives ε for the keys
     that other units have too (Dwork and Roth 2014, Theorem 3.6). A key that only this unit has shows with probability
     P(1 + Y ≥ τ) = q^(τ-1) / (1 + q), q = exp(-1/b), and over max_keys such keys that may be δ at most (Korolova
-    et al. 2009, with the lattice's own tail). A key that nobody has is never published.
+    et al. 2009, with the lattice's own tail). A key without a unit is never published.
 
     Parameters
     ----------

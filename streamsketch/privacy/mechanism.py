@@ -36,8 +36,8 @@ class Shares:
     parties
         How many shares are in the cells.
     honest
-        How many of them make the noise that is stated. The guarantee holds against the others, who know their own
-        shares, as long as so many parties did as agreed and told nobody their share.
+        How many of them make the noise that is stated. The guarantee holds against the other parties, who know their
+        own shares, as long as this many parties follow the protocol and keep their shares secret.
     """
 
     parties: int
@@ -172,7 +172,7 @@ class KeySelection:
 
 @dataclasses.dataclass(frozen=True)
 class StatedInText:
-    """What is known by its text alone, as of releases written before there were records: nothing can be checked."""
+    """A mechanism known by its text alone, as of releases older than records: nothing can be checked."""
 
     text: str
 
@@ -197,7 +197,7 @@ class Mechanism:
     Parameters
     ----------
     steps
-        What was done, at least one thing; several for a choice of keys beside noise, and where releases were composed.
+        At least one step; several for noise with a private choice of keys, and for composed releases.
 
     Raises
     ------
@@ -248,7 +248,7 @@ class Mechanism:
 
     @staticmethod
     def together(mechanisms: Iterable["Mechanism"]) -> "Mechanism":
-        """Return the mechanism of several releases, each once; in a word where that would be a long text."""
+        """Return the mechanism of several releases, each once; ``"several mechanisms"`` if the text is too long."""
         steps = [step for one in dict.fromkeys(mechanisms) for step in one.steps]
         if len(_text_of(steps)) > MAX_TEXT:
             return Mechanism.stated(_SEVERAL)
@@ -256,7 +256,7 @@ class Mechanism:
 
     @property
     def is_record(self) -> bool:
-        """Whether anything is known beside text."""
+        """Whether at least one step is a record, not text alone."""
         return any(not isinstance(step, StatedInText) for step in self.steps)
 
     @property
@@ -271,18 +271,18 @@ class Mechanism:
 
     @property
     def keys(self) -> Budget | None:
-        """What choosing the keys spent of the guarantee, the first time; None where they were not chosen."""
+        """The budget that the first choice of keys spent; None where the keys were not chosen privately."""
         return next((step.budget for step in self.steps if isinstance(step, KeySelection)), None)
 
     @property
     def the_noise(self) -> AddedNoise | None:
-        """The noise of a single release, beside a choice of keys at most; None for anything else."""
+        """The noise of a single release, with or without a choice of keys; None for other mechanisms."""
         (first, *others) = self.steps
         return first if isinstance(first, AddedNoise) and _are_keys(others) else None
 
     @property
     def the_flips(self) -> FlippedSigns | None:
-        """The flips of a single release, beside a choice of keys at most; None for anything else."""
+        """The flips of a single release, with or without a choice of keys; None for other mechanisms."""
         (first, *others) = self.steps
         return first if isinstance(first, FlippedSigns) and _are_keys(others) else None
 
@@ -293,7 +293,7 @@ class Mechanism:
 
     @property
     def without_places(self) -> "Mechanism":
-        """The mechanism with no word of where noise was added, for those who say that themselves."""
+        """The mechanism without the places of noise."""
         return Mechanism(
             [dataclasses.replace(one, place="output") if isinstance(one, AddedNoise) else one for one in self.steps]
         )
@@ -330,7 +330,7 @@ def _are_keys(steps: Sequence[Step]) -> bool:
 
 
 def _texts_joined(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """Return steps with texts side by side as one: from their joined text nobody could tell them apart."""
+    """Return the steps with adjacent texts joined: their texts are read as one."""
     joined: list[Step] = []
     for step in steps:
         before = joined[-1] if joined else None

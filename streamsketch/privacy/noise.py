@@ -71,7 +71,7 @@ class Sensitivity:
     cells
         How many cells are published.
     layers
-        How many independent noises each published cell carries, all of them seen by somebody.
+        How many independent noises each published cell carries, each of which some observer sees.
 
     Raises
     ------
@@ -93,7 +93,7 @@ class Sensitivity:
             )
 
     def over_keys(self, keys: int) -> "Sensitivity":
-        """Return that of a table in which one unit moves up to ``keys`` vectors, each as far as this one."""
+        """Return the sensitivity of a table in which one unit moves up to ``keys`` vectors, each by this much."""
         return dataclasses.replace(self, l1=keys * self.l1, l2_squared=keys * self.l2_squared, cells=keys * self.cells)
 
 
@@ -103,9 +103,9 @@ class Loss(NamedTuple):
     Parameters
     ----------
     epsilon
-        The least ε at the δ asked for; infinite if there is none, None where no theorem here tells.
-    said
-        How that follows, without a full stop.
+        The least ε at the given δ; infinite if there is none, None where no theorem here covers the noise.
+    reason
+        Why, without a full stop.
     sigma
         The standard deviation of the Gaussian noise, over the ℓ2 sensitivity, whose privacy loss is no less; None if
         only (ε, δ) is known of the noise.
@@ -130,7 +130,7 @@ class Noise(ABC):
     theorem: ClassVar[str]
     """What its guarantee rests on."""
     needs_delta: ClassVar[bool]
-    """Whether it gives no guarantee with δ = 0; else it keeps δ = 0 whatever δ is allowed."""
+    """Whether it needs δ > 0. Noise that does not guarantees δ = 0 for any δ of the budget."""
     gains_by_finer_grid: ClassVar[bool] = False
     """Whether its variance has a part in grid steps that is the same on any grid."""
 
@@ -227,7 +227,7 @@ class Noise(ABC):
         Returns
         -------
         float or None
-            None where no theorem here tells: the release then counts as any other with its (ε, δ).
+            None where no theorem here covers the noise: the release then counts as any other with its (ε, δ).
         """
         del sensitivity, cell, honest
         return None

@@ -52,7 +52,8 @@ class KeyedBits:
     """The bytes of SHAKE-256 keyed by a secret: a function of (secret, context), else unpredictable.
 
     Block i of 4 KiB is SHAKE-256("streamsketch.noise.2" ‖ secret ‖ SHA-512(context) ‖ i), i as 8 bytes little-endian.
-    The number is that of the samplers: if others read the same bytes, a release drawn by both would tell more than two.
+    The 2 is the version of the samplers: the same bytes read by samplers of two versions would reveal more than two
+    releases do.
 
     Parameters
     ----------

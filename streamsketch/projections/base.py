@@ -405,7 +405,7 @@ def register(projection: type[Projection], kind: str, **fixed: Any) -> None:
 
 
 def read_only(array: Ints) -> Ints:
-    """Return a view that cannot be written to: kernels are compiled anew for each mix of such arrays and others."""
+    """Return a view that cannot be written to: kernels are compiled for each mix of such arrays and others."""
     if not array.flags.writeable:
         return array
     view = array.view()

@@ -104,7 +104,7 @@ class Rotation(RandomNorms):
         return max(self.dim * self.sketch_dim, self.sketch_dim**3 // _STEPS_AN_ENTRY)
 
     def kept_bytes(self, number: MatrixNumber, /) -> int:
-        """Return the size of the triangle and of what its elimination takes beside it."""
+        """Return the bytes of the triangle and its elimination."""
         return 0 if number == "largest entry" else _TRIANGLE_BYTES * self.sketch_dim**2
 
     @property

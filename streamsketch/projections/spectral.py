@@ -41,7 +41,7 @@ def block_bound(projection: Projection, sparsity: int) -> int:
 
 
 def expected_bound(projection: Projection, sparsity: int) -> int | None:
-    """Return about what `block_bound` is, whatever the seed: s(1 + √(dim/k))²; None where it is not found by powers."""
+    """Return an approximation of `block_bound` for any seed, s(1 + √(dim/k))²; None where it is not found by powers."""
     if not _is_squared(projection, sparsity):
         return None
     return math.ceil(sparsity * (1 + math.sqrt(projection.dim / projection.sketch_dim)) ** 2)
@@ -54,7 +54,7 @@ def work_of(projection: Projection, sparsity: int) -> int:
 
 
 def memory_of(projection: Projection, sparsity: int) -> int:
-    """Return the bytes of AAᵀ and of what its powers take beside it, if `block_bound` takes them."""
+    """Return the bytes of AAᵀ and its powers, 0 if `block_bound` needs none."""
     return _SQUARES * 8 * projection.sketch_dim**2 if _is_squared(projection, sparsity) else 0
 
 
@@ -63,8 +63,8 @@ def eigenvalue_bound(gram: Floats) -> int:
 
     With M_0 the matrix, M_{i+1} is M_i² divided by a power of two 2^{s_i} and rounded to integers: n² errors of 1/2 at
     most, so ‖M_i‖² = ‖M_i²‖ ≤ 2^{s_i}(‖M_{i+1}‖ + n/2). The last norm is at most the root of the sum of squares.
-    Entries are so small integers that all sums in a product are below 2^50: doubles hold them exactly, in whatever
-    order they are added up.
+    Entries are so small integers that all sums in a product are below 2^50: doubles hold them exactly, in any
+    order of addition.
 
     Parameters
     ----------

@@ -21,14 +21,14 @@ from streamsketch.sketching import encode_batch
 class PanPrivateSketch:
     """A sketch whose noise is inside from the start, so that even a look at its memory is private.
 
-    The guarantee covers one intrusion (a look at the whole state at any moment) together with the one
+    The guarantee covers one intrusion (a look at the whole state at any time) together with the one
     published release: (ε, δ)-differential privacy for `L1` neighbours, where a unit's updates over the whole
     stream have absolute values that sum to at most the bound (Stausholm 2021, Section 3.4; THEORY.md 4.2). The
     release carries fresh noise on top, since the difference of the two would otherwise show the stream
     in between exactly; so its noise variance is twice that of `Sketch.release`. An update costs O(sparsity) an event.
 
-    There is one release and one look, whatever threads and processes do: calls exclude one another, and a process that
-    was forked with the sketch cannot use its copy.
+    There is at most one release and one look, also with threads and processes: calls are locked against each other, and
+    a process that was forked with the sketch cannot use its copy.
 
     Parameters
     ----------

@@ -293,7 +293,7 @@ class PrivateSketch(Published):
         IncompatibleProjectionsError, IncompatibleAgreementsError
             If the projections or the agreements differ, or only one release follows an agreement.
         InvalidInputError
-            If the populations are said to be disjoint but both releases are of the same data, or of parts of them.
+            If ``populations="disjoint"`` and the releases share data.
         DependentNoiseError
             If a release went into both.
         SketchOverflowError

@@ -64,7 +64,7 @@ class PrivateTable(PublishedTable[PrivateSketch]):
         TypeError
             If ``other`` is not a PrivateTable.
         InvalidInputError
-            If the keys differ, or the populations are said to be disjoint and the tables hold some of the same data.
+            If the keys differ, or ``populations="disjoint"`` and the tables hold some of the same data.
         IncompatibleProjectionsError, DependentNoiseError, SketchOverflowError
             As `PrivateSketch.combine`.
         """

@@ -1,6 +1,7 @@
 """How sketches are published: one protocol behind every release, and noise on the cells, the usual way."""
 
 import dataclasses
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
@@ -57,7 +58,7 @@ def warn_of_exceeded(largest: int, neighbours: Neighbours, projection: Projectio
 
 
 class _Judged(NamedTuple):
-    """What is known of data, by which it was found on what a guarantee's bound rests."""
+    """What is known of data, from which the basis of a guarantee's bound follows."""
 
     bounds: Bounds
     agreed: Neighbours | None
@@ -77,13 +78,13 @@ class Calibrated(ABC, Generic[PublishedT]):
     projection
         The public map.
     guarantee
-        What each release states. Whoever sets it answers for it: what is drawn must give it.
+        What each release states. The caller must ensure that what is drawn gives it.
     """
 
     projection: Projection
     guarantee: Any
     _judged: _Judged | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
-    """Of which data `on` stated the guarantee; None where somebody else answers for it."""
+    """The data for which `on` found the guarantee's basis; None where the caller stated it."""
 
     def release(self, sketch: Sketch, bits: BitSource | None = None) -> PublishedT:
         """Return what may be published of a sketch.
@@ -102,7 +103,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         IncompatibleProjectionsError
             If it is of another projection. Never for what the sketch holds.
         InvalidInputError
-            Where the guarantee does not say on what its bound rests, or `on` said it of other data: as `on`.
+            As `on`, where the guarantee has no basis yet, or one found for other data.
         """
         _check_sketch(sketch)
         self.projection.check_same(sketch.projection)
@@ -186,7 +187,7 @@ class Publisher(ABC, Generic[PublishedT]):
         ------
         InvalidInputError
             For a projection that the mechanism does not hold for, or cannot draw for. Whatever passes is released, so
-            that no refusal tells of the data.
+            that no refusal reveals data.
         """
 
     def guarantee(self, projection: Projection) -> Any:
@@ -357,7 +358,12 @@ class AdditiveNoise(Publisher[PrivateSketch]):
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
-        calibration.check_choice(Budget(self.epsilon, self.delta).warn_if_weak(), self.mechanism)
+        calibration.check_choice(self.budget.warn_if_weak(), self.mechanism)
+
+    @functools.cached_property
+    def budget(self) -> Budget:
+        """ε and δ together."""
+        return Budget(self.epsilon, self.delta)
 
     def calibrated(self, projection: Projection) -> CalibratedNoise:
         """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample."""
@@ -382,7 +388,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output"
     ) -> CalibratedNoise:
         """Return noise for another sensitivity than that of the cells."""
-        budget, layers = Budget(self.epsilon, self.delta), sensitivity.layers
-        noise = calibration.choose(sensitivity, budget, self.mechanism)
-        guarantee = guarantee_of(noise, budget, self.neighbours, layers=layers, place=noise_place)
+        layers = sensitivity.layers
+        noise = calibration.choose(sensitivity, self.budget, self.mechanism)
+        guarantee = guarantee_of(noise, self.budget, self.neighbours, layers=layers, place=noise_place)
         return CalibratedNoise(projection, guarantee, noise, noise_place, layers)

@@ -22,7 +22,7 @@ ReleaseT = TypeVar("ReleaseT", bound=Any)
 
 
 class Noisy(Protocol):
-    """A release, as far as its noise goes."""
+    """A release, as `check_independent` sees it."""
 
     @property
     def release_ids(self) -> Collection[bytes]:

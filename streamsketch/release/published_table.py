@@ -154,7 +154,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
 
 
 def _check_max_keys(releases: Iterable[Any], max_keys: int) -> None:
-    """Raise `InvalidInputError` if one unit may be in more releases than ``max_keys``, as far as data ids tell."""
+    """Raise `InvalidInputError` if, by the data ids, one unit may be in more releases than ``max_keys``."""
     holders: dict[bytes, set[frozenset[bytes]]] = defaultdict(set)
     draws: dict[frozenset[bytes], set[frozenset[bytes]]] = defaultdict(set)
     for release in releases:

@@ -1,7 +1,7 @@
 """How much memory the pages of a Parquet file take, found from their headers before Arrow reads any of them.
 
-Arrow allocates what a page's header announces: a file of two kilobytes may unpack to gigabytes. The headers lie one
-after the other in a column chunk, each a Thrift struct in the compact protocol, before as many bytes as it says.
+Arrow allocates what a page's header announces: a file of two kilobytes may unpack to gigabytes. A column chunk
+is a sequence of pages, each a header, a Thrift struct in the compact protocol, followed by the bytes that it announces.
 """
 
 import struct

@@ -124,7 +124,7 @@ class Codec(NamedTuple):
     name
         What it is called in errors.
     magic
-        The first bytes, by which files are told apart.
+        The first bytes, by which files are distinguished.
     encode, decode
         ``encode(thing)`` returns bytes; ``decode(data, **agreed)`` an object, or raises `WireFormatError`.
     """

@@ -75,7 +75,7 @@ def load(
     signer: "PublicKey | Iterable[PublicKey] | None" = None,
     max_bytes: int | None = None,
 ) -> Any:
-    """Return what a file publishes, of the kind that its first bytes say, whatever the name of the file is.
+    """Return what a file publishes, of the kind that its first bytes say; its name does not matter.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def load(
     projection, agreement = _expected(expect)
     with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
         most = current_limits().max_bytes if max_bytes is None else max_bytes
-        # a pipe may give fewer bytes at first than tell what it is
+        # the first read of a pipe may return fewer bytes than the magic has
         piped = None if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else read_open(file, most)
         start = (file.peek(_LONGEST_MAGIC) if piped is None else piped)[:_LONGEST_MAGIC]
         codec = _codec_with(start)

@@ -18,7 +18,7 @@ from streamsketch.accounting import spending_of
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.core import Limits
 from streamsketch.privacy import DiscreteGaussian, pure_rho
-from streamsketch.privacy.zcdp import laplace_divergence
+from streamsketch.privacy.laplace import laplace_divergence
 from streamsketch.projections import block_hashed, spectral
 from streamsketch.release import check_release
 from streamsketch.sketching.bounding.cut import bounded

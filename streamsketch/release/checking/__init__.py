@@ -1,1 +1,1 @@
-"""Whether a release, perhaps from somebody else, can be what it states of its noise."""
+"""Whether the noise of a release, perhaps of another party, can be what the release states."""

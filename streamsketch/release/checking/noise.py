@@ -57,7 +57,7 @@ def check_noise(
         return NoiseCheck("not checked", "its mechanism is stated in text only, which nothing reads")
     one = mechanism.the_noise
     if one is None:
-        return NoiseCheck("not checked", "its mechanism is no single noise, so one sensitivity does not tell")
+        return NoiseCheck("not checked", "its mechanism is no single noise, so one sensitivity does not apply")
     if one.place != place:
         reason = f"its mechanism adds noise to the {one.place}, and its estimates assume that of the {place}"
         return NoiseCheck("too little", reason)

@@ -1,4 +1,4 @@
-"""How small the squared norm of a release can be, whatever its data: noise alone makes it large."""
+"""How small the squared norm of a release can be: noise alone makes it large, for any data."""
 
 import functools
 import math
@@ -36,8 +36,8 @@ class CellNoise(NamedTuple):
 def least_squared_norm(noises: tuple[CellNoise, ...], cells: int) -> float:
     """Return a bound that ‖Y‖² is below with probability `FALSE_ALARMS` at most, for cells Y = signal + noise.
 
-    The bound is Chernoff's, so it is below the exact quantile, and it holds for every signal. 0 or less where nothing
-    can be told, as for a single cell.
+    The bound is Chernoff's, so it is below the exact quantile, and it holds for every signal. 0 or less where no
+    bound is known, as for a single cell.
 
     Parameters
     ----------

@@ -133,7 +133,7 @@ def _check_within(stated: StatedNoise, most_entries: int | None, limits: Limits)
 
 
 def _check_parts(stated: StatedNoise, most_entries: int | None) -> NoiseCheck:
-    """Check a sum by what it says of each release in it."""
+    """Check a sum by what it states of each release in it."""
     if any((Fraction(part.multiplier) / stated.multiplier).denominator > 1 for part in stated.parts):
         # its noise would shrink without its guarantee
         reason = "a release inside is multiplied by a fraction of the steps of the sum, which no sum of releases does"
@@ -184,10 +184,10 @@ def _sum_mismatch(stated: StatedNoise) -> str | None:
 
 
 def _check_without_parts(stated: StatedNoise, most_entries: int | None) -> NoiseCheck:
-    """Check a sum that does not say what each release in it stated, as far as that goes.
+    """Check a sum that does not state its parts, by bounds that hold for any parts.
 
-    Each has a whole multiplier other than 0 in the grid steps of the sum, so their noises add up to no less than each
-    of them once; and none has a larger ε or δ than the sum.
+    Each part has a whole multiplier other than 0 in the grid steps of the sum, so the noise of the sum is at least that
+    of all parts once; and no part has a larger ε or δ than the sum.
     """
     mechanism, where = stated.guarantee.mechanism, (stated.projection, stated.place)
     named = mechanism.noises
@@ -211,7 +211,7 @@ def _check_without_parts(stated: StatedNoise, most_entries: int | None) -> Noise
 
 @functools.lru_cache(maxsize=1024)
 def _least_norm(stated: StatedNoise) -> float:
-    """Return the squared norm below which cells contradict the noise stated; 0 where nothing can be told.
+    """Return the squared norm below which cells contradict the noise stated; 0 where no bound is known.
 
     The bound holds for every signal, so noise that is left out counts as one: of many parts those with the most noise
     are used. Noise that was added before the map is not independent from cell to cell, and is left out.
