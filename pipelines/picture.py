@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from pipelines.tables import By, Results
-from streamsketch.report.pictures import like_beside_like
+from streamsketch.report.pictures import similarity_order
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ def heat_map(results: Results, title: str, by: By) -> bytes:
     kept, left_out = drawn_of(names, results.below_noise if by == "cosine" else [])
     names = [names[i] for i in kept]
     value, error = value[np.ix_(kept, kept)], error[np.ix_(kept, kept)]
-    order = like_beside_like(np.nan_to_num(2 - 2 * value, nan=2.0) if by == "cosine" else value)
+    order = similarity_order(np.nan_to_num(2 - 2 * value, nan=2.0) if by == "cosine" else value)
     value, error = value[np.ix_(order, order)], error[np.ix_(order, order)]
     names = [names[i] for i in order]
 

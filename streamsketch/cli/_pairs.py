@@ -19,12 +19,20 @@ from streamsketch.cli._showing import (
     estimate_columns,
     estimate_fields,
     interval_name,
-    interval_text,
     join_names,
     say,
     selected_fields,
 )
-from streamsketch.estimation import MEASURES, AnySketch, By, Estimates, below_noise_floor, block_of, check_comparable
+from streamsketch.estimation import (
+    MEASURES,
+    AnySketch,
+    By,
+    Estimates,
+    below_noise_floor,
+    block_of,
+    check_comparable,
+    interval_text,
+)
 from streamsketch.signs import Signs, needs_norms
 
 _BY = (
@@ -305,7 +313,7 @@ class SignPairs:
         return columns | {
             "angle": [UNKNOWN if one.angle is None else str(one.angle) for one in found],
             interval_name(confidence): [
-                UNKNOWN if one.angle is None else interval_text(one.angle, each) for one in found
+                UNKNOWN if one.angle is None else interval_text(one.angle, one.angle.interval(each)) for one in found
             ],
             "cosine": [UNKNOWN if one.cosine is None else str(one.cosine) for one in found],
         }

@@ -15,7 +15,7 @@ from rich.table import Table
 
 import streamsketch as ss
 from streamsketch.core import printable
-from streamsketch.estimation import Interval, rounded
+from streamsketch.estimation import estimate_cells
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, in (0, 1).")]
@@ -114,8 +114,7 @@ def estimate_columns(
         if one is None:
             return UNDEFINED, "", ""
         ends = one.interval(confidence) if candidates is None else one.selected_interval(candidates, confidence)
-        error = one.standard_error
-        return rounded(one.value, error), rounded(error, error), _ends_text(one, ends)
+        return estimate_cells(one, ends)
 
     rows = [cells(one) for one in estimates]
     heads = (name, "± s.e.", interval_name(confidence))
@@ -125,16 +124,6 @@ def estimate_columns(
 def interval_name(confidence: float) -> str:
     """Return the heading of a column of intervals."""
     return f"{100 * confidence:.4g} % interval"
-
-
-def interval_text(estimate: ss.Estimate, confidence: float = 0.95) -> str:
-    """Return an interval with the digits that mean something."""
-    return _ends_text(estimate, estimate.interval(confidence))
-
-
-def _ends_text(estimate: ss.Estimate, interval: Interval) -> str:
-    low, high = (rounded(end, estimate.standard_error) for end in interval)
-    return f"{low} … {high}"
 
 
 def estimate_fields(

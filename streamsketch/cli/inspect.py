@@ -14,7 +14,6 @@ from streamsketch.cli._showing import (
     Json,
     estimate_fields,
     guarantee_fields,
-    interval_text,
     plural,
     show,
     show_facts,
@@ -22,6 +21,7 @@ from streamsketch.cli._showing import (
     show_result,
     table_of,
 )
+from streamsketch.estimation import interval_text
 from streamsketch.signs import Signs
 from streamsketch.storage import SUFFIX, RawSketch, is_raw
 

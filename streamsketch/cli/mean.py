@@ -15,9 +15,9 @@ from streamsketch.cli._showing import (
     Json,
     estimate_fields,
     guarantee_fields,
-    interval_text,
     show_result,
 )
+from streamsketch.estimation import interval_text
 
 
 def mean(
@@ -40,7 +40,7 @@ def mean(
     new_file(output, ".sketch", "a mean of releases")
     average = sum_of_releases(files, populations, signer).scaled(Fraction(1, len(files)))
     norm = ss.squared_norm(average)
-    interval = interval_text(norm, confidence)
+    interval = interval_text(norm, norm.interval(confidence))
     average.save(output)
     noise = average.cell_unit * average.noise.k2**0.5
     fields = {

@@ -1,6 +1,6 @@
 from .blocks import AnySketch, Block, block_of, check_comparable
 from .distances import MEASURES, By, check_by, compared, distances_between, pairwise
-from .estimate import Estimate, Estimates, rounded
+from .estimate import Estimate, Estimates, estimate_cells, interval_text, rounded
 from .estimators import (
     cosine,
     inner_product,
@@ -31,7 +31,9 @@ __all__ = [
     "cosine",
     "distances_between",
     "effect_of",
+    "estimate_cells",
     "inner_product",
+    "interval_text",
     "noise_unit",
     "normalised_inner_product",
     "pairwise",

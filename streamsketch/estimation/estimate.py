@@ -81,6 +81,11 @@ class Estimate:
         """Square root of the variance."""
         return math.sqrt(self.variance)
 
+    @property
+    def errors(self) -> tuple[float, float, float]:
+        """The standard error, and the parts of the projection and of the noise in it."""
+        return self.standard_error, self.projection_variance**0.5, self.noise_variance**0.5
+
     def with_interval(self, confidence: float = 0.95) -> dict[str, float]:
         """Return value, standard error and the ends of an interval, as rows and JSON show them."""
         low, high = self.interval(confidence)
@@ -341,3 +346,15 @@ def rounded(value: float, standard_error: float) -> str:
     if not 1e-9 < standard_error < math.inf:
         return f"{value:,.6g}"
     return f"{value:,.{max(0, 1 - math.floor(math.log10(standard_error)))}f}"
+
+
+def interval_text(estimate: Estimate, ends: Interval | None = None) -> str:
+    """Return an interval, by default that of 95 %, with the digits that mean something."""
+    low, high = (rounded(end, estimate.standard_error) for end in ends or estimate.interval(0.95))
+    return f"{low} … {high}"
+
+
+def estimate_cells(estimate: Estimate, ends: Interval | None = None) -> tuple[str, str, str]:
+    """Return an estimate, its standard error and its interval as the cells of a table."""
+    error = estimate.standard_error
+    return rounded(estimate.value, error), rounded(error, error), interval_text(estimate, ends)

@@ -313,10 +313,7 @@ class Explanation(BaseExplanation):
             *(
                 (
                     f"{one.value:,.6g}",
-                    *(
-                        f"{part:.3g}" if part >= _LONG else rounded(part, one.standard_error)
-                        for part in (one.standard_error, one.projection_variance**0.5, one.noise_variance**0.5)
-                    ),
+                    *(f"{part:.3g}" if part >= _LONG else rounded(part, one.standard_error) for part in one.errors),
                 )
                 for one in self.distances
             ),

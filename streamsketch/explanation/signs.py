@@ -357,11 +357,10 @@ class IndividualSignExplanation(BaseSignExplanation):
 
 def _row(at: AtAngle) -> list[str]:
     angle, cosine = at.expected.angle.scaled(180 / math.pi), at.expected.cosine
-    errors = (angle.standard_error, angle.projection_variance**0.5, angle.noise_variance**0.5)
     return [
         *([] if at.norm is None else [f"{at.norm:,.0f}" if 1 <= at.norm < _LONG else f"{at.norm:.3g}"]),
         f"{at.degrees:g}°",
-        *(f"{rounded(error, angle.standard_error)}°" for error in errors),
+        *(f"{rounded(error, angle.standard_error)}°" for error in angle.errors),
         _UNKNOWN if cosine is None else str(dataclasses.replace(cosine, value=math.cos(math.radians(at.degrees)))),
     ]
 

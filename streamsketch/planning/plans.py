@@ -213,7 +213,7 @@ def _predictions(plan: Plan) -> str:
     rows: list[tuple[str, ...]] = [("squared distance", "± s.e.", "of the map", "of the noise", _at(plan))]
     for estimate, error in zip(plan.chosen.estimates, plan.chosen.errors, strict=True):
         spread = estimate.standard_error
-        parts = (spread, estimate.projection_variance**0.5, estimate.noise_variance**0.5, error * estimate.value)
+        parts = (*estimate.errors, error * estimate.value)
         shown = [f"{part:.3g}" if error >= _HOPELESS or part >= _LONG else rounded(part, spread) for part in parts]
         rows.append((f"{estimate.value:,.6g}", *shown[:3], f"± {shown[3]} ({_percent(error)})"))
     return aligned(rows, left=0)

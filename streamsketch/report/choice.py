@@ -11,7 +11,6 @@ from streamsketch.estimation import (
     MEASURES,
     By,
     Estimates,
-    Interval,
     OutputNoise,
     below_noise_floor,
     block_of,
@@ -97,8 +96,3 @@ def distinguishable_share(estimates: Estimates) -> float:
     low, high = estimates.selected_interval(max(n - 1, 1))
     apart = ~np.eye(n, dtype=bool)
     return float((np.where(apart, low, -np.inf).max(axis=1) > np.where(apart, high, np.inf).min(axis=1)).mean())
-
-
-def neighbour_interval(estimates: Estimates, i: int, j: int) -> Interval:
-    """Return the interval of one stream's neighbour, which was selected from all others."""
-    return estimates[i, j].selected_interval(len(estimates.value) - 1)

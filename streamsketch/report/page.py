@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import MEASURES, By, rounded, squared_norm
+from streamsketch.estimation import MEASURES, By, estimate_cells, rounded, squared_norm
 from streamsketch.release import PrivateSketch, PrivateTable
-from streamsketch.report.choice import Chosen, choose, neighbour_interval
+from streamsketch.report.choice import Chosen, choose
 from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pictures import Scaling, classical_scaling, heat_map, map_of, similarity_order
 from streamsketch.report.planned import against_plan, expected_errors
-from streamsketch.report.text import cells, short, templates
+from streamsketch.report.text import short, templates
 
 _MAX_RELEASES = 400
 _MAX_PAIRS = 1000
@@ -84,7 +84,10 @@ def page_of(
             heat=heat_map(names, chosen.estimates, order, chosen.by),
             map=map_of(names, scaling),
             places=_places(names, scaling),
-            sizes=[(name, cells(squared_norm(one))) for name, one in zip(everything, releases.values(), strict=True)],
+            sizes=[
+                (name, estimate_cells(squared_norm(one)))
+                for name, one in zip(everything, releases.values(), strict=True)
+            ],
             nearest=_nearest(names, chosen, order),
             pairs=_pairs(names, chosen),
             all_pairs=len(names) * (len(names) - 1) // 2,
@@ -105,8 +108,9 @@ def _nearest(names: Sequence[str], chosen: Chosen, order: Sequence[int]) -> list
     groups = []
     for i in order:
         others = [int(j) for j in chosen.nearest_first(chosen.estimates.value[i]) if j != i][:_NEIGHBOURS]
-        rows = [(names[j], cells(chosen.estimates[i, j], neighbour_interval(chosen.estimates, i, j))) for j in others]
-        groups.append((names[i], rows))
+        estimates = [chosen.estimates[i, j] for j in others]
+        cells = [estimate_cells(one, one.selected_interval(len(names) - 1)) for one in estimates]
+        groups.append((names[i], list(zip([names[j] for j in others], cells, strict=True))))
     return groups
 
 
@@ -115,4 +119,4 @@ def _pairs(names: Sequence[str], chosen: Chosen) -> list[tuple[str, str, tuple[s
     first, second = np.triu_indices(len(names), 1)
     order = chosen.nearest_first(chosen.estimates.value[first, second])[:_MAX_PAIRS]
     pairs = zip(first[order].tolist(), second[order].tolist(), strict=True)
-    return [(names[i], names[j], cells(chosen.estimates[i, j])) for i, j in pairs]
+    return [(names[i], names[j], estimate_cells(chosen.estimates[i, j])) for i, j in pairs]

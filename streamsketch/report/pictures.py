@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from streamsketch.estimation import By, Estimates, rounded
-from streamsketch.report.text import interval, short
+from streamsketch.estimation import By, Estimates, interval_text, rounded
+from streamsketch.report.text import short
 
 Floats = NDArray[np.float64]
 Colour = tuple[int, int, int]
@@ -228,7 +228,7 @@ def heat_map(names: Sequence[str], estimates: Estimates, order: Sequence[int], b
         style = f"background:rgb{filling};color:{readable_on(filling)}"
         error = estimate.standard_error / factor
         shown = f"{estimate.value:.2f}" if by == "cosine" else rounded(estimate.value / factor, error)
-        return style, shown, f"{names[i]} – {names[j]}: {estimate}, 95\u00a0% interval {interval(estimate)}"
+        return style, shown, f"{names[i]} – {names[j]}: {estimate}, 95\u00a0% interval {interval_text(estimate)}"
 
     return found | {"rows": [(names[i], [cell(i, j) for j in order]) for i in order]}
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimate, rounded
+from streamsketch.estimation import rounded
 from streamsketch.explanation import Explanation
 from streamsketch.release import PrivateSketch
 
@@ -18,7 +18,7 @@ def expected_errors(releases: Mapping[str, PrivateSketch]) -> list[tuple[str, li
         (
             str(explanation.guarantee.mechanism),
             [
-                (f"{one.value:,.6g}", [rounded(part, one.standard_error) for part in _parts(one)])
+                (f"{one.value:,.6g}", [rounded(part, one.standard_error) for part in one.errors])
                 for one in explanation.distances
             ],
         )
@@ -29,10 +29,6 @@ def expected_errors(releases: Mapping[str, PrivateSketch]) -> list[tuple[str, li
 def _kinds(releases: Mapping[str, PrivateSketch]) -> list[Explanation]:
     explanations = [release.explain() for release in releases.values()]
     return list({(one.noise, one.noise_place, one.multiplier): one for one in explanations}.values())
-
-
-def _parts(estimate: Estimate) -> tuple[float, float, float]:
-    return estimate.standard_error, estimate.projection_variance**0.5, estimate.noise_variance**0.5
 
 
 def against_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSketch]) -> dict[str, Any]:

@@ -6,8 +6,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from streamsketch.estimation import Estimate, Interval, rounded
-
 _NO_BREAK = "\u00a0"
 
 
@@ -40,15 +38,3 @@ def short(text: object, longest: int = 60) -> str:
     """Return untrusted text, shortened to ``longest`` characters."""
     shown: str = _printable(text)
     return (shown if len(shown) <= longest else shown[: longest - 1] + "…") or "(no name)"
-
-
-def cells(estimate: Estimate, ends: Interval | None = None) -> tuple[str, str, str]:
-    """Return an estimate, its standard error and its interval as table cells."""
-    error = estimate.standard_error
-    return rounded(estimate.value, error), rounded(error, error), interval(estimate, ends)
-
-
-def interval(estimate: Estimate, ends: Interval | None = None) -> str:
-    """Return an interval, by default that of 95 %, with its significant digits."""
-    low, high = (rounded(end, estimate.standard_error) for end in ends or estimate.interval(0.95))
-    return f"{low} … {high}"
