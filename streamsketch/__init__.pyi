@@ -19,9 +19,8 @@ from .release.private_sketch import PrivateSketch
 from .release.private_table import PrivateTable
 from .release.publish import AdditiveNoise
 from .sketching.bounding.units import bound
-from .sketching.rows import sketch
 from .sketching.sketch import Sketch
-from .sketching.table import SketchTable
+from .sketching.table import SketchTable, sketch
 from .wire.registry import load
 
 __all__ = [

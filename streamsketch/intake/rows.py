@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +20,14 @@ from streamsketch.data import (
 )
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 from streamsketch.intake.columns import Mask, check_text, missing, null, plain, salvage
-from streamsketch.intake.events import Events, alike, joined_events
+from streamsketch.intake.events import Events
 from streamsketch.intake.units import unit_events
 from streamsketch.intake.windows import Tumbling, micros_in
 
 OnBad: TypeAlias = Literal["refuse", "drop"] | Callable[[int, str], Any]
 """What becomes of a malformed row; a collector gets its number and what is wrong with it."""
 _Columns: TypeAlias = dict[str, pa.Array]
+Read = TypeVar("Read")
 
 _CAST = b"streamsketch.agreement"  # in the schema of a batch that was cast: which agreement cast it
 _HASHING = "a projection of dim {dim} takes integers as indices, and only one of dim 2**60 hashes text"
@@ -150,12 +151,10 @@ class Intake:
         """
         columns, rows, is_cast = self._present(batch, first)
 
-        def events(columns: _Columns, rows: Rows) -> Events:
-            return self._events(columns if is_cast else self._cast(columns, rows), rows)
+        def read(columns: _Columns, rows: Rows, on_bad: Any = None) -> Events:
+            return self._events(columns if is_cast else self._cast(columns, rows), rows, on_bad)
 
-        found = (
-            events(columns, rows) if self._on_bad == "refuse" else joined_events(self._salvaged(events, columns, rows))
-        )
+        found = self._read(read, columns, rows)
         if found.rows == batch.num_rows:
             return found
         return dataclasses.replace(found, rows=batch.num_rows, blank=found.blank + batch.num_rows - len(rows))
@@ -170,17 +169,11 @@ class Intake:
         columns, rows, is_cast = self._present(batch, first)
         if is_cast:
             return batch
-        if self._on_bad == "refuse":
-            return self._marked(self._cast(columns, rows))
-        parts = alike(
-            [self._marked(part) for part in self._salvaged(self._cast, columns, rows)], lambda one: one.schema
+        found = self._read(lambda columns, rows, _=None: self._cast(columns, rows), columns, rows)
+        schema = pa.schema(
+            [(name, found[name].type) for name in self.names], {_CAST: self._agreement.fingerprint.encode()}
         )
-        return pa.Table.from_batches(parts).combine_chunks().to_batches()[0] if len(parts) > 1 else parts[0]
-
-    def _marked(self, columns: _Columns) -> pa.RecordBatch:
-        types = [(name, columns[name].type) for name in self.names]
-        schema = pa.schema(types, {_CAST: self._agreement.fingerprint.encode()})
-        return pa.RecordBatch.from_arrays([columns[name] for name in self.names], schema=schema)
+        return pa.RecordBatch.from_arrays([found[name] for name in self.names], schema=schema)
 
     def _present(self, batch: pa.RecordBatch, first: int) -> tuple[_Columns, Rows, bool]:
         """Return the columns of rows in which nothing is missing, the rows' numbers, and whether they were cast."""
@@ -243,7 +236,7 @@ class Intake:
             typed[agreement.value] = numbers(columns[agreement.value], agreement.value, grid, rows)
         return columns | typed
 
-    def _events(self, columns: _Columns, rows: Rows) -> Events:
+    def _events(self, columns: _Columns, rows: Rows, on_bad: Callable[[int, str], Any] | None) -> Events:
         """Return columns of the agreed types as events."""
         agreement, window = self._agreement, None
         if self._windows is not None and self._time is not None:
@@ -252,9 +245,8 @@ class Intake:
         index = [columns[column.name] for column in agreement.index]
         values = None if agreement.value is None else columns[agreement.value]
         if self._bounded and units is not None:
-            return unit_events(
-                agreement.projection, units, keys, index, values, window=window, on_bad=self._report(rows)
-            )
+            bad = on_bad and (lambda place, why: on_bad(int(rows[place]), why))
+            return unit_events(agreement.projection, units, keys, index, values, window=window, on_bad=bad)
         indices, steps, truncated = agreement.projection.indices_of(*index), *self._steps(values, rows)
         if self._on_bad != "refuse":
             for column, array in ((agreement.key, keys), (agreement.unit, units)):
@@ -273,30 +265,35 @@ class Intake:
                 f"the column {self._agreement.value}, rows {rows[0]:,} to {rows[-1]:,}: {error}"
             ) from None
 
-    def _report(self, rows: Rows) -> Any:
-        """Return what takes the place of a malformed row among these, and why; None where they are not collected."""
-        on_bad = self._on_bad
-        return (lambda place, error: on_bad(int(rows[place]), str(error))) if callable(on_bad) else None
-
-    def _salvaged(self, read: Callable[[_Columns, Rows], Any], columns: _Columns, rows: Rows) -> list[Any]:
-        """Return what is read of rows, in parts, the last one of no rows: without those that cannot be read alone."""
+    def _read(self, read: Callable[..., Read], columns: _Columns, rows: Rows) -> Read:
+        """Return what is read of rows, unless they are refused without those that cannot be read alone."""
+        on_bad: Any = self._on_bad if callable(self._on_bad) else lambda *_: None
         try:
-            return [read(columns, rows)]
+            return read(columns, rows, on_bad)
         except InvalidInputError:
-            # a dictionary has all rows' texts: without it a row is judged by its own alone
-            decoded = {
-                name: array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-                for name, array in columns.items()
-            }
+            if self._on_bad == "refuse":
+                raise
+        # a dictionary has all rows' texts: without it a row is judged by its own alone
+        dictionaries = {name: array for name, array in columns.items() if pa.types.is_dictionary(array.type)}
+        columns = columns | {name: array.dictionary_decode() for name, array in dictionaries.items()}
+        good = np.ones(len(rows), dtype=np.bool_)
 
-        def part(start: int, stop: int) -> Any:
-            return read({name: array.slice(start, stop - start) for name, array in decoded.items()}, rows[start:stop])
+        def part(start: int, stop: int) -> tuple[_Columns, Rows]:
+            some = {name: array.slice(start, stop - start) for name, array in columns.items()}, rows[start:stop]
+            read(*some)
+            return some
 
-        return [*salvage(part, len(rows), self._report(rows) or _forget), part(0, 0)]
+        def bad(place: int, error: Exception) -> None:
+            good[place] = False
+            on_bad(int(rows[place]), str(error))
 
-
-def _forget(_: int, __: Exception) -> None:
-    """Take a malformed row that is dropped."""
+        parts = list(salvage(part, len(rows), bad))
+        kept = pa.array(good)
+        try:
+            return read({name: array.filter(kept) for name, array in columns.items()}, np.asarray(rows)[good], on_bad)
+        except InvalidInputError:
+            # times finer than microseconds, and years that nanoseconds do not reach: no type has room for both
+            return read(*max(parts, key=lambda some: len(some[1])), on_bad)
 
 
 def _blank(name: str, row: int) -> str:

@@ -5,7 +5,6 @@ drops that row, and a value that is too heavy is cut; a fault in a *column* (its
 mistake and raises.
 """
 
-import dataclasses
 import functools
 import itertools
 import math
@@ -30,8 +29,8 @@ from streamsketch.data import (
     value_type,
 )
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.columns import check_text, plain, salvage
-from streamsketch.intake.events import Events, joined_events
+from streamsketch.intake.columns import Mask, check_text, null, plain, salvage
+from streamsketch.intake.events import Events
 from streamsketch.intake.objects import Lists, is_list
 from streamsketch.projections import Projection
 
@@ -40,8 +39,6 @@ _INT64_MAX = (1 << 63) - 1
 _MOST_STEPS = (1 << 62) - 1  # of one value; heavier ones are clipped to it, in place of an error
 _DAY = 86_400_000  # in ms
 _MAX_EXPONENT = 40  # of decimals; what is larger is beyond any reach, what is smaller below any grid step
-
-OnBad = Callable[[int, Exception], Any]
 
 
 def unit_events(
@@ -52,7 +49,7 @@ def unit_events(
     values: Any,
     *,
     window: Ints | None = None,
-    on_bad: OnBad | None = None,
+    on_bad: Callable[[int, str], Any] | None = None,
 ) -> Events:
     """Return the valid rows of columns whose units will be clipped.
 
@@ -75,58 +72,39 @@ def unit_events(
         For columns of different lengths, or of a type that is not valid for units, keys, indices or values.
     """
     names = ["unit", *([] if keys is None else ["key"]), *("index" for _ in index)]
-    first = len(names) - len(index)
+    first, rows = len(names) - len(index), len(units)
     arrays = [whole_days(plain(array)) for array in [units, *([] if keys is None else [keys]), *index]]
-    numbers = values if isinstance(values, list) else None
-    values = None if isinstance(values, list) else values
-    _check_types(projection, arrays, names, values)
-    if values is not None and pa.types.is_dictionary(values.type):
+    if isinstance(values, pa.Array) and pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    present = _present([*arrays, *([] if values is None else [values])])
-    valid = _valid(projection, arrays[first:], values, present)
-    places: Any = range(len(units))
-    if not pc.all(valid).as_py():
-        flags = valid.to_numpy(zero_copy_only=False)
-        places, window = np.flatnonzero(flags), None if window is None else window[flags]
-        arrays = [array.filter(valid) for array in arrays]
-        values = None if values is None else values.filter(valid)
-        numbers = None if numbers is None else list(itertools.compress(numbers, flags))
-        if on_bad is not None:
-            why = InvalidInputError(f"a value is not finite, or an index is outside [0, {projection.dim})")
-            for place in np.flatnonzero(present.to_numpy(zero_copy_only=False) & ~flags).tolist():
-                on_bad(place, why)
-    given = numbers if values is None else values
-    amounts = None if given is None else _within_reach(given, projection)
+    typed = values if isinstance(values, pa.Array) else None
+    _check_types(projection, arrays, names, typed)
+    present = _present([*arrays, *([] if typed is None else [typed])])
+    blank = rows - int(present.sum())
 
-    def read(arrays: list[pa.Array], start: int, stop: int) -> Events:
-        part = [array.slice(start, stop - start) for array in arrays]
-        for array, name in zip(part[:first], names, strict=False):
+    def read(arrays: list[pa.Array], valid: Mask) -> Events:
+        *kept, given, its_window = [*arrays, values, window]
+        if not valid.all():
+            *kept, given, its_window = (_filtered(column, valid) for column in (*arrays, values, window))
+        for array, name in zip(kept[:first], names, strict=False):
             check_text(array, name)
-        its_keys, its_window = part[1] if first == 2 else None, None if window is None else window[start:stop]
-        its_amounts = None if amounts is None else amounts[start:stop]
-        steps = _steps(its_amounts, stop - start, projection.grid)
-        return Events(its_keys, part[0], projection.indices_of(*part[first:]), steps, its_window, its_amounts)
+        amounts = None if given is None else _within_reach(given, projection)
+        steps = _steps(amounts, len(kept[0]), projection.grid)
+        columns = kept[1] if first == 2 else None, kept[0], projection.indices_of(*kept[first:]), steps
+        return Events(*columns, its_window, amounts, rows=rows, blank=blank)
 
-    found = _salvaged(read, arrays, None if on_bad is None else lambda place, error: on_bad(int(places[place]), error))
-    return dataclasses.replace(found, rows=len(units), blank=len(units) - (pc.sum(present).as_py() or 0))
-
-
-def _salvaged(
-    read: Callable[[list[pa.Array], int, int], Events], arrays: list[pa.Array], on_bad: OnBad | None
-) -> Events:
-    """Return what is read of all rows together, else without those that cannot be read alone."""
-    rows = len(arrays[0])
+    valid = present & _countable(projection, arrays[first:], typed)
     try:
-        return read(arrays, 0, rows)
+        events = read(arrays, valid)
     except InvalidInputError:
         # a dictionary has all rows' texts: without it a row is judged by its own alone
-        decoded = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
-    read_decoded = functools.partial(read, decoded)
-    return joined_events([*salvage(read_decoded, rows, on_bad or _forget), read_decoded(0, 0)])
-
-
-def _forget(_: int, __: Exception) -> None:
-    """Take a malformed row that is dropped."""
+        arrays = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
+        valid = functools.reduce(np.logical_and, map(_valid_text, arrays), valid)
+        events = read(arrays, valid)
+    if on_bad is not None:
+        why = f"text is not UTF-8, a value is not finite, or an index is outside [0, {projection.dim})"
+        for place in np.flatnonzero(present & ~valid).tolist():
+            on_bad(place, why)
+    return events
 
 
 def column_events(projection: Projection, units: Any, keys: Any, index: Sequence[Any], values: Any) -> list[Events]:
@@ -168,7 +146,7 @@ def column_events(projection: Projection, units: Any, keys: Any, index: Sequence
             some = [column[start:stop] for column in group]
             return read(arrays_of(some[: len(names)]), None if values is None else some[-1])
 
-        found += salvage(part, len(group[0]), _forget)
+        found += salvage(part, len(group[0]), lambda *_: None)
     none, dropped = np.empty(0, dtype=np.int64), lists.rows - sum(part.rows for part in found)
     return [*found, Events(None, None, none, none, rows=dropped, blank=lists.blank)]
 
@@ -210,27 +188,49 @@ def _check_types(projection: Projection, arrays: list[pa.Array], names: list[str
             raise InvalidInputError(f"the value column must hold integers, floats or decimals, got {kind}; cast it")
 
 
-def _present(arrays: Sequence[pa.Array]) -> pa.Array:
-    """Return which rows have no nulls, and a unit, the first array, that is not empty text."""
-    masks = [pc.is_valid(array) for array in arrays]
+def _present(arrays: Sequence[pa.Array]) -> Mask:
+    """Return which rows have no nulls, and a unit, the first array, that is not empty text: bool, (n,)."""
+    present = ~functools.reduce(np.logical_or, map(null, arrays))
     unit = arrays[0]
     texts = unit.dictionary if pa.types.is_dictionary(unit.type) else unit
     if is_text_type(texts.type) or is_bytes_type(texts.type):
         named = pc.greater(pc.binary_length(texts), 0)
-        masks.append(pc.fill_null(named.take(unit.indices) if texts is not unit else named, False))  # noqa: FBT003
-    return functools.reduce(pc.and_, masks)
+        named = pc.fill_null(named.take(unit.indices) if texts is not unit else named, fill_value=False)
+        present &= named.to_numpy(zero_copy_only=False)
+    return present
 
 
-def _valid(projection: Projection, index: list[pa.Array], values: pa.Array | None, present: pa.Array) -> pa.Array:
-    """Return which rows that are present have a finite value, and an index in range."""
-    masks = []
+def _countable(projection: Projection, index: list[pa.Array], values: pa.Array | None) -> Any:
+    """Return which rows have a finite value and an index in range: bool, (n,), or True for all."""
+    found: Any = True
     if len(index) == 1 and pa.types.is_integer(value_type(index[0])):
         given = index[0].dictionary_decode() if pa.types.is_dictionary(index[0].type) else index[0]
-        numbers = given.fill_null(0).to_numpy(zero_copy_only=False)
-        masks.append(pa.array((numbers >= 0) & (numbers < projection.dim)))
+        indices = given.fill_null(0).to_numpy(zero_copy_only=False)
+        found = (indices >= 0) & (indices < projection.dim)
     if values is not None and pa.types.is_floating(values.type):
-        masks.append(pc.fill_null(pc.is_finite(values), False))  # noqa: FBT003 - Arrow's signature
-    return functools.reduce(pc.and_, masks, present)
+        found &= np.isfinite(values.fill_null(0).to_numpy(zero_copy_only=False))
+    return found
+
+
+def _valid_text(array: pa.Array) -> Mask:
+    """Return which rows hold no text that is not UTF-8: bool, (n,)."""
+    valid = np.ones(len(array), dtype=np.bool_)
+
+    def bad(place: int, _: Exception) -> None:
+        valid[place] = False
+
+    for _ in salvage(lambda start, stop: check_text(array[start:stop], ""), len(array), bad):
+        pass
+    return valid
+
+
+def _filtered(column: Any, valid: Mask) -> Any:
+    """Return some rows of an Arrow or NumPy array or a list."""
+    if isinstance(column, pa.Array):
+        return column.filter(pa.array(valid))
+    if isinstance(column, list):
+        return list(itertools.compress(column, valid))
+    return None if column is None else column[valid]
 
 
 def _steps(values: Any, length: int, grid: Fraction) -> Ints:

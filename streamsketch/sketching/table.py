@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streamsketch.core import Ints, short
 from streamsketch.data import DataIds, data_ids
 from streamsketch.errors import InvalidInputError, UnknownKeyError
+from streamsketch.intake import Events, Intake
 from streamsketch.kernels import add_masses, looked_up, seen
 from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections import MAX_MASS, Projection
@@ -20,7 +21,6 @@ from streamsketch.sketching.sketch import Sketch
 if TYPE_CHECKING:
     from streamsketch.accounting import Ledger
     from streamsketch.agreement import Agreement
-    from streamsketch.intake import Events
     from streamsketch.privacy import Neighbours
     from streamsketch.release import PrivateTable
 
@@ -145,7 +145,7 @@ class SketchTable(Mapping[Any, Sketch]):
             added.add_events(events)
         self.merge(added)
 
-    def add_events(self, events: "Events") -> None:
+    def add_events(self, events: Events) -> None:
         """Add a batch of rows as `intake.Intake` reads it, with keys; errors as `update`."""
         self.add_steps(*codes_of(table_keys(events.keys)), events.indices, events.steps)
 
@@ -408,6 +408,39 @@ class SketchTable(Mapping[Any, Sketch]):
             ledger=ledger,
             dataset=dataset,
         )
+
+
+def sketch(rows: Any, agreement: "Agreement") -> Sketch | SketchTable:
+    """Return the exact, secret sketch of a table's rows, cast to the agreed types: one a key, if the agreement has one.
+
+    What a unit contributes is not clipped: it must be within the agreed bound already.
+
+    Parameters
+    ----------
+    rows
+        A data frame of pandas or polars, an Arrow table, a relation of DuckDB, or any other with Arrow's C stream.
+    agreement
+        The columns, their types and order.
+
+    Raises
+    ------
+    TypeError, InvalidInputError
+        As `streamsketch.intake.Intake.batches`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from streamsketch import SJLT, Agreement
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
+    >>> agreement = Agreement(projection, index={"item": "integer"}, key="shop", value="sold")
+    >>> table = sketch(pa.table({"shop": ["N", "S"], "item": ["007", "8"], "sold": [3, 2]}), agreement)
+    >>> table == sketch(pa.table({"shop": ["N", "S"], "item": [7, 8], "sold": [3.0, 2.0]}), agreement)
+    True
+    """
+    agreement = Intake(agreement).agreement  # checks the type
+    started: Sketch | SketchTable = Sketch(agreement) if agreement.key is None else SketchTable(agreement)
+    started.update_rows(rows)
+    return started
 
 
 def _rank(key: Any) -> tuple[str, Any]:

@@ -3,7 +3,6 @@
 import datetime as dt
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -236,14 +235,6 @@ def test_tables_of_libraries_are_read_batch_by_batch_and_rows_counted_over_them(
         list(Intake(AGREEMENT).batches(table))
     with pytest.warns(ss.errors.TruncationWarning, match="1/2"):
         list(Intake(AGREEMENT).batches(pa.Table.from_batches([batch(sold=[0.25] * 4)])))
-
-
-def test_some_of_the_events() -> None:
-    events = Intake(AGREEMENT).read(batch())
-    some = events.take(np.array([True, False, True, False]))
-    assert shown(some) == shown(Intake(AGREEMENT).read(batch().take(pa.array([0, 2]))))
-    assert some.amounts.to_numpy().round(9).tolist() == [3.0, 1.0]
-    assert (len(some), some.rows, some.malformed) == (2, 2, 0)
 
 
 # --- columns ------------------------------------------------------------------------------------------------------

@@ -81,10 +81,8 @@ def bound(
     >>> bound(rows, agreement).mass
     5
     """
-    if not isinstance(agreement, Agreement):
-        raise TypeError(f"rows are bounded under an Agreement, got a {type(agreement).__name__}")
     options: dict[str, Any] = {"clip": clip, "public_keys": public_keys, "summary": summary, "folder": folder}
-    return bound_batches(batches_of(rows, agreement.names), agreement, **options)
+    return bound_batches(batches_of(rows, Intake(agreement).names), agreement, **options)
 
 
 def bound_batches(
