@@ -101,4 +101,5 @@ def _apart(published: Mapping[str, PrivateSketch | PrivateTable], joint: JointEx
 
 
 def _budget(guarantee: Guarantee) -> str:
-    return budget_text(guarantee.epsilon, guarantee.delta).replace(" = ", "\u00a0=\u00a0")
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    return budget_text(epsilon, delta).replace(" = ", "\u00a0=\u00a0")
