@@ -1,4 +1,4 @@
-"""Runnable Beam jobs: thin, read → streamsketch.beam → write."""
+"""Apache Beam pipelines and demonstrations, to run and to read."""
 
 import logging
 

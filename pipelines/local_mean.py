@@ -8,12 +8,13 @@ draws how far the means are off.
     python -m pipelines.local_mean --input faces.parquet --key album --vector embedding --mechanism proj-unit,sqkr \
         --sketch-dim 200 --epsilon 1,4,10 --output out
 
-``digits`` are the 1797 scanned digits that come with scikit-learn: 64 grey values each. Any further option goes to
-Beam. The runner defaults to FnApiRunner, Beam's in-process runner.
+``digits`` are the 1797 scanned digits that come with scikit-learn: 64 grey values each. Options after ``--`` go to
+Beam.
 """
 
 import argparse
 import hashlib
+import io
 import logging
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,16 +23,16 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+import pyarrow.parquet as pq
+from apache_beam.io.filesystems import FileSystems
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
 
 import streamsketch as ss
 from pipelines.error_curve import error_curve, show_errors
-from pipelines.runs import add_run_options, configure, finish
-from pipelines.sinks import WriteMeans, read_means, write
 from streamsketch.beam import MeanPerKey, read_batches, run_secret
+from streamsketch.jobs import RunSecrets, beam_options, write
 from streamsketch.privacy.samplers import KeyedBits
 
 Vectors = NDArray[np.float64]
@@ -43,7 +44,7 @@ MECHANISMS = ("priv-unit-g", "proj-unit", "re-priv-hs", "sqkr", "priv-hs", "gaus
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job with command-line arguments; return the exit status."""
     parser = _parser()
-    known, rest = parser.parse_known_args(arguments)
+    known = parser.parse_args(arguments)
     console = Console()
     try:
         parts = list(digits() if known.input == "digits" else read_vectors(known))
@@ -51,11 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ss.InvalidInputError(f"there are no vectors in {known.input}; name a file that has rows")
         dim = parts[0][2].shape[1]
         mechanisms = [mechanism_of(kind, epsilon, dim, known) for kind in known.mechanism for epsilon in known.epsilon]
-        options = PipelineOptions(rest)
-        standard = options.view_as(StandardOptions)
-        standard.runner = standard.runner or "FnApiRunner"
         with console.status("Reporting and averaging (Apache Beam)"):
-            build(parts, mechanisms, known, options).run().wait_until_finish()
+            build(parts, mechanisms, known).run().wait_until_finish()
         means = read_means(known.output)
         errors = errors_of(means, parts)
         write(known.output, "errors.png", error_curve(errors, f"{len(means)} means of {dim} coordinates"))
@@ -66,12 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def build(
-    parts: list[Part], mechanisms: list[ss.local.Mechanism], arguments: argparse.Namespace, options: PipelineOptions
-) -> beam.Pipeline:
+def build(parts: list[Part], mechanisms: list[ss.local.Mechanism], arguments: argparse.Namespace) -> beam.Pipeline:
     """Return the pipeline: vectors → reports → sums of each key → files, for every mechanism."""
-    pipeline = beam.Pipeline(options=options)
-    configure(pipeline, arguments)
+    pipeline, secrets = beam.Pipeline(options=beam_options(arguments.beam)), RunSecrets(arguments.claims)
+    secrets.configure(pipeline)
     vectors = pipeline | "Vectors" >> beam.Create(parts)
     run = run_secret(pipeline)
     means = [
@@ -80,8 +76,35 @@ def build(
         | f"Add up {name}" >> MeanPerKey(mechanism, drop_malformed=True)
         for name, mechanism in ((f"{mechanism.kind} at {mechanism.epsilon!r}", mechanism) for mechanism in mechanisms)
     ]
-    finish(arguments, means | beam.Flatten() | WriteMeans(arguments.output))
+    together = means | beam.Flatten() | beam.combiners.ToList()
+    secrets.finish(together | "Write means" >> beam.Map(write_means, arguments.output))
     return pipeline
+
+
+def write_means(means: Iterable[tuple[str, ss.local.MeanAggregator]], folder: str) -> None:
+    """Write the means of any mechanisms as ``means.parquet``, sorted by mechanism, ε and key."""
+    rows = [
+        {
+            "mechanism": server.mechanism.kind,
+            "epsilon": server.mechanism.epsilon,
+            "key": key,
+            "reports": server.count,
+            "mean": server.mean(),
+            "standard_error": server.standard_error(),
+            "expected_squared_error": server.mechanism.expected_squared_error(server.count),
+        }
+        for key, server in means
+    ]
+    rows.sort(key=lambda row: (row["mechanism"], row["epsilon"], row["key"]))
+    content = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), content)
+    write(folder, "means.parquet", content.getvalue())
+
+
+def read_means(folder: str) -> pa.Table:
+    """Return the table that `write_means` wrote."""
+    with FileSystems.open(FileSystems.join(folder, "means.parquet")) as file:
+        return pq.read_table(pa.BufferReader(file.read()))
 
 
 def reported(part: Any, mechanism: ss.local.Mechanism, run: Any) -> tuple[str, Any]:
@@ -184,7 +207,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.local_mean",
         description="Means of vectors from locally private reports, and how far they are off.",
-        epilog="Any further option goes to Apache Beam, e.g. --runner=FlinkRunner.",
         allow_abbrev=False,
     )
     data = parser.add_argument_group("data")
@@ -198,7 +220,8 @@ def _parser() -> argparse.ArgumentParser:
     privacy.add_argument("--delta", type=float, default=1e-6, help="of the Gaussian baseline (default 1e-6)")
     privacy.add_argument("--sketch-dim", type=int, metavar="K", help="numbers that ProjUnit sends (default dim / 2)")
     privacy.add_argument("--seed", type=int, default=2023, help="public seed (default 2023)")
-    add_run_options(parser)
+    parser.add_argument("--claims", metavar="DIR", help="folder that all workers share; needed on Flink and Spark")
+    parser.add_argument("beam", nargs="*", metavar="-- BEAM OPTION", help="options of Apache Beam, after --")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The job's results as a picture."""
+"""The results of the demonstration as a picture."""
 
 import io
 import warnings
@@ -7,12 +7,12 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import streamsketch as ss
-from pipelines.tables import By, Results
+from pipelines.tables import Results
 from streamsketch.report.pictures import similarity_order
 
 Floats = NDArray[np.float64]
@@ -22,11 +22,11 @@ _READABLE = 24  # more keys than this leave no room for numbers in the cells
 _BARS = "#39568c"
 
 
-def heat_map(results: Results, title: str, by: By) -> bytes:
+def heat_map(results: Results, title: str) -> bytes:
     """Return a PNG of all pairs, similar keys adjacent, with the sizes of the streams beside.
 
-    Estimates are below the diagonal, and above it their standard errors: of distances relative ones. Keys without
-    cosines, since they are below the noise floor, are named and not drawn, unless fewer than two others are left.
+    Estimated cosines are below the diagonal, and above it their standard errors. Keys without cosines, since they are
+    below the noise floor, are named and not drawn, unless fewer than two others are left.
 
     Parameters
     ----------
@@ -34,22 +34,20 @@ def heat_map(results: Results, title: str, by: By) -> bytes:
         What the job estimated.
     title
         Goes above.
-    by
-        What the comparisons are.
     """
-    names, value, error = _square(results.shown(by).to_pylist(), "cosine" if by == "cosine" else "squared_distance")
-    kept, left_out = drawn_of(names, results.below_noise if by == "cosine" else [])
+    names, value, error = _square(results.cosines.to_pylist())
+    kept, left_out = drawn_of(names, results.below_noise)
     names = [names[i] for i in kept]
     value, error = value[np.ix_(kept, kept)], error[np.ix_(kept, kept)]
-    order = similarity_order(np.nan_to_num(2 - 2 * value, nan=2.0) if by == "cosine" else value)
+    order = similarity_order(np.nan_to_num(2 - 2 * value, nan=2.0))
     value, error = value[np.ix_(order, order)], error[np.ix_(order, order)]
     names = [names[i] for i in order]
 
     side = max(5.0, min(14.0, 0.55 * len(names) + 2.5))
     figure = Figure(figsize=(side + 3, side), layout="constrained")
     axes, beside = figure.subplots(1, 2, width_ratios=[5, 1])
-    norm = _norm(value, error, by)
-    colours = mpl.colormaps["viridis" if by == "cosine" else "viridis_r"].with_extremes(bad="white")
+    norm = _norm(value)
+    colours = mpl.colormaps["viridis"].with_extremes(bad="white")
     inside = np.clip(value, norm.vmin, norm.vmax)
     shown = inside.copy()
     np.fill_diagonal(shown, np.nan)
@@ -58,21 +56,14 @@ def heat_map(results: Results, title: str, by: By) -> bytes:
     axes.set_xticks(range(len(names)), labels, parse_math=False)
     axes.set_yticks(range(len(names)), labels, parse_math=False)
     axes.tick_params(length=0)
-    parts = (
-        "below the diagonal: estimate; above: its standard error"
-        if by == "cosine"
-        else "below the diagonal: estimate in thousands; above: its relative standard error"
-    )
+    parts = "below the diagonal: estimate; above: its standard error"
     figure.suptitle(f"{title}\n{parts}{left_out}", fontsize=11, x=0.01, ha="left", parse_math=False)
-    figure.colorbar(
-        image, ax=axes, label="estimated cosine" if by == "cosine" else "estimated squared distance", shrink=0.8
-    )
+    figure.colorbar(image, ax=axes, label="estimated cosine", shrink=0.8)
     if len(names) <= _READABLE:
         for i, j in np.argwhere(~np.eye(len(names), dtype=bool) & ~np.isnan(value)):
             place = float(norm(inside[i, j]))  # 0 to 1 on the scale of colours
-            dark = place < 0.5 if by == "cosine" else place > 0.5
-            text = _text(value[i, j], error[i, j], by, below=i > j)
-            axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color="white" if dark else "black")
+            text, colour = f"{(value if i > j else error)[i, j]:.2f}", "white" if place < 0.5 else "black"
+            axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color=colour)
     _draw_sizes(beside, [results.sizes[name] for name in names])
     content = io.BytesIO()
     with warnings.catch_warnings():
@@ -93,34 +84,22 @@ def drawn_of(names: list[str], below: list[str]) -> tuple[list[int], str]:
     return kept if enough else list(range(len(names))), f"\n{line}" if below else ""
 
 
-def _square(rows: list[dict[str, Any]], name: str) -> tuple[list[str], Floats, Floats]:
+def _square(rows: list[dict[str, Any]]) -> tuple[list[str], Floats, Floats]:
     names = sorted({row[end] for row in rows for end in ("first", "second")})
     place = {name: i for i, name in enumerate(names)}
     value, error = np.zeros((2, len(names), len(names)))
     for row in rows:
         i, j = place[row["first"]], place[row["second"]]
-        value[i, j] = value[j, i] = np.nan if row[name] is None else row[name]
-        error[i, j] = error[j, i] = np.nan if row[name] is None else row["standard_error"]
+        value[i, j] = value[j, i] = np.nan if row["cosine"] is None else row["cosine"]
+        error[i, j] = error[j, i] = np.nan if row["cosine"] is None else row["standard_error"]
     return names, value, error
 
 
-def _norm(value: Floats, error: Floats, by: str) -> Normalize:
+def _norm(value: Floats) -> Normalize:
     apart = ~np.eye(len(value), dtype=bool) & ~np.isnan(value)
-    if by == "cosine":
-        low, high = (value[apart].min(), value[apart].max()) if apart.any() else (0.0, 1.0)
-        high = min(1.0, float(high))
-        return Normalize(min(max(float(low), -1.0), high - 0.1), high)
-    # colours below the smallest standard error would show noise alone
-    low = max(error[apart].min(), value.max() / 1e6, 1e-12)
-    return LogNorm(low, max(value.max(), 10 * low))
-
-
-def _text(value: float, error: float, by: str, *, below: bool) -> str:
-    if by == "cosine":
-        return f"{value if below else error:.2f}"
-    if below:
-        return f"{value / 1000:,.1f}"
-    return ">100%" if error >= value else f"{100 * error / value:.0f}%"
+    low, high = (value[apart].min(), value[apart].max()) if apart.any() else (0.0, 1.0)
+    high = min(1.0, float(high))
+    return Normalize(min(max(float(low), -1.0), high - 0.1), high)
 
 
 def _draw_sizes(axes: Axes, sizes: list[ss.Estimate]) -> None:

@@ -28,9 +28,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from pipelines.replay import Check, check
-from pipelines.stream_distances import parsed
+import streamsketch as ss
 from streamsketch.beam.streams import encoded_batch
+from streamsketch.jobs import Replay, StreamJob, Topic, replay
+from streamsketch.streams import StreamPolicy
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka
 from tests.clusters.processes import STOPPING, StartError
@@ -40,6 +41,25 @@ CARRIERS = ["B6", "EV", "UA", "DL", "AA", "MQ"]
 START, DAYS, WINDOW = dt.datetime(2013, 1, 7, tzinfo=dt.UTC), 7, 6 * 3600
 SECONDS = 60  # that the week takes
 TOPIC, SHOWN = "flights", 8
+AGREEMENT = ss.Agreement(
+    ss.SJLT(sketch_dim=128, sparsity=1, seed=2013),
+    key="carrier",
+    index="route",
+    unit="tailnum",
+    neighbours=ss.L1(3, unit="aircraft"),
+    missing="drop",
+)
+POLICY = {
+    "policy": 1,
+    "stream": "flights",
+    "time": "time",
+    "window": WINDOW,
+    "delay": 3600,
+    "start": f"{START:%Y-%m-%d}",
+    "epsilon": 4,
+    "public_keys": CARRIERS,
+    "folder": "out",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -70,7 +90,7 @@ def _demo(console: Console, jars: Path, folder: Path) -> int:
         console.print(f"Flink: {cluster.web_page}. Submitting the job …")
         with (folder / "job.log").open("wb") as log:
             job = subprocess.Popen(  # noqa: S603 - our own command
-                [sys.executable, "-m", "pipelines.stream_distances", *arguments, *cluster.stream_options()],
+                [sys.executable, "-m", "streamsketch", "job", "stream", *arguments, "--", *cluster.stream_options()],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -81,8 +101,15 @@ def _demo(console: Console, jars: Path, folder: Path) -> int:
             job.kill()
             job.wait()
         console.print("Computing the topic again, in batch, which only the operator could do …")
-        named, _ = parsed(arguments)
-        found = check(named, 1, kafka.read(TOPIC))
+        job_again = StreamJob(
+            agreement=AGREEMENT,
+            policy=StreamPolicy.load(folder / "policy.json"),
+            source=Topic(kafka.servers, TOPIC, kafka.expansion),
+            root_key=root_key,
+            claims=str(folder / "claims"),
+            epoch=1,
+        )
+        found = replay(job_again, kafka.read(TOPIC))
     windows = DAYS * 86_400 // WINDOW
     console.print(
         f"{found.slots} releases, each once: {windows} windows of {len(CARRIERS)} carriers; {found.missing} missing.\n"
@@ -90,34 +117,23 @@ def _demo(console: Console, jars: Path, folder: Path) -> int:
         f"{found.same_sums} have the topic's sums once the noise is taken off."
     )
     every = windows * len(CARRIERS)
-    good = found == Check(every, every, every, 0)
+    good = found == Replay(every, every, every, 0)
     console.print("[bold green]Every window came once, and is right.[/]" if good else "[bold red]That is wrong.[/]")
     return 0 if good else 1
 
 
 def _arguments(kafka: Kafka, folder: Path) -> list[str]:
+    """Write agreement and policy, and return the options of the job."""
+    AGREEMENT.save(folder / "agreement.json")
+    (folder / "policy.json").write_text(json.dumps(POLICY))
     return [
+        f"--agreement={folder / 'agreement.json'}",
+        f"--policy={folder / 'policy.json'}",
         f"--servers={kafka.servers}",
         f"--topic={TOPIC}",
         f"--expansion={kafka.expansion}",
-        "--time=time",
-        "--key=carrier",
-        "--index=route",
-        "--unit-column=tailnum",
-        "--unit=aircraft",
-        "--max-keys=1",
-        "--l1=3",
-        f"--window={WINDOW}",
-        "--delay=3600",
-        f"--start={START.isoformat()}",
-        f"--public-keys={','.join(CARRIERS)}",
-        "--epsilon=4",
-        "--sketch-dim=128",
-        "--sparsity=1",
-        "--stream=flights",
         f"--root-key={folder / 'root key'}",
         f"--claims={folder / 'claims'}",
-        f"--output={folder / 'out'}",
     ]
 
 

@@ -1,23 +1,20 @@
 """What a demonstration may compute and a user of private releases could not: the exact answers."""
 
-import argparse
 import dataclasses
 import itertools
-import math
 from fractions import Fraction
+from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-import streamsketch as ss
-from pipelines.batches import all_columns, as_text, text_columns
 from streamsketch.beam import read_batches
-from streamsketch.data import quantise
 from streamsketch.estimation import OutputNoise
 from streamsketch.estimation.shapes import cosines as noisy_cosines
-from streamsketch.privacy import DiscreteLaplace, squared_distance_variance
+from streamsketch.intake import Intake
+from streamsketch.jobs import FilesJob
+from streamsketch.privacy import DiscreteLaplace
 from streamsketch.projections import MapVariance
 
 
@@ -31,66 +28,49 @@ class Truth:
         By (first, second), in squared data units.
     cosines
         By pair; NaN with an empty stream.
-    distinct_indices
-        How many indices occur at all.
-    raw_standard_errors
-        By pair, of squared distances: the standard error that discrete Laplace noise on every cell of the raw
-        histograms would give (THEORY.md 4.1), if the number of possible indices is known.
-    raw_cosine_errors
-        The same of cosines; NaN where a stream would be below that noise floor.
+    distinct_indices, possible_indices
+        How many indices occur at all; the size of the raw histograms.
+    raw_errors
+        By pair, of cosines: the standard error that discrete Laplace noise on every cell of the raw histograms would
+        give; NaN with a stream that is then below the noise floor.
     """
 
     squared_distances: dict[tuple[str, str], float]
     cosines: dict[tuple[str, str], float]
     distinct_indices: int
-    raw_standard_errors: dict[tuple[str, str], float] | None
-    raw_cosine_errors: dict[tuple[str, str], float] | None
+    possible_indices: int
+    raw_errors: dict[tuple[str, str], float]
 
 
-def look_at_truth(arguments: argparse.Namespace) -> Truth:
+def look_at_truth(job: FilesJob, possible_indices: int) -> Truth:
     """Return the exact squared distances and cosines between the keys' histograms, on the values' grid."""
-    text = text_columns(arguments)
-    projection = ss.SJLT(  # only for the indices and the grid: nothing is projected here
-        sketch_dim=1, sparsity=1, seed=0, resolution=arguments.resolution
-    )
-    keys, indices, values = [], [], []
-    for batch in read_batches(arguments.input, all_columns(arguments), text=text, delimiter=arguments.delimiter):
-        batch = as_text(batch, arguments)  # noqa: PLW2901 - as the pipeline reads it
-        keys.extend(batch.column(arguments.key).to_pylist())
-        indices.append(projection.indices_of(*(batch.column(name) for name in arguments.index)))
-        counts = pa.array(np.ones(len(batch))) if arguments.value is None else batch.column(arguments.value)
-        values.append(quantise(counts, projection.grid))
-    names = sorted(set(keys) if arguments.public_keys is None else set(arguments.public_keys))
+    agreement, names = job.agreement, sorted(job.public_keys or ())
+    intake, key = Intake(agreement), cast("Any", agreement.key)
     place = {name: row for row, name in enumerate(names)}
-    rows = np.array([place.get(key, -1) for key in keys], dtype=np.int64)
-    distinct, columns_of = np.unique(np.concatenate([np.empty(0, np.int64), *indices]), return_inverse=True)
-    weights = np.concatenate([np.empty(0, np.int64), *values]).astype(np.float64)
-    kept = rows >= 0
-    histograms = coo_array((weights[kept], (rows[kept], columns_of[kept])), shape=(len(names), distinct.size)).tocsr()
+    rows, indices, steps = [], [], []
+    for batch in read_batches(job.patterns, agreement):
+        events = intake.read(batch)
+        rows += [place.get(name, -1) for name in batch.column(key.name).to_pylist()]
+        indices.append(events.indices)
+        steps.append(events.steps)
+    distinct, columns = np.unique(np.concatenate(indices), return_inverse=True)
+    at, weights = np.array(rows), np.concatenate(steps).astype(np.float64)
+    cells = (weights[at >= 0], (at[at >= 0], columns[at >= 0]))
+    histograms = coo_array(cells, shape=(len(names), distinct.size)).tocsr()
     gram = (histograms @ histograms.T).toarray()
-    step = float(projection.grid)
-    squares = {
-        (first, second): step**2 * float(gram[i, i] + gram[j, j] - 2 * gram[i, j])
-        for i, first in enumerate(names)
-        for j, second in enumerate(names)
-        if i < j
-    }
-    norms = np.diagonal(gram)
+    norms, step = np.diagonal(gram), agreement.projection.grid
     with np.errstate(divide="ignore", invalid="ignore"):
         cosines = gram / np.sqrt(np.outer(norms, norms))
-    raw = raw_cosines = None
-    if arguments.possible_indices:
-        scale = Fraction(arguments.l1) / (projection.grid * Fraction(arguments.epsilon))
-        noise = DiscreteLaplace(scale.limit_denominator(1 << 20)).cumulants
-        raw = {
-            pair: math.sqrt(squared_distance_variance(noise, arguments.possible_indices, square / step**2)) * step**2
-            for pair, square in squares.items()
-        }
-        k2, k4 = (np.full(len(names), one) for one in (noise.k2, noise.k4))
-        sizes, seconds, fourths = ((one[:, None], one) for one in (norms, k2, k4))
-        effect, no_map = OutputNoise(arguments.possible_indices), MapVariance(0.0, 0.0, 0.0)
-        raw_cosines = _by_pair(names, noisy_cosines(gram, sizes, seconds, fourths, effect, no_map).standard_error)
-    return Truth(squares, _by_pair(names, cosines), int(distinct.size), raw, raw_cosines)
+    squares = float(step) ** 2 * (norms[:, None] + norms - 2 * gram)
+    bound: Any = agreement.neighbours
+    scale = Fraction(bound.bound) / (step * Fraction(job.epsilon))
+    noise = DiscreteLaplace(scale.limit_denominator(1 << 20)).cumulants
+    of_all = (np.full(len(names), cumulant) for cumulant in (noise.k2, noise.k4))
+    sizes, seconds, fourths = ((one[:, None], one) for one in (norms, *of_all))
+    effect, no_map = OutputNoise(possible_indices), MapVariance(0.0, 0.0, 0.0)
+    raw = noisy_cosines(gram, sizes, seconds, fourths, effect, no_map).standard_error
+    distances, exact, errors = (_by_pair(names, one) for one in (squares, cosines, raw))
+    return Truth(distances, exact, int(distinct.size), possible_indices, errors)
 
 
 def _by_pair(names: list[str], table: NDArray[np.float64]) -> dict[tuple[str, str], float]:

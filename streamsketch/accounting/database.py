@@ -13,7 +13,7 @@ try:
     from sqlalchemy.exc import SQLAlchemyError
 except ModuleNotFoundError:
     raise ModuleNotFoundError(
-        "a ledger in a database takes SQLAlchemy and a driver: pip install 'streamsketch[ledger-postgres]'"
+        "a ledger in a database takes SQLAlchemy and a driver: pip install 'streamsketch[postgres]'"
     ) from None
 
 _LOCK = int.from_bytes(b"ssledger")  # what writers wait for; unlike the table's own lock, it takes no more than INSERT
@@ -84,7 +84,7 @@ def _engine(address: str) -> sqlalchemy.Engine:
         )
     except ModuleNotFoundError as error:
         raise InvalidInputError(
-            f"there is no driver for {_shown(address)}: {error}. Install 'streamsketch[ledger-postgres]' and use "
+            f"there is no driver for {_shown(address)}: {error}. Install 'streamsketch[postgres]' and use "
             f"postgresql+psycopg://…"
         ) from None
 

@@ -11,6 +11,7 @@ from .release.contribute import RoundContribution
 from .release.means import MeanPerKey
 from .release.release import ReleasePerKey
 from .release.select import SelectKeys
+from .run.claims import claim_path
 from .run.coders import MeanAggregatorCoder, PrivateSketchCoder, SignSketchCoder, SketchCoder, register_coders
 from .run.runs import FinishRun, configure_run, run_secret
 
@@ -35,6 +36,7 @@ __all__ = [
     "SlidingWindowSums",
     "TumblingWindows",
     "WriteTable",
+    "claim_path",
     "comparison_schema",
     "configure_run",
     "read_batches",

@@ -30,7 +30,6 @@ _NOT_PRINTABLE = (
 """Ranges of code points, first and last; listed here because Unicode's categories change between versions."""
 _REFUSED = re.compile("[" + "".join(f"\\U{first:08X}-\\U{last:08X}" for first, last in _NOT_PRINTABLE) + "]")
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _KEPT_TOGETHER = (" = ", "± ", " %")
 
 
@@ -72,17 +71,6 @@ def names_given(options: Sequence[str], what: str) -> list[str]:
     if twice := next((name for name, count in Counter(names).items() if count > 1), None):
         raise InvalidInputError(f"{what} has {twice!a} twice")
     return names
-
-
-def spreadsheet_text(text: str) -> str:
-    """Return text for a CSV cell, with an apostrophe before anything that a spreadsheet would run as a formula.
-
-    Examples
-    --------
-    >>> spreadsheet_text("=1+1"), spreadsheet_text("1+1")
-    ("'=1+1", '1+1')
-    """
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def filled(text: str, *, first: str = "", indent: str = "") -> str:

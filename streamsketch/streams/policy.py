@@ -214,13 +214,16 @@ class StreamPolicy:
             raise InvalidInputError(f"one stream has one key, and the neighbours say {found.max_keys} (max_keys)")
         return found
 
+    def noise(self, agreement: Agreement) -> AdditiveNoise:
+        """Return what a window's release adds, for the unit and the bound that `bounds_in` says; errors as there."""
+        near = self.bounds_in(agreement)
+        return AdditiveNoise(epsilon=self.epsilon, delta=self.delta, neighbours=near, mechanism=self.mechanism)
+
     def publisher(self, agreement: Agreement) -> Calibrated[Any]:
         """Return what draws a window's release, calibrated; errors as `bounds_in` and `AdditiveNoise`."""
-        near = self.bounds_in(agreement)
-        seconds = seconds_text(self.windows.size)
-        within = dataclasses.replace(near, unit=f"{near.unit} in one window of {seconds} s")
-        noise = AdditiveNoise(epsilon=self.epsilon, delta=self.delta, neighbours=within, mechanism=self.mechanism)
-        found = noise.calibrated(agreement.projection)
+        noise, seconds = self.noise(agreement), seconds_text(self.windows.size)
+        within = dataclasses.replace(noise.neighbours, unit=f"{noise.neighbours.unit} in one window of {seconds} s")
+        found = dataclasses.replace(noise, neighbours=within).calibrated(agreement.projection)
         found = found.with_guarantee(found.guarantee.on("asserted" if self.clip == WITHIN else "enforced"))
         if self.clock == "heartbeats":
             return found

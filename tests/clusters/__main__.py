@@ -1,9 +1,9 @@
 """Run a Beam job on a Flink cluster that lives as long as the job.
 
-    python -m tests.clusters [--jars DIR] -- pipelines.private_distances --input … --output out
+    python -m tests.clusters [--jars DIR] -- streamsketch job files --input … --output out
 
-The module after ``--`` runs with the cluster's Beam options appended, and with ``--claims``, a folder that is as
-short-lived as the cluster, unless it names one.
+The module after ``--`` runs with ``--claims``, a folder that is as short-lived as the cluster, unless it names one, and
+with the cluster's Beam options behind another ``--``.
 """
 
 import argparse
@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ):
             print(f"Flink with {known.task_managers} task managers: {cluster.web_page}", flush=True)  # noqa: T201
             claims = [] if any(given.split("=")[0] == "--claims" for given in job) else [f"--claims={folder}/claims"]
-            command = [sys.executable, "-m", *job, *claims, *cluster.pipeline_options()]
+            options = [*claims, "--", *cluster.pipeline_options()]
+            command = [sys.executable, "-m", *job, *options]
             return subprocess.run(command, check=False).returncode  # noqa: S603
     except StartError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201

@@ -1,33 +1,34 @@
-"""The plain job beside `pipelines.stream_distances`: how many events each key has in each window, and nothing else."""
+"""The plain job beside `streamsketch job stream`: how many events each key has in each window, and nothing else."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
-from apache_beam.options.pipeline_options import PipelineOptions
 
-from pipelines.stream_distances import messages, parsed, schema_of
+import streamsketch as ss
 from streamsketch.beam import TumblingWindows
 from streamsketch.beam.streams import DecodeMessages, WriteFilesOnce
+from streamsketch.jobs import Topic, beam_options
+from streamsketch.streams import StreamPolicy
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job until it is ended; return the exit status."""
-    known, rest = parsed(arguments)
-    pipeline = beam.Pipeline(options=PipelineOptions([*rest, "--streaming"]))
-    decode = DecodeMessages(schema_of(known), time=known.time, size=known.window, format=known.format)
-    batches, _, _ = messages(known, pipeline) | "Decode" >> decode
+def main(folder: Path, source: Topic, options: list[str]) -> None:
+    """Count the events of a topic by the agreement and the policy in a folder, until the job is ended."""
+    agreement, policy = ss.Agreement.load(folder / "agreement.json"), StreamPolicy.load(folder / "policy.json")
+    pipeline, size = beam.Pipeline(options=beam_options(options, streaming=True)), policy.windows.size / 10**6
+    decode = DecodeMessages(agreement, time=policy.time, size=size, format=source.format)
+    batches, _, _ = source.read(pipeline, agreement, policy) | "Decode" >> decode
     counts = (
         batches
-        | "Windows" >> TumblingWindows(known.window, column=known.time)
-        | "Count batches" >> beam.FlatMap(_counts, known.key).with_output_types(tuple[str, int])
+        | "Windows" >> TumblingWindows(size, column=policy.time)
+        | "Count batches" >> beam.FlatMap(_counts, agreement.key.name).with_output_types(tuple[str, int])
         | "Add up" >> beam.CombinePerKey(sum)
     )
-    counts | "Write" >> WriteFilesOnce(known.output, known.stream)
+    counts | "Write" >> WriteFilesOnce(policy.folder, str(policy.stream))
     pipeline.run().wait_until_finish()
-    return 0
 
 
 def _counts(batch: pa.RecordBatch, key: str) -> Iterator[tuple[Any, int]]:
@@ -36,4 +37,5 @@ def _counts(batch: pa.RecordBatch, key: str) -> Iterator[tuple[Any, int]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    folder, servers, topic, expansion, form, *options = sys.argv[1:]
+    main(Path(folder), Topic(servers, topic, expansion, form), options)  # type: ignore[arg-type]

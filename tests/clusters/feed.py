@@ -1,6 +1,7 @@
 """A job under load on a cluster of this machine, and the invented events that feed it."""
 
 import contextlib
+import json
 import secrets
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
+import streamsketch as ss
 from streamsketch.beam.streams import encoded_batch
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka
@@ -21,6 +23,14 @@ KEYS = [f"key {number}" for number in range(10)]
 UNITS, INDICES, ROWS = 100_000, 10_000, 20_000
 WINDOW, DELAY = 10, 1
 _TOPIC, _STREAM = "events", "load"
+AGREEMENT = ss.Agreement.of(
+    ss.SJLT(sketch_dim=1024, sparsity=4, seed=2013),
+    key="key",
+    index="index",
+    value="value",
+    unit="unit",
+    neighbours=ss.L1(30, unit="unit", max_keys=2),
+)
 _SCHEMA = pa.schema(
     {
         "unit": pa.string(),
@@ -127,21 +137,22 @@ class Stream:
         key = self.folder / "root key"
         key.touch(mode=0o600)
         key.write_bytes(secrets.token_bytes(32))
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(start))
-        places = {"root-key": key, "claims": self.folder / "claims", "output": self.folder / "out"}
-        arguments = [
-            *(f"--servers={self.kafka.servers}", f"--topic={_TOPIC}", f"--expansion={self.kafka.expansion}"),
-            *("--time=time", "--key=key", "--index=index", "--value=value", "--unit-column=unit"),
-            *("--max-keys=2", "--l1=30", "--epsilon=1", f"--format={self._form}", f"--stream={_STREAM}"),
-            *(f"--window={WINDOW}", f"--delay={DELAY}", f"--start={moment}", f"--public-keys={','.join(KEYS)}"),
-            *(f"--{name}={place}" for name, place in places.items()),
-        ]
-        module = "tests.clusters.counting" if self._count_alone else "pipelines.stream_distances"
+        AGREEMENT.save(self.folder / "agreement.json")
+        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(start))
+        policy = {"policy": 1, "stream": _STREAM, "time": "time", "window": WINDOW, "delay": DELAY, "start": moment}
+        policy |= {"epsilon": 1, "public_keys": KEYS, "folder": "out"}
+        (self.folder / "policy.json").write_text(json.dumps(policy))
+        topic = [self.kafka.servers, _TOPIC, self.kafka.expansion, self._form]
+        arguments = ["streamsketch", "job", "stream", f"--root-key={key}", f"--claims={self.folder / 'claims'}"]
+        arguments += [f"--{name}={self.folder / name}.json" for name in ("agreement", "policy")]
+        options = zip(("servers", "topic", "expansion", "format"), topic, strict=True)
+        arguments += [*(f"--{name}={value}" for name, value in options), "--"]
+        if self._count_alone:
+            arguments = ["tests.clusters.counting", str(self.folder), *topic]
         log = self._open.enter_context((self.folder / "job.log").open("wb"))
         command = [
             sys.executable,
             "-m",
-            module,
             *arguments,
             *self.cluster.stream_options(interval=self._interval),
             *self._options,

@@ -7,23 +7,15 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, NamedTuple, Self, cast
+from typing import IO, Self, cast
 
+from streamsketch.jobs import Record
 from tests.clusters.processes import Processes, StartError, Usage, free_ports, listens
 
 _HEADER = struct.Struct(">iqi")  # partition, milliseconds, bytes: as Topic.java has it
 _JAVA = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 _SEGMENT = 1 << 28
 _LENGTH = struct.Struct(">i")
-
-
-class Record(NamedTuple):
-    """A record of a topic; the timestamp is in milliseconds after 1970-01-01T00:00Z."""
-
-    partition: int
-    timestamp: int
-    content: bytes
-    key: bytes = b""
 
 
 class Kafka:

@@ -18,21 +18,22 @@ from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
 import streamsketch as ss
-from pipelines.sources import ReadTopic
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.streams import (
     DecodeMessages,
     PartitionClock,
     ReadGrowingFolder,
+    ReadTopic,
     WriteFilesOnce,
     configure_stream,
     encoded_batch,
+    slot_of,
 )
 from streamsketch.beam.streams.lateness import Clock
-from streamsketch.beam.streams.slots import slot_of
+from streamsketch.jobs import Record
 from streamsketch.release import AdditiveNoise
 from tests.clusters.cluster import FlinkCluster
-from tests.clusters.kafka import Kafka, Record
+from tests.clusters.kafka import Kafka
 from tests.clusters.steps import write
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=11)

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 from apache_beam.utils.timestamp import Timestamp
 
-from pipelines.sources import _content
 from streamsketch.beam.streams import DecodeMessages, encoded_batch
+from streamsketch.beam.streams.topic import _content
 from tests.beam.streams.test_json_lines import SCHEMA
 from tests.clusters.feed import DELAY, ROWS, WINDOW, Events, Late
 from tests.clusters.soak import _delays, trend

@@ -1,5 +1,6 @@
 """Each slot is in the topic once, whatever happens to its publisher."""
 
+import json
 import os
 import subprocess
 import sys
@@ -25,8 +26,16 @@ def fill(folder: Path, windows: range) -> None:
 
 
 def command(kafka: Kafka, folder: Path, topic: str, *more: str) -> list[str]:
-    place = ["--output", str(folder), "--stream", "test", "--servers", kafka.servers, "--topic", topic]
-    return [sys.executable, "-m", "pipelines.publish", *place, "--every", "0.05", *more]
+    place = [policy_in(folder), f"--servers={kafka.servers}", f"--topic={topic}"]
+    return [sys.executable, "-m", "streamsketch", "job", "publish", *place, "--every=0.05", *more]
+
+
+def policy_in(folder: Path) -> str:
+    """Write a policy whose releases are in a folder, and return the option that names it."""
+    policy = {"policy": 1, "time": "at", "window": "1 hour", "start": "2013-01-01", "delay": 0, "epsilon": 1}
+    path = folder.with_suffix(".json")
+    path.write_text(json.dumps(policy | {"folder": str(folder), "stream": "test", "public_keys": ["AA"]}))
+    return f"--policy={path}"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -79,7 +88,7 @@ def test_a_topic_that_forgets_is_refused(kafka: Kafka, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("kafka")
 def test_a_broker_that_is_not_there_ends_in_a_sentence(tmp_path: Path) -> None:
-    place = ["--output", str(tmp_path), "--stream", "test", "--servers", "127.0.0.1:1", "--topic", "none", "--once"]
-    answer = run(sys.executable, "-m", "pipelines.publish", *place)
+    place = [policy_in(tmp_path / "out"), "--servers=127.0.0.1:1", "--topic=none", "--once"]
+    answer = run(sys.executable, "-m", "streamsketch", "job", "publish", *place)
     assert answer.returncode == 2
     assert any(line.startswith("error: ") for line in answer.stderr.splitlines())

@@ -176,12 +176,15 @@ def check_command(line: str, forks: Forks) -> None:
         assert {extra for extras_named in named for extra in extras_named.split(",")} <= set(extras), line
     elif words[0] == "streamsketch":
         words = words[1 : words.index("|")] if "|" in words else words[1:]
-        done = forks.run(*words, "--help")
+        ours, beams = (words[: words.index("--")], words[words.index("--") :]) if "--" in words else (words, [])
+        done = forks.run(*ours, "--help")
         assert done.returncode == 0, (line, done.stderr)
+        unknown = {word.partition("=")[0] for word in beams if word.startswith("--")} - _BEAM
+        assert not unknown, (line, unknown)
     elif words[:2] == ["python", "-m"] and words[2].startswith("pipelines"):
         ours = words[3 : words.index("--")] if "--" in words else words[3:]
         unknown = {word.partition("=")[0] for word in ours if word.startswith("--")} - options_of(words[2])
-        assert unknown <= _BEAM, (line, unknown)
+        assert not unknown, (line, unknown)
 
 
 @functools.cache
@@ -207,6 +210,7 @@ def run_module(module: str, *arguments: str) -> str:
 
 
 _BEAM = {
+    "--",
     *("--runner", "--direct_running_mode", "--direct_num_workers", "--prism_location", "--experiments", "--project"),
     *("--region", "--temp_location", "--staging_location", "--flink_master", "--environment_type", "--streaming"),
     *("--environment_config", "--requirements_file", "--sdk_container_image", "--setup_file", "--parallelism"),
@@ -216,4 +220,4 @@ _BEAM = {
     *("--state_backend_storage_path", "--max_bundle_size", "--max_bundle_time_mills", "--auto_watermark_interval"),
     *("--worker_machine_type", "--machine_type", "--subnetwork", "--no_use_public_ips", "--dataflow_kms_key"),
 }
-"""Options of Beam's own, which pipelines pass on."""
+"""Options of Beam's own, which jobs pass on."""

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from pipelines import private_distances
 from tests.compiled import carry_kernels
+from tests.docs.pages import commands_of
+from tests.jobs.running import command
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -86,15 +87,13 @@ def test_it_is_short_and_its_links_lead_somewhere() -> None:
 
 def test_the_figures_for_whole_aircraft_come_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs/how-to/choose-epsilon-and-bounds.md").read_text()
-    (command,) = [text for language, text in blocks_in(page) if "--unit-column" in text and language == "sh"]
-    python, option, job, *arguments = shlex.split(command.replace("\\\n", " "))
-    assert [python, option, job] == ["python", "-m", private_distances.__name__]
+    (commands,) = [text for language, text in blocks_in(page) if "job files" in text and language == "sh"]
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "pipelines" / "data").symlink_to(ROOT / "pipelines" / "data")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("secrets.token_bytes", bytes)  # the same noise, and the same cut, at each run
-    monkeypatch.setattr(private_distances, "heat_map", lambda *_: b"a picture")
-    assert private_distances.main(arguments) == 0
+    for line in commands_of(commands):
+        assert command(*shlex.split(line)[1:]) == 0
     found = {
         f"{row['first']} – {row['second']}": row
         for row in pq.read_table(tmp_path / "out" / "aircraft" / "distances.parquet").to_pylist()

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import streamsketch as ss
-from streamsketch import beam, bounding, errors, local, parties, planning, signs
+from streamsketch import beam, bounding, errors, jobs, local, parties, planning, signs
 from streamsketch.beam import streams
 from streamsketch.projections import KINDS
 from tests.cli.running import ROOT
@@ -21,6 +21,9 @@ AMONG_US = {
     *("signs.Expected", "signs.FlipLaw", "signs.Method", "signs.Shape", "signs.Signs", "signs.cell_steps"),
     *("signs.check_comparable", "signs.check_flips", "signs.check_individual", "signs.check_signs"),
     *("signs.distances_between", "signs.expected", "signs.needs_norms", "signs.words_of"),
+    *("beam.claim_path", "beam.streams.EVENT", "beam.streams.named_key", "beam.streams.slot_of"),
+    *("beam.streams.window_start", "jobs.LogForm", "jobs.Source", "jobs.WriteComparisons", "jobs.WriteReleases"),
+    *("jobs.clear", "jobs.logs", "jobs.read_comparisons", "jobs.read_releases", "jobs.write"),
     *("local.all_fit", "local.implausible", "local.mechanism_from_fields", "local.step_exponent_of"),
 }
 ELSEWHERE = {"__version__", *(name for name in ss.__all__ if isinstance(getattr(ss, name), ModuleType))}
@@ -68,7 +71,7 @@ def test_every_public_name_is_documented_once() -> None:
     found = documented()
     assert max(found.values()) == 1
     wanted = {f"streamsketch.{name}" for name in set(ss.__all__) - ELSEWHERE - set(vars(errors))}
-    for folder in (beam, streams, local, parties, signs, bounding, planning):
+    for folder in (beam, streams, jobs, local, parties, signs, bounding, planning):
         inside = folder.__name__.removeprefix("streamsketch.")
         wanted |= {f"streamsketch.{inside}.{name}" for name in folder.__all__ if f"{inside}.{name}" not in AMONG_US}
     shown = {id(_thing(name)) for name in found}

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from pipelines import local_mean, sinks
+from pipelines import local_mean
 from streamsketch.beam.run import runs
 
 VECTORS = np.random.default_rng(8).normal(size=(40, 6)) + 2
@@ -35,7 +35,7 @@ def test_means_of_the_users_vectors_come_out(
     # other bits may err ten times as much as expected: six coordinates of twenty reports have heavy tails
     monkeypatch.setattr(runs, "secrets", types.SimpleNamespace(token_bytes=bytes))
     assert local_mean.main(arguments(faces, "--mechanism", "priv-unit-g,proj-unit", "--epsilon", "200,4")) == 0
-    rows = sinks.read_means(str(faces / "out")).to_pylist()
+    rows = local_mean.read_means(str(faces / "out")).to_pylist()
     assert [(row["mechanism"], row["epsilon"], row["key"]) for row in rows] == [
         (kind, epsilon, album)
         for kind in ("priv-unit-g", "proj-unit")
@@ -54,10 +54,10 @@ def test_means_of_the_users_vectors_come_out(
 
 def test_digits_are_averaged_by_every_mechanism(tmp_path: Path) -> None:
     assert local_mean.main(["--input", "digits", "--epsilon", "8", "--output", str(tmp_path)]) == 0
-    rows = sinks.read_means(str(tmp_path)).to_pylist()
+    rows = local_mean.read_means(str(tmp_path)).to_pylist()
     assert len(rows) == 10 * len(local_mean.MECHANISMS)
     assert sum(row["reports"] for row in rows) == 1797 * len(local_mean.MECHANISMS)
-    errors = local_mean.errors_of(sinks.read_means(str(tmp_path)), list(local_mean.digits())).to_pylist()
+    errors = local_mean.errors_of(local_mean.read_means(str(tmp_path)), list(local_mean.digits())).to_pylist()
     assert all(0.5 < row["squared_error"] / row["expected"] < 2 for row in errors)
 
 
@@ -125,7 +125,7 @@ def test_mistakes_on_the_command_line_end_in_a_sentence(faces: Path, capsys: pyt
 
 def test_mechanisms_named_twice_and_epsilons_next_to_each_other_run(faces: Path) -> None:
     assert local_mean.main(arguments(faces, "--mechanism", "priv-hs,priv-hs", "--epsilon", "4,4.0000001")) == 0
-    assert len(sinks.read_means(str(faces / "out"))) == 4
+    assert len(local_mean.read_means(str(faces / "out"))) == 4
 
 
 def test_the_picture_is_an_image_whatever_the_number_of_mechanisms() -> None:

@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from pipelines.sinks import write_comparisons
-from streamsketch.core.text import spreadsheet_text
+from streamsketch.jobs.results import spreadsheet_text, write_comparisons
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])

@@ -40,6 +40,8 @@ class ReadColumns(beam.PTransform):
         The columns to read, or an `Agreement`, whose columns are read and cast to its types: an error then names the
         row, counted within a Parquet file's row group, else within the file. Files of lines have two columns:
         ``line``, without its end, and ``file``, the name.
+    time
+        A column of times that is read beside those of an agreement, and stays as it is.
     text
         Columns of CSV and JSON files to read as text: keys and indices, so that 007 stays 007. The others are read as
         exact decimals of up to 12 places. Nothing is guessed, so every file is read alike.
@@ -57,6 +59,7 @@ class ReadColumns(beam.PTransform):
         patterns: Sequence[str],
         columns: Sequence[str] | Agreement,
         *,
+        time: str | None = None,
         text: Sequence[str] = (),
         delimiter: str = ",",
     ) -> None:
@@ -65,7 +68,7 @@ class ReadColumns(beam.PTransform):
             raise InvalidInputError(f"patterns must be a list of at least one file name or glob, got {patterns!r}")
         self._patterns = list(patterns)
         self._columns = columns if isinstance(columns, Agreement) else list(dict.fromkeys(columns))
-        self._text, self._delimiter = list(text), check_delimiter(delimiter)
+        self._how = (time, list(text), check_delimiter(delimiter))
 
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
@@ -73,7 +76,7 @@ class ReadColumns(beam.PTransform):
         if len(self._patterns) > 1:
             each = beam.ParDo(Each(_named, self._patterns)).with_output_types(beam.typehints.KV[str, None])
             patterns = patterns | "Each pattern" >> each | "Spread patterns" >> beam.GroupByKey()
-        read = Each(_read_split, self._columns, self._text, self._delimiter)
+        read = Each(_read_split, self._columns, *self._how)
         return (
             patterns
             | "Split files" >> beam.ParDo(Each(_named_splits, self._patterns[0])).with_output_types(_SPLITS)
@@ -88,12 +91,17 @@ class ReadColumns(beam.PTransform):
 
 
 def read_batches(
-    patterns: Sequence[str], columns: Sequence[str] | Agreement, *, text: Sequence[str] = (), delimiter: str = ","
+    patterns: Sequence[str],
+    columns: Sequence[str] | Agreement,
+    *,
+    time: str | None = None,
+    text: Sequence[str] = (),
+    delimiter: str = ",",
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches that `ReadColumns` would, in this process; parameters and errors as there."""
     for pattern in patterns:
         for split in _splits(pattern):
-            yield from _batches(split, columns, list(text), delimiter)
+            yield from _batches(split, columns, time, list(text), delimiter)
 
 
 def _names(columns: Sequence[str] | Agreement) -> list[str]:
@@ -130,16 +138,18 @@ def _splits(pattern: str) -> Iterator[Split]:
 
 
 def _batches(
-    split: Split, columns: Sequence[str] | Agreement, text: list[str], delimiter: str
+    split: Split, columns: Sequence[str] | Agreement, time: str | None, text: list[str], delimiter: str
 ) -> Iterator[pa.RecordBatch]:
     path, part = split
-    names = _names(columns)
+    names = list(dict.fromkeys([*_names(columns), *([] if time is None else [time])]))
     with FileSystems.open(path, compression_type="uncompressed") as file:
         if not isinstance(columns, Agreement):
             yield from batches(file, path, part, names, text, delimiter=delimiter)
             return
-        intake, first = Intake(columns), 1
-        for batch in batches(file, path, part, names, names, delimiter=delimiter, any_text=True):
+        intake, first = Intake(columns, time=time), 1
+        keeps = columns.missing == "keep"  # then values are read as numbers, and text as it stands
+        text = [name for name in names if not (keeps and name == columns.value)]
+        for batch in batches(file, path, part, names, text, delimiter=delimiter, any_text=not keeps):
             try:
                 yield intake.cast(batch, first)
             except InvalidInputError as error:

@@ -3,19 +3,22 @@ from .budget import BoundAcrossWindows
 from .changes import WindowChanges, WindowDistances
 from .folder import ReadGrowingFolder
 from .lateness import PartitionClock, TakeOnTime
-from .logs import log_event
+from .logs import EVENT, log_event
 from .messages import DecodeMessages, encoded_batch
 from .secret import claim_epoch, configure_stream
 from .sinks import Slots, WriteFilesOnce, WriteOnce, WriteRowsOnce
-from .slots import Slot
+from .slots import Slot, named_key, slot_of, window_start
 from .stable import StableParDo
+from .topic import ReadTopic
 
 __all__ = [
+    "EVENT",
     "Alarm",
     "BoundAcrossWindows",
     "DecodeMessages",
     "PartitionClock",
     "ReadGrowingFolder",
+    "ReadTopic",
     "Slot",
     "Slots",
     "StableParDo",
@@ -30,5 +33,8 @@ __all__ = [
     "configure_stream",
     "encoded_batch",
     "log_event",
+    "named_key",
     "refused_alarm",
+    "slot_of",
+    "window_start",
 ]

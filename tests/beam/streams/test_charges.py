@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from apache_beam.transforms.window import IntervalWindow, TimestampedValue
 
 import streamsketch as ss
-from pipelines.stream_distances import main
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.run.charges import Charge, WindowCharge
 from streamsketch.beam.run.known import Span
@@ -19,13 +17,13 @@ from streamsketch.beam.streams import configure_stream
 from streamsketch.beam.streams.secret import StreamSecret, claim_epoch
 from streamsketch.intake import Tumbling
 from streamsketch.release import AdditiveNoise
-from tests.beam.streams.job import KEYS, Row, end, options, published, put, run
 from tests.beam.streams.prism import BASE, MINUTE
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 NEAR = ss.L1(10, unit="aircraft in one window of 60 s", max_keys=1)
+KEYS = ["AA", "UA"]
+ROWS = [("AA", "JFK-LAX", "N1", 5), ("UA", "EWR-SFO", "N2", 61), ("AA", "JFK-SFO", "N3", 125)]
 SPAN = Span("aircraft", Tumbling(MINUTE * 10**6))
-ROWS: list[Row] = [("AA", "JFK-LAX", "N1", 5), ("UA", "EWR-SFO", "N2", 61), ("AA", "JFK-SFO", "N3", 125)]
 
 
 def ledger_of(folder: Path, epsilon: float) -> Path:
@@ -124,69 +122,6 @@ class Note(beam.DoFn):  # type: ignore[misc]
     def process(self, key: str, window: IntervalWindow = beam.DoFn.WindowParam) -> None:
         with Path(self._path).open("a") as file:
             file.write(f"{int(window.start)} {key}\n")
-
-
-@pytest.fixture(params=["FnApiRunner", "Prism"])
-def runner(request: pytest.FixtureRequest) -> list[str]:
-    if request.param == "Prism":
-        found: list[str] = request.getfixturevalue("prism")
-        return found
-    return ["--runner=FnApiRunner"]
-
-
-@pytest.mark.usefixtures("root_key")
-def test_a_job_releases_what_its_ledger_covers_and_raises_an_alarm_for_the_rest(
-    runner: list[str], tmp_path: Path
-) -> None:
-    path = ledger_of(tmp_path, 2.0)
-    put(tmp_path / "log", "001.parquet", ROWS)
-    end(tmp_path / "log")
-    found = []
-    for epoch in (None, 1):  # the second is a restore, which computes all again
-        assert run(tmp_path, runner, lambda: None, ledger=path, dataset="flights", epoch=epoch) == 0
-        assert charges(path) == [1.0, 1.0], "once for both keys, and nothing for what was not released"
-        released = {name.split("/")[0] for name in published(tmp_path)}
-        assert {name for name in published(tmp_path) if name.endswith(".sketch")} == {
-            f"{name}/{key}.sketch" for name in released for key in KEYS
-        }
-        alarms = sorted((tmp_path / "claims/flights.alarms").iterdir())
-        assert len(released) == 2
-        assert [alarm.name.split(" ", 1)[1] for alarm in alarms] == [f"{key}.refused.json" for key in KEYS]
-        assert not {alarm.name.split(" ")[0] for alarm in alarms} & released
-        assert json.loads(alarms[0].read_bytes())["held"] is None
-        found.append(published(tmp_path))
-    assert found[0] == found[1]
-
-
-@pytest.mark.usefixtures("root_key")
-def test_a_job_with_a_period_is_charged_once_for_it(tmp_path: Path) -> None:
-    path = ledger_of(tmp_path, 1.0)
-    put(tmp_path / "log", "001.parquet", ROWS)
-    end(tmp_path / "log")
-    within = {"period": 3 * MINUTE, "max_windows": 2, "ledger": path, "dataset": "flights"}
-    assert run(tmp_path, ["--runner=FnApiRunner"], lambda: None, **within) == 0
-    assert charges(path) == [1.0]
-    assert len({name.split("/")[0] for name in published(tmp_path)}) == 3
-
-
-@pytest.mark.parametrize(
-    ("dataset", "unit", "message"),
-    [("others", "aircraft", "'others' is not in it"), ("flights", "tail", "charged for one tail, .* for one aircraft")],
-)
-@pytest.mark.usefixtures("root_key")
-def test_a_ledger_that_would_refuse_every_window_fails_before_the_job_runs(
-    dataset: str, unit: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = ledger_of(tmp_path, 1.0)
-    assert main([*options(tmp_path, ledger=path, dataset=dataset, unit=unit), "--runner=FnApiRunner"]) == 2
-    assert re.search(message, capsys.readouterr().err)
-    assert not (tmp_path / "claims").exists(), "no epoch is claimed"
-
-
-def test_a_ledger_is_named_with_its_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(options(tmp_path, dataset="flights"))
-    assert "--ledger and --dataset go together" in capsys.readouterr().err
 
 
 def test_refused_windows_are_of_streams_with_a_ledger_alone(tmp_path: Path) -> None:

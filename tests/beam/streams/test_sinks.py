@@ -13,10 +13,10 @@ import pytest
 from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
-from pipelines.databases import connection
 from streamsketch.beam import TumblingWindows
 from streamsketch.beam.streams import Alarm, Slot, WriteAlarms, WriteFilesOnce, WriteRowsOnce
 from streamsketch.beam.streams.slots import slot_of, window_start
+from streamsketch.jobs.databases import connection
 from tests.beam.running import append_to, recorded
 from tests.postgres import programs, server
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import streamsketch as ss
+from streamsketch.errors import InvalidInputError
 
 
 def connection(database: str, *, read_only: bool = False) -> Callable[[], Any]:
@@ -17,5 +17,5 @@ def connection(database: str, *, read_only: bool = False) -> Callable[[], Any]:
             return lambda: sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
         return lambda: sqlite3.connect(path, timeout=60)
     if database != "postgresql":
-        raise ss.InvalidInputError(f"--database takes sqlite:PATH or postgresql, got {database!r:.80}")
-    return lambda: importlib.import_module("psycopg").connect()  # of the extra ledger-postgres, on workers too
+        raise InvalidInputError(f"a database is sqlite:PATH or postgresql, got {database!r:.80}")
+    return lambda: importlib.import_module("psycopg").connect()  # of the extra postgres, on workers too

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.logs import logs
-from tests.beam.streams.job import end, options, published, put, run
+from streamsketch.jobs import logs
 from tests.beam.streams.prism import ROOT
+from tests.jobs.job import end, options, published, put, run
 
 CANARY = "canary-7391"
 ROWS = [("AA", CANARY, CANARY, 5), (CANARY, "EWR-SFO", "N2", 61), ("UA", "EWR-SFO", CANARY, 130)]
@@ -34,7 +34,7 @@ def test_a_job_says_what_becomes_of_it_and_nothing_of_its_data(
     put(tmp_path / "log", "001.parquet", ROWS)
     end(tmp_path / "log")
     for _ in range(2):  # the second time all is refused
-        assert run(tmp_path, ["--runner=FnApiRunner"], lambda: None, log=form) == 0
+        assert run(tmp_path, [], log=form) == 0
     printed = capsys.readouterr()
     assert printed.out == ""
     alarms = sorted(path.name for path in (tmp_path / "claims/flights.alarms").iterdir())
@@ -57,7 +57,7 @@ def test_a_failure_shows_no_data_either(tmp_path: Path) -> None:
     log = tmp_path / "log"
     put(log, "001.parquet", ROWS)
     (log / f"003-{CANARY}.parquet").write_text(CANARY)
-    command = [sys.executable, "-m", "pipelines.stream_distances", *options(tmp_path, log="json")]
+    command = [sys.executable, "-m", "streamsketch", *options(tmp_path, log="json")]
     done = subprocess.run(  # noqa: S603 - our own command
         command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, check=False
     )
@@ -73,17 +73,16 @@ def test_of_others_messages_the_place_alone_is_said(capsys: pytest.CaptureFixtur
         logging.getLogger("apache_beam.runners").error("%s", CANARY)
         logging.getLogger("pyarrow").error(CANARY, exc_info=ValueError(CANARY))
         logging.getLogger("streamsketch.beam").warning("ours")
-        logging.getLogger("pipelines").info("ours too")
         logging.getLogger("apache_beam").info("quiet")
     assert logging.getLogger().handlers == before
     lines = said(capsys.readouterr().err)
-    assert [line.get("text") for line in lines] == [None, None, "ours", "ours too"]
+    assert [line.get("text") for line in lines] == [None, None, "ours"]
     assert [line["logger"] for line in lines][:2] == ["apache_beam.runners", "pyarrow"]
 
 
 def test_a_job_that_cannot_be_built_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "log").mkdir()
-    assert run(tmp_path, [], lambda: None, log="json", epoch=7) == 2
+    assert run(tmp_path, [], log="json", epoch=7) == 2
     (line,) = said(capsys.readouterr().err)
     assert line["event"] == "failed"
     assert line["text"].startswith("nobody claimed epoch 7 of the stream flights")

@@ -7,36 +7,35 @@ import logging
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
-from streamsketch.beam.streams.logs import EVENT
+from streamsketch.beam.streams import EVENT
 
-Form: TypeAlias = Literal["json", "text"]
+LogForm: TypeAlias = Literal["json", "text"]
 
-_OURS = ("streamsketch", "pipelines")
+_OURS = "streamsketch"
 _FIRST = ("time", "level", "event", "text")
 
 
 @contextlib.contextmanager
-def logs(form: Form, **always: Any) -> Iterator[dict[str, Any]]:
+def logs(form: LogForm, **always: Any) -> Iterator[dict[str, Any]]:
     """Write logs of the block to standard error, each with certain fields; yield these, to which more may be added.
 
     ``"json"``: an object a line. Of loggers that are not ours it says that there was something, where and when, but not
     what: Beam's and Arrow's messages and tracebacks may hold data. ``"text"`` has all, for the operator alone.
     """
-    handler, root, ours = logging.StreamHandler(), logging.getLogger(), [logging.getLogger(name) for name in _OURS]
+    handler, root, ours = logging.StreamHandler(), logging.getLogger(), logging.getLogger(_OURS)
     handler.setFormatter(_Json(always) if form == "json" else _Text(always))
-    before = root.handlers, root.level, [logger.level for logger in ours]
+    handlers, levels = root.handlers, (root.level, ours.level)
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
-    for logger in ours:
-        logger.setLevel(logging.INFO)
+    ours.setLevel(logging.INFO)
     logging.captureWarnings(form == "json")
     try:
         yield always
     finally:
         logging.captureWarnings(capture=False)
-        root.handlers, level, levels = before
-        for logger, own in zip((root, *ours), (level, *levels), strict=True):
-            logger.setLevel(own)
+        root.handlers = handlers
+        root.setLevel(levels[0])
+        ours.setLevel(levels[1])
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
@@ -46,7 +45,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
         return found
     time = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
     where = {"logger": record.name, "line": record.lineno}
-    said = {"text": record.getMessage()} if record.name.split(".")[0] in _OURS else {}
+    said = {"text": record.getMessage()} if record.name.split(".")[0] == _OURS else {}
     return {"time": time, "level": record.levelname, "event": "message", **said, **where}
 
 

@@ -1,9 +1,8 @@
-"""`pipelines.stream_distances` from end to end, on a folder that grows while the job runs."""
+"""The job on a stream from end to end, on a folder that grows while it runs."""
 
 import json
 import re
 import time
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from pipelines.stream_distances import main
-from pipelines.watching import Watch, sink_of
-from tests.beam.streams.job import KEYS, Row, end, options, published, put, run
+from streamsketch.jobs import Watch
 from tests.beam.streams.prism import BASE, MINUTE
+from tests.beam.streams.test_charges import ROWS, charges, ledger_of
+from tests.jobs.job import AGREEMENT, KEYS, PROJECTION, Row, at, end, job_of, options, policy_of, published, put, run
+from tests.jobs.running import command
 
 FIRST: list[Row] = [("AA", "JFK-LAX", "N1", 5), ("UA", "EWR-SFO", "N2", 30), ("UA", "EWR-SFO", "N2", 61)]
 THEN: list[Row] = [("AA", "JFK-SFO", "N3", 70), ("AA", "JFK-LAX", "N4", 130), ("AA", "late", "N5", 6)]
@@ -32,9 +32,9 @@ def grow(folder: Path) -> None:
 
 def sums_of(key: str, minute: int) -> list[int]:
     """Return the sums of a key's rows in a minute, but for the late one."""
-    sketch = ss.SJLT(sketch_dim=64, sparsity=4, seed=2013).sketch()
-    for carrier, route, _, at in FIRST + THEN:
-        if carrier == key and at // MINUTE == minute and route != "late":
+    sketch = PROJECTION.sketch()
+    for carrier, route, _, second in FIRST + THEN:
+        if carrier == key and second // MINUTE == minute and route != "late":
             sketch.update(route, 1)
     return [int(cell) for cell in sketch.state()]
 
@@ -74,12 +74,12 @@ def test_each_window_of_a_growing_folder_is_released_and_compared_once(runner: l
     (row,) = json.loads(found[f"{windows[0]}/pairs.json"])
     assert (row["first"], row["second"]) == tuple(KEYS)
 
-    restored = run(tmp_path, runner, lambda: None, output=tmp_path / "restored", epoch=1)
+    restored = run(tmp_path, runner, folder=str(tmp_path / "restored"), epoch=1)
     assert restored == 0
     again = {path.name: path.read_bytes() for path in (tmp_path / "restored/flights" / windows[0]).iterdir()}
     assert again == {name.split("/")[1]: content for name, content in found.items() if name.startswith(windows[0])}
 
-    assert run(tmp_path, runner, lambda: None) == 0, "a new epoch, whose releases are refused"
+    assert run(tmp_path, runner) == 0, "a new epoch, whose releases are refused"
     assert published(tmp_path) == found
     assert len(list((tmp_path / "claims").glob("flights.*.epoch"))) == 2
 
@@ -89,10 +89,9 @@ def test_nothing_is_computed_from_a_release_that_was_refused(tmp_path: Path) -> 
     """A comparison with it would publish it, and the window would have been released twice."""
     put(tmp_path / "log", "001.parquet", FIRST + THEN[:-1])
     end(tmp_path / "log")
-    local, ends = ["--runner=FnApiRunner"], [f"{datetime.fromtimestamp(BASE + MINUTE * n, UTC)}" for n in (1, 2)]
     first = tmp_path / "out/flights"
-    assert run(tmp_path, local, lambda: None, stop=ends[0]) == 0
-    assert run(tmp_path, local, lambda: None, stop=ends[1]) == 0
+    assert run(tmp_path, [], stop=at(1)) == 0
+    assert run(tmp_path, [], stop=at(2)) == 0
     before, after = sorted(path.name for path in first.iterdir())
     assert {path.name for path in (first / after).iterdir()} == {"AA.sketch", "UA.sketch", "pairs.json"}
     assert {path.name for path in (first / before).iterdir()} == {"AA.sketch", "UA.sketch", "pairs.json"}
@@ -104,15 +103,36 @@ def test_nothing_is_computed_from_a_release_that_was_refused(tmp_path: Path) -> 
         ({"folder": None}, "comes from --folder, or from --servers, --topic, --expansion; .* is missing"),
         ({"folder": None, "servers": "a:1", "topic": "b"}, "--expansion is missing"),
         ({"topic": "b"}, "leave out --topic"),
-        ({"format": "json"}, "--format is of Kafka's messages"),
+        ({"format": "json"}, "leave out --format"),
     ],
 )
-def test_a_stream_has_one_source(
-    changed: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_stream_has_one_source(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        command(*options(tmp_path, **changed))
+
+
+@pytest.mark.usefixtures("root_key")
+def test_the_command_runs_the_job(tmp_path: Path) -> None:
+    put(tmp_path / "log", "001.parquet", FIRST)
+    end(tmp_path / "log")
+    assert command(*options(tmp_path), "--", "--runner=FnApiRunner") == 0
+    assert len([name for name in published(tmp_path) if name.endswith(".sketch")]) == 3 * len(KEYS)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"stream": None}, 'say "stream": "NAME"'),
+        ({"time_format": "%d.%m.%Y"}, "messages have Arrow times"),
+        ({"period": 180, "clip": "cut"}, 'bounded by "clip": "scale"'),
+        ({"public_keys": None}, "has a key column, so list public_keys"),
+    ],
+)
+def test_what_a_job_cannot_follow_is_refused_before_it_runs(
+    changed: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(SystemExit):
-        main(options(tmp_path, **changed))
-    assert re.search(message, capsys.readouterr().err)
+    with pytest.raises(ss.InvalidInputError, match=message):
+        job_of(tmp_path, **changed)
 
 
 AGREED = pa.schema(
@@ -148,16 +168,13 @@ def test_a_job_follows_an_agreement(unit: str | None, tmp_path: Path) -> None:
         neighbours=ss.L1(5, unit="sale"),
         missing="drop",
     )
-    agreement.save(tmp_path / "agreement.json")
     put(tmp_path / "log", "001.parquet", BOUGHT, AGREED)
     end(tmp_path / "log")
-    said: dict[str, Any] = dict.fromkeys(["key", "index", "unit-column", "l1", "sketch-dim"])
-    said |= {"agreement": tmp_path / "agreement.json", "public-keys": "7,8"}
-    said |= {"stop": datetime.fromtimestamp(BASE + MINUTE, UTC).isoformat()}
-    assert run(tmp_path, ["--runner=FnApiRunner"], lambda: None, **said) == 0
+    given: dict[str, Any] = {"public_keys": [7, 8], "stop": at(1), "clip": "scale" if unit else "none"}
+    assert run(tmp_path, [], agreement=agreement, **given) == 0
     (window,) = (tmp_path / "out/flights").iterdir()
     assert {path.name for path in window.iterdir()} == {"=7.sketch", "=8.sketch", "pairs.json"}
-    watched = Watch(sink_of(str(tmp_path / "out"), None, "flights"), [7, 8], start=BASE, size=MINUTE, stale_after=60)
+    watched = Watch(agreement, policy_of(tmp_path, **given))
     watched.look()
     assert watched.seen is not None
     assert watched.seen.releases == 2
@@ -170,10 +187,51 @@ def test_a_job_follows_an_agreement(unit: str | None, tmp_path: Path) -> None:
         assert release.guarantee.neighbours == ss.L1(5, unit="sale" if unit is None else "sale in one window of 60 s")
 
 
-def test_an_agreement_stands_beside_no_option_that_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(options(tmp_path, agreement=tmp_path / "agreement.json"))
-    assert "leave out --key, --index, --unit-column, --l1, --sketch-dim" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(options(tmp_path, key=None))
-    assert "required: --key, or --agreement" in capsys.readouterr().err
+@pytest.mark.usefixtures("root_key")
+def test_a_job_releases_what_its_ledger_covers_and_raises_an_alarm_for_the_rest(
+    runner: list[str], tmp_path: Path
+) -> None:
+    path = ledger_of(tmp_path, 2.0)
+    put(tmp_path / "log", "001.parquet", ROWS)
+    end(tmp_path / "log")
+    found = []
+    for epoch in (None, 1):  # the second is a restore, which computes all again
+        assert run(tmp_path, runner, ledger=str(path), dataset="flights", epoch=epoch) == 0
+        assert charges(path) == [1.0, 1.0], "once for both keys, and nothing for what was not released"
+        released = {name.split("/")[0] for name in published(tmp_path)}
+        assert {name for name in published(tmp_path) if name.endswith(".sketch")} == {
+            f"{name}/{key}.sketch" for name in released for key in KEYS
+        }
+        alarms = sorted((tmp_path / "claims/flights.alarms").iterdir())
+        assert len(released) == 2
+        assert [alarm.name.split(" ", 1)[1] for alarm in alarms] == [f"{key}.refused.json" for key in KEYS]
+        assert not {alarm.name.split(" ")[0] for alarm in alarms} & released
+        assert json.loads(alarms[0].read_bytes())["held"] is None
+        found.append(published(tmp_path))
+    assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("root_key")
+def test_a_job_with_a_period_is_charged_once_for_it(tmp_path: Path) -> None:
+    path = ledger_of(tmp_path, 1.0)
+    put(tmp_path / "log", "001.parquet", ROWS)
+    end(tmp_path / "log")
+    within = {"period": 3 * MINUTE, "max_windows": 2, "ledger": str(path), "dataset": "flights"}
+    assert run(tmp_path, [], **within) == 0
+    assert charges(path) == [1.0]
+    assert len({name.split("/")[0] for name in published(tmp_path)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("dataset", "unit", "message"),
+    [("others", "aircraft", "'others' is not in it"), ("flights", "tail", "charged for one tail, .* for one aircraft")],
+)
+@pytest.mark.usefixtures("root_key")
+def test_a_ledger_that_would_refuse_every_window_fails_before_the_job_runs(
+    dataset: str, unit: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = ledger_of(tmp_path, 1.0)
+    agreement = AGREEMENT.replace(neighbours=ss.L1(10, unit=unit))
+    assert run(tmp_path, [], agreement=agreement, ledger=str(path), dataset=dataset) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not (tmp_path / "claims").exists(), "no epoch is claimed"

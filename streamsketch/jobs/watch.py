@@ -6,14 +6,15 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import streamsketch as ss
-from pipelines.databases import connection
-from streamsketch.beam.streams.slots import Slot, named_key, window_start
-from streamsketch.intake import Tumbling
+from streamsketch.agreement import Agreement
+from streamsketch.beam.streams import Slot, named_key, window_start
+from streamsketch.errors import InvalidInputError
+from streamsketch.jobs.databases import connection
+from streamsketch.streams import StreamPolicy
 
 
 class Sink(ABC):
@@ -90,44 +91,45 @@ class Watch:
 
     Parameters
     ----------
-    sink
-        Where the releases are.
-    keys
-        The public keys.
-    start
-        The first window that counts: a time in it, in seconds after 1970.
-    size, offset
-        Length and start of the windows in seconds.
+    agreement, policy
+        As the job has them.
+    database
+        Where the releases are, if not in the policy's folder.
     stale_after
-        Patience in seconds.
+        Patience in seconds; by default three windows.
     patience
         How many seconds may pass between two looks.
     alarms
         Folder of alarms, whose files are counted and not read.
     clock
         Says the time; for tests.
+
+    Raises
+    ------
+    InvalidInputError
+        For a policy without a stream or without keys, or a folder that is not mounted.
     """
 
-    def __init__(  # noqa: PLR0913 - what a stream's windows are belongs together
+    def __init__(
         self,
-        sink: Sink,
-        keys: Sequence[Any],
+        agreement: Agreement,
+        policy: StreamPolicy,
         *,
-        start: float,
-        size: float,
-        offset: float = 0,
-        stale_after: float,
+        database: str | None = None,
+        stale_after: float | None = None,
         patience: float = 60,
         alarms: Path | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._sink, self._clock, self._alarms = sink, clock, alarms
-        self._stale_after, self._patience = stale_after, patience
-        windows = Tumbling(round(size * 10**6), round(offset * 10**6))
-        self._size, self._since = windows.size, windows.start_of(round(start * 10**6))
-        names = [named_key(key) for key in keys]
-        self._keys = set(names) | {("file", f"{Slot('', 0, *name).file}.sketch") for name in names}
-        self._count = len(set(names))
+        if policy.stream is None or policy.public_keys is None:
+            raise InvalidInputError("a stream of a job has a name and keys: the policy needs stream and public_keys")
+        self.stream, self._size, self._since = policy.stream, policy.windows.size, policy.windows.start(policy.first)
+        self._sink = _sink(policy.folder, database, self.stream)
+        self._stale_after = 3 * self._size / 10**6 if stale_after is None else stale_after
+        self._patience, self._alarms, self._clock = patience, alarms, clock
+        names = {named_key(key) for key in agreement.keys_of(policy.public_keys)}
+        self._keys = names | {("file", f"{Slot('', 0, *name).file}.sketch") for name in names}
+        self._count = len(names)
         self._settled = 0  # releases in windows before `_since`
         self._newest: int | None = None  # start of the newest complete window
         self.seen: Seen | None = None
@@ -204,10 +206,9 @@ class Watch:
         return sum(name.endswith(".json") and name[0] != "." for name in names)
 
 
-def sink_of(output: str | None, database: str | None, stream: str) -> Sink:
-    """Return the sink that arguments name: a folder, or a database."""
+def _sink(folder: str, database: str | None, stream: str) -> Sink:
     if database is not None:
         return Database(database, stream)
-    if output is None or "://" in output:
-        raise ss.InvalidInputError(f"--output takes a local or mounted folder, got {output!r:.80}; mount it")
-    return Folder(Path(output), stream)
+    if "://" in folder:
+        raise InvalidInputError(f"a watch reads a local or mounted folder, got {folder!r:.80}; mount it")
+    return Folder(Path(folder), stream)

@@ -6,7 +6,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -16,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from pipelines.watching import Watch, sink_of
-from tests.beam.streams.job import KEYS, end, options, put, run
+from streamsketch.jobs import Watch
 from tests.beam.streams.prism import BASE, MINUTE, ROOT
 from tests.cli.running import PATIENCE, Forks
+from tests.jobs.job import AGREEMENT, end, options, policy_of, put, run
 
 pytest.importorskip("prometheus_client")
 from prometheus_client.parser import text_string_to_metric_families
 
-from pipelines.stream_watch import Server, main
+from streamsketch.jobs import Server
 
 ROWS = [("AA", "JFK-LAX", "N1", 5), ("UA", "EWR-SFO", "N2", 61), ("AA", "EWR-SFO", "N3", 130)]
 
@@ -39,7 +38,7 @@ def stream(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     end(place / "log")
     database = f"sqlite:{place}/releases.db" if request.param == "sqlite" else None
     for _ in range(2):
-        assert run(place, ["--runner=FnApiRunner"], lambda: None, database=database) == 0
+        assert run(place, [], database=database) == 0
     return place, database
 
 
@@ -65,18 +64,13 @@ def remove(copy: tuple[Path, str | None], minute: int, key: str) -> None:
 
 def watch(stream: tuple[Path, str | None], clock: Callable[[], float], **changed: Any) -> Watch:
     place, database = stream
-    given: dict[str, Any] = {
-        "start": BASE,
-        "size": MINUTE,
-        "stale_after": 100,
-        "alarms": place / "claims/flights.alarms",
-    }
-    return Watch(sink_of(str(place / "out"), database, "flights"), KEYS, **given | changed, clock=clock)
+    given: dict[str, Any] = {"stale_after": 100, "alarms": place / "claims/flights.alarms"}
+    return Watch(AGREEMENT, policy_of(place), database=database, **given | changed, clock=clock)
 
 
 @contextlib.contextmanager
 def served(watched: Watch) -> Iterator[Callable[[str], tuple[int, str]]]:
-    with Server(watched, "flights", 0) as server:
+    with Server(watched, 0) as server:
 
         def get(path: str) -> tuple[int, str]:
             try:
@@ -198,38 +192,27 @@ def test_a_watch_that_hangs_is_unhealthy(copy: tuple[Path, str | None]) -> None:
     assert watched.complaints() == ["the sink has not answered for 61 s"]
 
 
-def arguments(place: Path) -> list[str]:
-    names = {"output", "stream", "window", "start", "public-keys"}
-    own = [one for one in options(place) if one.split("=")[0].removeprefix("--") in names]
-    return [*own, f"--alarms={place}/claims/flights.alarms", "--port=0", f"--health={place}/health.json", "--every=0.1"]
-
-
-def test_the_health_file_is_there_while_it_watches(copy: tuple[Path, str | None]) -> None:
-    stop, place = threading.Event(), copy[0]
-    watching = threading.Thread(target=main, args=(arguments(place), stop))
-    watching.start()
-    try:
-        deadline = time.monotonic() + 30
-        while not (place / "health.json").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        assert json.loads((place / "health.json").read_text()).keys() >= {"healthy", "time", "complaints"}
-    finally:
-        stop.set()
-        watching.join()
-
-
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linux who listens where")
-def test_it_listens_on_loopback_alone(tmp_path: Path, forks: Forks) -> None:
-    watch = "import runpy; runpy.run_module('pipelines.stream_watch', run_name='__main__', alter_sys=True)"
-    with forks.started(arguments(tmp_path), ROOT, watch, stdout=subprocess.PIPE) as process:
+def test_the_command_listens_on_loopback_alone_and_keeps_the_line_of_health(
+    copy: tuple[Path, str | None], forks: Forks
+) -> None:
+    place, database = copy
+    files = options(place)[2:4]  # the agreement and the policy
+    own = [f"--alarms={place}/claims/flights.alarms", "--port=0", f"--health={place}/health.json", "--every=0.1"]
+    given = ["job", "watch", *files, *own, *([f"--database={database}"] if database else [])]
+    with forks.started(given, ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         said = process.stdout.readline().decode()
         addresses = listening(process.pid)
+        deadline = time.monotonic() + PATIENCE
+        while not (place / "health.json").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0
     port = int(said.split(":")[2].split("/")[0])
     assert addresses == {f"0100007F:{port:04X}"}, said
+    assert json.loads((place / "health.json").read_text()).keys() >= {"healthy", "time", "complaints"}
 
 
 def listening(process: int) -> set[str]:

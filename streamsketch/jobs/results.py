@@ -1,4 +1,4 @@
-"""Where results go: files with fixed names, so that a retried write changes nothing."""
+"""What a job on files leaves behind: files with fixed names, so that a retried write changes nothing."""
 
 import contextlib
 import hashlib
@@ -16,12 +16,15 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 
-import streamsketch as ss
 from streamsketch.beam import WriteTable, comparison_schema
-from streamsketch.core.text import spreadsheet_text
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation import Estimate
+from streamsketch.release import PrivateSketch, PrivateTable
+from streamsketch.wire import load
 
 _LONGEST_NAME = 200
-SKETCHES, MEANS = "sketches.parquet", "means.parquet"
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+SKETCHES = "sketches.parquet"
 
 
 class WriteReleases(beam.PTransform):
@@ -55,35 +58,18 @@ class WriteComparisons(beam.PTransform):
         return whole | beam.Map(write_comparisons, self._folder, self._guarantee, self._by)
 
 
-class WriteMeans(beam.PTransform):
-    """Write ``KV[key, MeanAggregator]`` of any mechanisms as ``means.parquet``, sorted by mechanism, ε and key."""
-
-    def __init__(self, folder: str) -> None:
-        super().__init__()
-        self._folder = folder
-
-    def expand(self, means: beam.PCollection) -> beam.PCollection:
-        """Apply the transform."""
-        return means | beam.combiners.ToList() | beam.Map(_write_means, self._folder)
-
-
 def read_comparisons(folder: str, by: Literal["distance", "cosine"]) -> pa.Table:
     """Return the table that `WriteComparisons` wrote."""
     return _read(folder, f"{by}s.parquet")
 
 
-def read_releases(folder: str) -> ss.PrivateTable:
+def read_releases(folder: str) -> PrivateTable:
     """Return the table that `WriteReleases` wrote."""
     with FileSystems.open(FileSystems.join(folder, SKETCHES)) as file, tempfile.TemporaryDirectory() as local:
         copy = Path(local, SKETCHES)  # the reader maps files of this machine
         copy.write_bytes(file.read())
-        found: ss.PrivateTable = ss.load(copy)
+        found: PrivateTable = load(copy)
     return found
-
-
-def read_means(folder: str) -> pa.Table:
-    """Return the table that `WriteMeans` wrote."""
-    return _read(folder, MEANS)
 
 
 def _read(folder: str, name: str) -> pa.Table:
@@ -91,14 +77,14 @@ def _read(folder: str, name: str) -> pa.Table:
         return pq.read_table(pa.BufferReader(file.read()))
 
 
-def _write_release(keyed: tuple[Any, ss.PrivateSketch], folder: str) -> str:
+def _write_release(keyed: tuple[Any, PrivateSketch], folder: str) -> str:
     name = f"{_file_name(str(keyed[0]))}.sketch"
     write(FileSystems.join(folder, "sketches"), name, keyed[1].to_bytes())
     return name
 
 
 def write_comparisons(
-    estimates: Iterable[tuple[tuple[Any, Any], ss.Estimate]],
+    estimates: Iterable[tuple[tuple[Any, Any], Estimate]],
     folder: str,
     guarantee: str,
     by: Literal["distance", "cosine"],
@@ -110,7 +96,9 @@ def write_comparisons(
     for (first, second), estimate in estimates:
         numbers = (estimate.value, estimate.standard_error, *estimate.interval(0.95))
         known = not math.isnan(estimate.value)
-        rows.append(dict(zip(schema.names, (first, second, *(numbers if known else [None] * 4)), strict=True)))
+        rows.append(
+            dict(zip(schema.names, (str(first), str(second), *(numbers if known else [None] * 4)), strict=True))
+        )
     sign = -1 if by == "cosine" else 1
     rows.sort(key=lambda row: (math.inf if row[name] is None else sign * row[name], row["first"], row["second"]))
     table = pa.Table.from_pylist(rows, schema.with_metadata({"guarantee": guarantee}))
@@ -121,23 +109,6 @@ def write_comparisons(
         table = table.set_column(place, end, cells)
     pa_csv.write_csv(table, text)
     write(folder, f"{by}s.csv", text.getvalue())
-
-
-def _write_means(means: Iterable[tuple[str, ss.local.MeanAggregator]], folder: str) -> None:
-    rows = [
-        {
-            "mechanism": server.mechanism.kind,
-            "epsilon": server.mechanism.epsilon,
-            "key": key,
-            "reports": server.count,
-            "mean": server.mean(),
-            "standard_error": server.standard_error(),
-            "expected_squared_error": server.mechanism.expected_squared_error(server.count),
-        }
-        for key, server in means
-    ]
-    rows.sort(key=lambda row: (row["mechanism"], row["epsilon"], row["key"]))
-    write(folder, MEANS, _parquet_bytes(pa.Table.from_pylist(rows)))
 
 
 def _file_name(key: str) -> str:
@@ -152,12 +123,23 @@ def _parquet_bytes(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
+def spreadsheet_text(text: str) -> str:
+    """Return text for a CSV cell, with an apostrophe before anything that a spreadsheet would run as a formula.
+
+    Examples
+    --------
+    >>> spreadsheet_text("=1+1"), spreadsheet_text("1+1")
+    ("'=1+1", '1+1')
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
 def clear(folder: str) -> None:
     """Remove what an earlier run of this job left in its folder, so that old releases do not pass for new ones."""
     compared = [f"{by}s.{kind}" for by in ("distance", "cosine") for kind in ("parquet", "csv", "png")]
     names = [SKETCHES, *compared, "sketches/*.sketch"]
     if "://" not in folder and Path(folder).is_file():
-        raise ss.InvalidInputError(f"--output names a folder for the results, but {folder} is a file")
+        raise InvalidInputError(f"--output names a folder for the results, but {folder} is a file")
     if "://" not in folder:  # Beam would read a folder called out[1] as a pattern, and find out1
         for name in names:
             for path in Path(folder).glob(name):

@@ -1,4 +1,4 @@
-"""Logs that never end, read with watermarks from the log alone."""
+"""Kafka topics, read with watermarks from the log alone."""
 
 import itertools
 from typing import Any
@@ -10,7 +10,7 @@ from streamsketch.beam.streams.lateness import Clock, agree_on_clock, check_cloc
 
 
 class ReadTopic(beam.PTransform):
-    """Read the messages of a Kafka topic by ``flink/java/ReadLog.java``, late ones marked.
+    """Read the messages of a Kafka topic by ``ReadLog`` of `pipelines/flink`, late ones marked.
 
     Elements are messages, and lists of small ones of one window: what `DecodeMessages` takes.
 

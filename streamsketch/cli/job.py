@@ -1,0 +1,332 @@
+"""``streamsketch job``: Apache Beam jobs on files and streams, and what stands beside them."""
+
+import contextlib
+import enum
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import streamsketch as ss
+from streamsketch import jobs
+from streamsketch.cli._showing import Json, guarantee_fields, plural, say, show_result
+from streamsketch.core import names_given
+from streamsketch.estimation import below_noise_floor, block_of
+from streamsketch.privacy import mechanism_names
+from streamsketch.streams import StreamPolicy
+
+_TAKEN = {  # what jobs import that is not in the base, and the extra with it
+    "apache_beam": ("Apache Beam", "beam"),
+    "confluent_kafka": ("confluent-kafka", "streams"),
+    "prometheus_client": ("prometheus-client", "streams"),
+}
+
+
+class Form(enum.StrEnum):
+    """What a message of a topic is."""
+
+    arrow = "arrow"
+    json = "json"
+
+
+class Log(enum.StrEnum):
+    """What a job says on standard error."""
+
+    text = "text"
+    json = "json"
+
+
+AgreementFile = Annotated[
+    Path, typer.Option("--agreement", help="What rows are cast to and by which bound, a JSON file.")
+]
+PolicyFile = Annotated[Path, typer.Option("--policy", help="What is released of each window, a JSON file.")]
+BeamOptions = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="After --, options of Apache Beam, such as --runner=FlinkRunner; by default it runs in this process.",
+        metavar="[-- BEAM OPTION...]",
+        show_default=False,
+    ),
+]
+RootKey = Annotated[
+    Path | None,
+    typer.Option(help="File on every worker that holds a key of 32 bytes, mode 0600.", show_default=False),
+]
+StreamKey = Annotated[Path, typer.Option("--root-key", help="File on every worker: a key of 32 bytes, mode 0600.")]
+Claims = Annotated[str, typer.Option(help="Folder that all workers share, for epochs and alarms. Keep it private.")]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        help="Where releases are instead of files: sqlite:PATH, or postgresql with PGHOST and so on.",
+        show_default=False,
+    ),
+]
+Servers = Annotated[str, typer.Option(help="Kafka's brokers, HOST:PORT.")]
+
+
+def files(  # noqa: PLR0913 - a command's options are its parameters
+    beam: BeamOptions = None,
+    *,
+    pattern: Annotated[
+        list[str], typer.Option("--input", help="A file or glob of Parquet, CSV, JSON lines or Avro; once for each.")
+    ],
+    agreement: AgreementFile,
+    output: Annotated[str, typer.Option("--output", "-o", help="Folder for the results, which all workers share.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy loss bound ε, > 0, for all keys together.")],
+    delta: Annotated[float, typer.Option(help="Probability δ in [0, 1) with which it may fail.")] = 0.0,
+    mechanism: Annotated[str, typer.Option(help=f"Which noise: {', '.join(mechanism_names())}.")] = "auto",
+    public_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Keys to release, named without a look at the data: with commas, or once for each. With --window, "
+            "'KEY 2024-05-31'.",
+            show_default=False,
+        ),
+    ] = None,
+    keys_are_public: Annotated[
+        bool, typer.Option("--keys-are-public", help="Release all keys in the data: who is in them is no secret.")
+    ] = False,
+    clip: Annotated[
+        str | None,
+        typer.Option(help="Beyond the bound: scale a unit's values, the default, cut some off, or none."),
+    ] = None,
+    delimiter: Annotated[str, typer.Option(help="What is between the cells of CSV.")] = ",",
+    window: Annotated[
+        str | None, typer.Option(help="One stream for each key and window, such as '1 day'.", show_default=False)
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="Column of times, for --window.", show_default=False)] = None,
+    time_format: Annotated[
+        str | None, typer.Option(help="How text says times, as of strptime; by default, ISO 8601.", show_default=False)
+    ] = None,
+    claims: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder that all workers share, for the secret of each run; needed on Flink and Spark.",
+            show_default=False,
+        ),
+    ] = None,
+    run_id: Annotated[
+        str | None, typer.Option(help="Name of this run in --claims; by default a random one.", show_default=False)
+    ] = None,
+    root_key: RootKey = None,
+    as_json: Json = False,
+) -> None:
+    """Sketch files on a cluster, release each key once, and compare all releases.
+
+    The folder gets sketches.parquet, sketches/KEY.sketch, and cosines and distances as Parquet and CSV. Units are
+    clipped where the agreement names them, unless --clip none says that they keep to the bound.
+    """
+    if bool(public_key) == keys_are_public:
+        raise ss.InvalidInputError("say which keys are released: --public-key NAMES, or --keys-are-public; one of both")
+    with _imports():
+        job = jobs.FilesJob(
+            patterns=pattern,
+            agreement=ss.Agreement.load(agreement),
+            epsilon=epsilon,
+            delta=delta,
+            mechanism=mechanism,
+            output=output,
+            public_keys=names_given(public_key, "--public-key") if public_key else None,
+            clip=clip,  # type: ignore[arg-type] # checked there
+            delimiter=delimiter,
+            window=window,
+            time=time,
+            time_format=time_format,
+            secrets=jobs.RunSecrets(claims, run_id, root_key),
+        )
+    runners = logging.getLogger("apache_beam.runners")
+    level = runners.level
+    runners.setLevel(logging.CRITICAL)  # a worker's exception comes back, and becomes a sentence
+    try:
+        releases = job.run(beam or [])
+    finally:
+        runners.setLevel(level)
+    lost = below_noise_floor(block_of(list(releases.values())))
+    below = sorted(str(key) for key, gone in zip(releases, lost, strict=True) if gone)
+    guarantee = next(iter(releases.values())).guarantee
+    facts = {"releases": plural(len(releases), "key"), "guarantee": str(guarantee)}
+    facts |= {"below the noise floor": ", ".join(below)} if below else {}
+    facts["files"] = "sketches.parquet, sketches/*.sketch, cosines.parquet, distances.parquet, both as .csv"
+    fields = {"folder": output, "keys": len(releases), "below_noise": below, **guarantee_fields(guarantee)}
+    show_result(output, facts, fields, as_json=as_json)
+
+
+def stream(  # noqa: PLR0913 - a command's options are its parameters
+    beam: BeamOptions = None,
+    *,
+    agreement: AgreementFile,
+    policy: PolicyFile,
+    servers: Annotated[str | None, typer.Option(help="Kafka's brokers, HOST:PORT.", show_default=False)] = None,
+    topic: Annotated[str | None, typer.Option(help="Kafka's topic.", show_default=False)] = None,
+    expansion: Annotated[
+        str | None,
+        typer.Option(help="Beam's expansion service with the connector of pipelines/flink.", show_default=False),
+    ] = None,
+    form: Annotated[Form, typer.Option("--format", help="What a message of the topic is.")] = Form.arrow,
+    folder: Annotated[
+        str | None, typer.Option(help="Folder of Parquet files that grows, instead of a topic.", show_default=False)
+    ] = None,
+    root_key: StreamKey,
+    claims: Claims,
+    epoch: Annotated[
+        int | None,
+        typer.Option(help="Of a job that is restored; a new launch claims the next.", show_default=False),
+    ] = None,
+    database: Database = None,
+    log: Annotated[
+        Log, typer.Option(help="text, with all that Beam says, for the operator alone, or json without private values.")
+    ] = Log.text,
+    count_private_data: Annotated[
+        bool, typer.Option("--count-private-data", help="Count late rows as Beam metrics, for the operator alone.")
+    ] = False,
+) -> None:
+    """Release each window of an unbounded stream once, from a Kafka topic or a folder that grows.
+
+    Agreement and policy are those of `sketch --policy`; the policy of a job names the stream.
+    """
+    options = {"--servers": servers, "--topic": topic, "--expansion": expansion}
+    given, missing = ([name for name, value in options.items() if (value is None) == gone] for gone in (False, True))
+    if folder is None and missing:
+        raise ss.InvalidInputError(
+            f"the stream comes from --folder, or from {', '.join(options)}; {', '.join(missing)} is missing"
+        )
+    if folder is not None and (given or form is not Form.arrow):
+        raise ss.InvalidInputError(
+            f"the stream comes from --folder, of Parquet files; leave out {', '.join(given) or '--format'}"
+        )
+    with _imports():
+        source = jobs.Topic(str(servers), str(topic), str(expansion), form.value) if folder is None else None
+        job = jobs.StreamJob(
+            agreement=ss.Agreement.load(agreement),
+            policy=StreamPolicy.load(policy),
+            source=source or jobs.GrowingFolder(str(folder)),
+            root_key=root_key,
+            claims=claims,
+            epoch=epoch,
+            database=database,
+            count_private_data=count_private_data,
+        )
+    raise typer.Exit(job.run(beam or [], log=log.value))
+
+
+def watch(
+    *,
+    agreement: AgreementFile,
+    policy: PolicyFile,
+    database: Database = None,
+    alarms: Annotated[
+        Path | None, typer.Option(help="Folder of alarms, to count them: CLAIMS/STREAM.alarms.", show_default=False)
+    ] = None,
+    port: Annotated[int, typer.Option(help="On 127.0.0.1; 0 is any that is free.")] = 9100,
+    health: Annotated[Path | None, typer.Option(help="File to keep the line of health in.", show_default=False)] = None,
+    stale_after: Annotated[
+        float | None, typer.Option(help="Seconds for which nothing may come; by default three windows.")
+    ] = None,
+    every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 5.0,
+) -> None:
+    """Serve metrics and health of a stream on 127.0.0.1, from what it has published alone.
+
+    /metrics is for Prometheus, /health one line of JSON with status 200 or 503. It reads the releases, as anybody may,
+    and counts the alarms; it never meets the job, its data or its key.
+    """
+    with _imports():
+        watched = jobs.Watch(
+            ss.Agreement.load(agreement),
+            StreamPolicy.load(policy),
+            database=database,
+            stale_after=stale_after,
+            patience=60 + 3 * every,
+            alarms=alarms,
+        )
+        serve = jobs.Server
+    watched.look()
+    with contextlib.suppress(SystemExit), serve(watched, port) as server:  # it is ended by a signal
+        typer.echo(f"http://127.0.0.1:{server.server_port}/metrics and /health")
+        server.keep_on(every, health)
+
+
+def publish(
+    *,
+    policy: PolicyFile,
+    servers: Servers,
+    topic: Annotated[str, typer.Option(help="Kafka's topic, created if it does not exist.")],
+    every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Publish what is there, and end.")] = False,
+) -> None:
+    """Publish a stream's releases to a Kafka topic, each once.
+
+    It goes on until a signal ends it. A later publisher of the same stream and topic ends an earlier one.
+    """
+    place = StreamPolicy.load(policy)
+    if place.stream is None:
+        raise ss.InvalidInputError(f'{policy} names no stream, so no job follows it: say "stream": "NAME"')
+    with _imports():
+        publisher = jobs.Publisher(servers, topic, place.stream)
+    with contextlib.suppress(SystemExit):  # it is ended by a signal
+        while True:
+            count = publisher.publish(jobs.slots_in(Path(place.folder), place.stream))
+            if count:
+                typer.echo(f"published {plural(count, 'slot')}")
+            if once:
+                return
+            time.sleep(every)
+
+
+def replay(  # noqa: PLR0913 - a command's options are its parameters
+    *,
+    agreement: AgreementFile,
+    policy: PolicyFile,
+    servers: Servers,
+    topic: Annotated[str, typer.Option(help="The topic that the job read.")],
+    form: Annotated[Form, typer.Option("--format", help="What a message of the topic is.")] = Form.arrow,
+    root_key: StreamKey,
+    claims: Claims,
+    epoch: Annotated[int, typer.Option(help="Epoch of the launch that published.")],
+    as_json: Json = False,
+) -> None:
+    """Compute a topic once more in this process, and compare: each release must have the same bytes.
+
+    It needs the root key, and what it reads is secret: it is for the operator alone. Ends with 1 if a release differs
+    or is missing. A release with a unit that was over its bounds does not have the sums of the log, as it should be.
+    """
+    with _imports():
+        job = jobs.StreamJob(
+            agreement=ss.Agreement.load(agreement),
+            policy=StreamPolicy.load(policy),
+            source=jobs.Topic(servers, topic, "", form.value),
+            root_key=root_key,
+            claims=claims,
+            epoch=epoch,
+        )
+        found = jobs.replay(job, jobs.records(servers, topic))
+    facts = {
+        "releases": f"{found.slots:,}, and {found.missing:,} missing",
+        "same bytes": f"{found.same_bytes:,}",
+        "sums of the log": f"{found.same_sums:,}",
+    }
+    show_result(f"{job.stream}, epoch {epoch}", facts, found._asdict(), as_json=as_json)
+    if found.missing or found.same_bytes < found.slots:
+        say("That is wrong: the log was changed, or a release was computed from other data.")
+        raise typer.Exit(1)
+
+
+def _is_wanted(record: logging.LogRecord) -> bool:
+    """Leave out what Beam says on import: that Google's BigQuery client is missing, which jobs do not use."""
+    return "apitools" not in record.getMessage()
+
+
+@contextlib.contextmanager
+def _imports() -> Iterator[None]:
+    """Load what jobs take, which the base does not install; without it an error names the extra."""
+    logging.getLogger().addFilter(_is_wanted)
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        taken: Any = _TAKEN.get((error.name or "").partition(".")[0])
+        if taken is None:
+            raise
+        name, extra = taken
+        raise ModuleNotFoundError(f"this job takes {name}: pip install 'streamsketch[{extra}]'") from None

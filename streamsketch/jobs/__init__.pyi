@@ -1,0 +1,36 @@
+from .files import FilesJob
+from .logs import LogForm, logs
+from .replay import Replay, replay
+from .results import WriteComparisons, WriteReleases, clear, read_comparisons, read_releases, write
+from .run import RunSecrets, beam_options
+from .serving import Server
+from .stream import GrowingFolder, Source, StreamJob, Topic
+from .topics import Publisher, Record, TopicError, records, slots_in
+from .watch import Watch
+
+__all__ = [
+    "FilesJob",
+    "GrowingFolder",
+    "LogForm",
+    "Publisher",
+    "Record",
+    "Replay",
+    "RunSecrets",
+    "Server",
+    "Source",
+    "StreamJob",
+    "Topic",
+    "TopicError",
+    "Watch",
+    "WriteComparisons",
+    "WriteReleases",
+    "beam_options",
+    "clear",
+    "logs",
+    "read_comparisons",
+    "read_releases",
+    "records",
+    "replay",
+    "slots_in",
+    "write",
+]

@@ -1,0 +1,198 @@
+"""A job on files: a private sketch of every key, and all cosines and squared distances between them."""
+
+import dataclasses
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Literal, cast
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsketch.agreement import Agreement
+from streamsketch.beam import (
+    BoundContributions,
+    PairwiseDistances,
+    ReadColumns,
+    ReleasePerKey,
+    SketchPerKey,
+    read_batches,
+)
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake import times_in, window_names, window_seconds
+from streamsketch.jobs.results import WriteComparisons, WriteReleases, clear, read_comparisons, read_releases
+from streamsketch.jobs.run import RunSecrets, beam_options
+from streamsketch.privacy import L1, Guarantee
+from streamsketch.release import AdditiveNoise, PrivateTable
+from streamsketch.sketching import Clip
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FilesJob:
+    """Sketch files by an agreement, release each key once, and compare all releases: a bounded Apache Beam job.
+
+    It writes ``sketches.parquet``, ``sketches/KEY.sketch``, and ``cosines`` and ``distances`` as Parquet and CSV. The
+    table of releases is (ε, δ)-differentially private for the agreement's neighbours. The bound is enforced where the
+    agreement names a unit and ``clip`` is not ``"none"``; elsewhere you assert it.
+
+    Parameters
+    ----------
+    patterns
+        Files or globs, as in `streamsketch.beam.ReadColumns`.
+    agreement
+        What rows are cast to; with a key, and L1 neighbours.
+    epsilon, delta, mechanism
+        As in `Sketch.release`, for all keys together.
+    output
+        Folder for the results, on any file system that Beam knows; those of an earlier run there are removed.
+    public_keys
+        The keys to release, known without looking at the data; None asserts that the keys in the data are public.
+    clip
+        ``"scale"``, the default, or ``"cut"``, as in `bound`; ``"none"`` where rows keep to the bound.
+    delimiter
+        What is between the cells of CSV files.
+    window, time, time_format
+        Make a stream of each key and window, called ``KEY 2024-05-31``: length, such as ``"1 day"``; column of times;
+        what text in it looks like, as of ``strptime``.
+    secrets
+        Where the secret of the noise is kept.
+
+    Raises
+    ------
+    InvalidInputError
+        For an agreement that a job on files cannot follow, fewer than two public keys, or options that contradict it.
+    """
+
+    patterns: Sequence[str]
+    agreement: Agreement
+    epsilon: float
+    output: str
+    delta: float = 0.0
+    mechanism: str = "auto"
+    public_keys: Sequence[Any] | None = None
+    clip: Clip | Literal["none"] | None = None
+    delimiter: str = ","
+    window: str | None = None
+    time: str | None = None
+    time_format: str | None = None
+    secrets: RunSecrets = dataclasses.field(default_factory=RunSecrets)
+
+    def __post_init__(self) -> None:
+        agreed = self.agreement
+        if agreed.key is None or not isinstance(agreed.neighbours, L1):
+            raise InvalidInputError(
+                "a job needs an agreement with a key column and L1 neighbours: what one unit contributes to each key"
+            )
+        if agreed.unit is None and self.clip not in (None, "none"):
+            raise InvalidInputError(f"clip={self.clip!r} needs an agreement that names a unit: whose rows are clipped")
+        if (self.window is None) != (self.time is None) or (self.time_format is not None and self.time is None):
+            raise InvalidInputError("window, time and, for text, time_format go together")
+        if self.window is not None:
+            window_seconds(self.window)
+        if self.public_keys is not None:
+            # windows make text of keys
+            keys = list(self.public_keys) if self.window is not None else agreed.keys_of(self.public_keys)
+            if len(keys) < 2:
+                raise InvalidInputError(f"give at least two public keys: there is nothing else to compare, got {keys}")
+            object.__setattr__(self, "public_keys", keys)
+        self.publisher.guarantee(agreed.projection)  # finds mistakes before the job runs
+
+    @property
+    def is_enforced(self) -> bool:
+        """Whether the job clips what units contribute."""
+        return self.agreement.unit is not None and self.clip != "none"
+
+    @property
+    def publisher(self) -> AdditiveNoise:
+        """What draws the noise."""
+        near: Any = self.agreement.neighbours
+        return AdditiveNoise(epsilon=self.epsilon, delta=self.delta, neighbours=near, mechanism=self.mechanism)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of the table of releases."""
+        found: Guarantee = self.publisher.guarantee(self.agreement.projection)
+        return found
+
+    def run(self, options: Sequence[str] = ()) -> PrivateTable:
+        """Run the job, by options of Beam such as ``--runner=FlinkRunner``; return the releases.
+
+        Raises
+        ------
+        InvalidInputError
+            For files that do not follow the agreement, unknown options of Beam, fewer than two keys, or a run id that
+            was used before.
+        """
+        for pattern in self.patterns:  # a missing file or column should not need a pipeline to be found
+            for _ in islice(read_batches([pattern], self.agreement, **self._reading), 1):
+                pass
+        pipeline = self.build(options)
+        clear(self.output)
+        pipeline.run().wait_until_finish()
+        if not len(read_comparisons(self.output, "distance")):
+            raise InvalidInputError("the data have no two keys to compare; name at least two public keys")
+        return read_releases(self.output)
+
+    def build(self, options: Sequence[str] = ()) -> beam.Pipeline:
+        """Return the pipeline: files → columns → sketches → releases → cosines and distances → files."""
+        pipeline = beam.Pipeline(options=beam_options(options))
+        self.secrets.configure(pipeline)
+        events = pipeline | "Read" >> ReadColumns(self.patterns, self.agreement, **self._reading)
+        if self.window is not None:
+            named = beam.Map(_by_window, self.agreement, self.window, self.time, self.time_format)
+            events |= "Keys by window" >> named.with_output_types(pa.RecordBatch)
+        if self.is_enforced:
+            events |= "Bound" >> bounds_of(self.agreement, self.clip or "scale", self.public_keys)
+        releases = (
+            events
+            | "Sketch" >> SketchPerKey(self.agreement)
+            | "Release"
+            >> ReleasePerKey(
+                self.publisher,
+                public_keys=self.public_keys,
+                keys_are_public=self.public_keys is None,
+                projection=self.agreement.projection,
+            )
+        )
+        guarantee = str(self.guarantee)
+        tables = releases | "Write releases" >> WriteReleases(self.output)
+        distances = releases | "Distances" >> PairwiseDistances()
+        cosines = releases | "Cosines" >> PairwiseDistances(by="cosine")
+        written = (
+            distances | "Write distances" >> WriteComparisons(self.output, guarantee, "distance"),
+            cosines | "Write cosines" >> WriteComparisons(self.output, guarantee, "cosine"),
+        )
+        self.secrets.finish(tables, written | "Both" >> beam.Flatten())
+        return pipeline
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        return {"time": self.time, "delimiter": self.delimiter}
+
+
+def bounds_of(agreement: Agreement, clip: str, public_keys: Sequence[Any] | None) -> BoundContributions:
+    """Return what clips the units of an agreement to its bound."""
+    near, unit, key = (cast("Any", one) for one in (agreement.neighbours, agreement.unit, agreement.key))
+    return BoundContributions(
+        agreement.projection,
+        unit=unit.name,
+        unit_name=near.unit,
+        max_keys=near.max_keys,
+        l1=near.bound,
+        clip=cast("Clip", clip),
+        key=key.name,
+        index=[column.name for column in agreement.index],
+        value=agreement.value,
+        public_keys=public_keys,
+    )
+
+
+def _by_window(
+    batch: pa.RecordBatch, agreement: Agreement, window: str, time: str, time_format: str | None
+) -> pa.RecordBatch:
+    """Return rows whose keys are followed by the name of their window."""
+    times = times_in(batch.column(time), time, time_format)
+    names = window_names(times, window_seconds(window)).cast(pa.string())
+    place = batch.schema.get_field_index(agreement.key.name)
+    keys = pc.binary_join_element_wise(batch.column(place).cast(pa.string()), names, " ")
+    return batch.set_column(place, batch.schema.field(place).with_type(pa.string()), keys)

@@ -1,0 +1,137 @@
+"""What a stream published, compared with its log: the same bytes when it is computed again, and the log's own sums."""
+
+import dataclasses
+import tempfile
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.transforms.window import IntervalWindow, TimestampedValue
+from apache_beam.utils.timestamp import MIN_TIMESTAMP
+
+from streamsketch.beam.streams import PartitionClock, slot_of
+from streamsketch.core import Ints
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake import micros_in
+from streamsketch.jobs.run import beam_options
+from streamsketch.jobs.stream import StreamJob
+from streamsketch.jobs.topics import Record
+from streamsketch.sketching import Sketch
+
+
+class Replay(NamedTuple):
+    """How many slots there are, and how many of them hold what they should.
+
+    Parameters
+    ----------
+    slots
+        Slots that were published.
+    same_bytes
+        Those whose bytes a computation of its own gives again.
+    same_sums
+        Those whose exact sums, before the noise, are those of a plain loop over the rows that were read. It knows no
+        bounds, so a slot with a unit that was over its bounds is not one of them.
+    missing
+        Slots of windows before the last that are not there.
+    """
+
+    slots: int
+    same_bytes: int
+    same_sums: int
+    missing: int
+
+
+def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
+    """Compute a log once more, in batch and in this process, with the stream's own secrets: for its operator alone.
+
+    Parameters
+    ----------
+    job
+        The job, with the epoch that published, and releases in a folder.
+    log
+        All records of its topic, each partition's in order.
+
+    Raises
+    ------
+    InvalidInputError
+        If the folder has no releases, or the job's secrets are not those of the stream.
+    """
+    policy, published = job.policy, _files(Path(job.policy.folder), "*.sketch")
+    if not published:
+        raise InvalidInputError(f"there are no releases in {policy.folder} to compare with the log")
+    windows = policy.windows
+    timing = policy.delay_micros, windows.size, windows.offset
+    clocks: dict[int, PartitionClock] = defaultdict(lambda: PartitionClock(*timing, clock=policy.clock))
+    elements, end = [], windows.start(policy.first) + windows.size
+    for record in log:
+        late = clocks[record.partition].is_late(record.timestamp * 1000, heartbeat=not record.content)
+        elements.append(TimestampedValue(record.content, MIN_TIMESTAMP if late else record.timestamp / 1000))
+        if record.content and not late:
+            end = max(end, windows.end_of(record.timestamp * 1000))
+    stop = min(end, policy.stop_micros or end)
+    with tempfile.TemporaryDirectory(prefix="replay-") as folder:
+        again = dataclasses.replace(policy, folder=f"{folder}/out", stop=str(np.datetime64(stop, "us")))
+        computed = dataclasses.replace(job, policy=again)
+        with beam.Pipeline(options=beam_options([])) as pipeline:
+            computed.configure(pipeline)
+            steps = computed.build(pipeline | beam.Create(elements, reshuffle=False).with_output_types(bytes))
+            steps["sketches"] | "Keep sums" >> beam.Map(_keep_sums, job.stream, folder)
+            steps["batches"] | "Keep rows" >> beam.Map(_keep_rows, folder)
+        expected = _files(Path(again.folder), "*.sketch")
+        sums = {name: np.frombuffer(cells, dtype=np.int64) for name, cells in _files(Path(folder), "*.sums").items()}
+        plain = _plain_sums(job, Path(folder))
+    nothing = job.agreement.projection.sketch().state()
+    names = [name.removesuffix(".sketch") for name in published]
+    last = max(name.split("/")[1] for name in published)
+    return Replay(
+        len(published),
+        sum(expected.get(name) == image for name, image in published.items()),
+        sum(np.array_equal(sums.get(f"{name}.sums", nothing), plain.get(name, nothing)) for name in names),
+        sum(name not in published for name in expected if name.split("/")[1] <= last),
+    )
+
+
+def _files(folder: Path, pattern: str) -> dict[str, bytes]:
+    found = (path for path in folder.rglob(pattern) if not path.name.startswith("."))
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def _keep_sums(
+    keyed: tuple[str, Sketch], stream: str, folder: str, window: IntervalWindow = beam.DoFn.WindowParam
+) -> None:
+    slot = slot_of(stream, keyed[0], window)
+    path = Path(folder) / slot.stream / slot.window / f"{slot.file}.sums"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(keyed[1].state().tobytes())
+
+
+def _keep_rows(batch: pa.RecordBatch, folder: str) -> None:
+    pq.write_table(pa.Table.from_batches([batch]), Path(folder) / f"{uuid.uuid4().hex}.rows")
+
+
+def _plain_sums(job: StreamJob, folder: Path) -> dict[str, Ints]:
+    """Return the sums of each slot by a plain loop over the rows, which are cast to the agreement's types."""
+    agreement, policy = job.agreement, job.policy
+    counts: Counter[tuple[int, object, tuple[object, ...]]] = Counter()
+    for path in folder.glob("*.rows"):
+        table = pq.read_table(path)
+        starts = policy.windows.start_of(micros_in(table.column(policy.time).combine_chunks(), policy.time))
+        for start, row in zip(starts.tolist(), table.to_pylist(), strict=True):
+            index = tuple(row[column.name] for column in agreement.index)
+            counts[start, row[agreement.key.name], index] += 1 if agreement.value is None else row[agreement.value]
+    sketches: dict[tuple[int, object], Sketch] = {}
+    for (start, key, index), count in counts.items():
+        sketch = sketches.setdefault((start, key), agreement.projection.sketch())
+        sketch.update(index[0] if len(index) == 1 else index, count)
+    found = {}
+    for (start, key), sketch in sketches.items():
+        window = IntervalWindow(start / 10**6, (start + policy.windows.size) / 10**6)
+        slot = slot_of(job.stream, key, window)
+        found[f"{slot.stream}/{slot.window}/{slot.file}"] = sketch.state()
+    return found

@@ -1,0 +1,89 @@
+"""What a job needs to run: Beam's options, and where the secret of its noise is kept."""
+
+import argparse
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+import apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+
+from streamsketch.beam import FinishRun, claim_path, configure_run
+from streamsketch.errors import InvalidInputError
+
+_WITH_OPTIONS = ("PortableRunner", "FlinkRunner", "SparkRunner")
+"""Runners whose job servers have options of their own, known only once they run."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSecrets:
+    """Where the secret of a bounded run's noise is kept; parameters as in `streamsketch.beam.configure_run`.
+
+    Raises
+    ------
+    InvalidInputError
+        For a run id without claims.
+    """
+
+    claims: str | None = None
+    run_id: str | None = None
+    root_key: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.run_id is not None and self.claims is None:
+            raise InvalidInputError(f"the run id {self.run_id} names a run in the claims; give their folder as well")
+
+    def configure(self, pipeline: beam.Pipeline) -> None:
+        """Configure a pipeline's run; raise `InvalidInputError` if a run of this id was there before."""
+        # the workers would refuse it too, but only after earlier results are cleared
+        if self.claims and self.run_id and FileSystems.exists(claim_path(self.claims, self.run_id)):
+            raise InvalidInputError(f"{self.run_id} names a run that was there before; give this run another id")
+        configure_run(pipeline, root_key=self.root_key, claims=self.claims, run_id=self.run_id)
+
+    def finish(self, *written: beam.PCollection) -> None:
+        """Take the secret out of the run's claim, if it has one, when all results are written."""
+        if self.claims is not None:
+            written | FinishRun()
+
+
+def beam_options(given: Sequence[str], *, streaming: bool = False) -> PipelineOptions:
+    """Return Beam's options, with FnApiRunner, Beam's in-process runner, as the default.
+
+    Parameters
+    ----------
+    given
+        As on a command line: ``["--runner=FlinkRunner", "--parallelism=8"]``.
+    streaming
+        Whether the job never ends.
+
+    Raises
+    ------
+    InvalidInputError
+        For options that Beam does not have, where the runner has none of its own.
+    """
+    options = PipelineOptions([*given, *(["--streaming"] if streaming else [])])
+    standard = options.view_as(StandardOptions)
+    standard.runner = standard.runner or "FnApiRunner"
+    if standard.runner in _WITH_OPTIONS:
+        return options
+    known = _option_names()
+    for before, argument in itertools.pairwise(["", *given]):
+        if not argument.startswith("-") and (not before.startswith("--") or "=" in before):
+            raise InvalidInputError(f"what follows -- are options of Beam, and there is a stray {argument!r}")
+        if argument.startswith("-") and argument.partition("=")[0] not in known:
+            raise InvalidInputError(f"Beam has no option {argument.partition('=')[0]}")
+    return options
+
+
+def _option_names() -> set[str]:
+    """Return all names of Beam's options, as they are typed."""
+    parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
+    kinds = [PipelineOptions]
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        if hasattr(kind, "_add_argparse_args"):
+            kind._add_argparse_args(parser)  # noqa: SLF001 - how Beam's options are declared
+    return {name for action in parser._actions for name in action.option_strings}  # noqa: SLF001 - no public way

@@ -1,0 +1,119 @@
+"""Metrics and health of a stream, from what it published alone, on 127.0.0.1."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Self
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+
+from streamsketch.core import write_whole
+from streamsketch.jobs.watch import Watch
+
+_PREFIX = "streamsketch_stream_"
+_TEXT = "text/plain; version=0.0.4; charset=utf-8"  # what every Prometheus reads
+
+
+class Server(ThreadingHTTPServer):
+    """Serves the metrics and the health of a watch on 127.0.0.1, in threads of its own, until the block ends.
+
+    ``/metrics`` is for Prometheus; ``/health`` is one line of JSON, with status 200 or 503. It never meets the job, its
+    data, its key or the contents of alarms.
+
+    Parameters
+    ----------
+    watch
+        The watch.
+    port
+        Where to listen; 0 for any that is free.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, watch: Watch, port: int) -> None:
+        self.watch, self.registry = watch, CollectorRegistry()
+        self.registry.register(_Metrics(watch))
+        super().__init__(("127.0.0.1", port), _Page)
+        self._thread = threading.Thread(target=self.serve_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def keep_on(self, every: float, health: Path | None = None) -> None:
+        """Look at the stream every so many seconds, for ever, and keep the line of health in a file too."""
+        while True:
+            if health is not None:
+                write_whole(health, _line(self.watch))
+            time.sleep(every)
+            self.watch.look()
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+
+class _Page(BaseHTTPRequestHandler):
+    server: Server
+    timeout = 10.0  # of a client that says nothing
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path == "/metrics":
+            self._answer(200, _TEXT, generate_latest(self.server.registry))
+        elif path == "/health":
+            status = 503 if self.server.watch.complaints() else 200
+            self._answer(status, "application/json", _line(self.server.watch))
+        else:
+            self._answer(404, "text/plain; charset=utf-8", b"/metrics or /health\n")
+
+    def _answer(self, status: int, kind: str, content: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing of requests."""
+
+
+class _Metrics:
+    """Numbers of a watch, computed when Prometheus asks."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        seen, lag = self._watch.seen, self._watch.lag
+        numbers: dict[str, tuple[str, float]] = {
+            "healthy": ("Whether the stream is well: 1 or 0", not self._watch.complaints())
+        }
+        if seen is not None:
+            numbers |= {
+                "releases": ("Releases of public keys in the sink", seen.releases),
+                "windows_missing_keys": ("Windows behind the newest one that lack a key", seen.missing),
+            }
+            if seen.newest_end is not None:
+                end = "End of the newest window in which every key is there, in seconds after 1970"
+                numbers["newest_window_end_seconds"] = (end, seen.newest_end)
+            if lag is not None:
+                numbers["lag_seconds"] = ("Seconds since the end of the newest window that is complete", lag)
+            if seen.alarms is not None:
+                numbers["alarms"] = (
+                    "Slots that were offered other bytes than they hold, which were refused",
+                    seen.alarms,
+                )
+        for name, (text, number) in numbers.items():
+            family = GaugeMetricFamily(_PREFIX + name, text, labels=["stream"])
+            family.add_metric([self._watch.stream], float(number))
+            yield family
+
+
+def _line(watch: Watch) -> bytes:
+    return json.dumps(watch.health()).encode() + b"\n"

@@ -1,0 +1,285 @@
+"""An unbounded job: in every window of event time each public key is released once, whatever fails and restarts."""
+
+import dataclasses
+import logging
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
+
+import apache_beam as beam
+import pyarrow as pa
+from apache_beam.io.filesystems import FileSystems
+
+from streamsketch.accounting import Ledger
+from streamsketch.agreement import Agreement
+from streamsketch.beam import ReleasePerKey, SketchPerKey, TumblingWindows, comparison_schema
+from streamsketch.beam.streams import (
+    BoundAcrossWindows,
+    DecodeMessages,
+    ReadGrowingFolder,
+    ReadTopic,
+    WindowChanges,
+    WindowDistances,
+    WriteAlarms,
+    WriteFilesOnce,
+    WriteRowsOnce,
+    configure_stream,
+    log_event,
+    refused_alarm,
+)
+from streamsketch.errors import InvalidInputError, StreamsketchError
+from streamsketch.estimation import Estimate
+from streamsketch.intake import microseconds
+from streamsketch.jobs.databases import connection
+from streamsketch.jobs.files import bounds_of
+from streamsketch.jobs.logs import LogForm, logs
+from streamsketch.jobs.run import beam_options
+from streamsketch.privacy import L1
+from streamsketch.streams import StreamPolicy
+
+_LOG = logging.getLogger(__name__)
+
+
+class Topic(NamedTuple):
+    """A Kafka topic: addresses of the brokers, its name, Beam's expansion service, and what its messages are."""
+
+    servers: str
+    topic: str
+    expansion: str
+    format: Literal["arrow", "json"] = "arrow"
+
+    def read(self, pipeline: beam.Pipeline, agreement: Agreement, policy: StreamPolicy) -> beam.PCollection:  # noqa: ARG002
+        """Return the topic's messages."""
+        return pipeline | "Topic" >> ReadTopic(self.servers, self.topic, expansion=self.expansion, **_timing(policy))
+
+
+class GrowingFolder(NamedTuple):
+    """A folder in which Parquet files appear, each with a later name than those before it."""
+
+    folder: str
+    format: Literal["arrow"] = "arrow"
+
+    def read(self, pipeline: beam.Pipeline, agreement: Agreement, policy: StreamPolicy) -> beam.PCollection:
+        """Return the rows of the files, as messages."""
+        columns = list(dict.fromkeys([*agreement.names, policy.time]))
+        return pipeline | "Folder" >> ReadGrowingFolder(self.folder, columns, time=policy.time, **_timing(policy))
+
+
+Source: TypeAlias = Topic | GrowingFolder
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StreamJob:
+    """Sketch a log by an agreement and release its windows by a policy: an Apache Beam job that never ends.
+
+    With the releases it publishes comparisons: of each key with the window before, and of the keys of a window with
+    each other. Releases are ``STREAM/WINDOW/KEY.sketch`` in the policy's folder, or rows of a database; ``KEY.change``
+    and ``pairs.json`` beside them are the comparisons. A second image of a release is refused, and raises an alarm.
+
+    Parameters
+    ----------
+    agreement
+        What rows are cast to; with a key, and L1 neighbours where the policy does not say them.
+    policy
+        What is released of each window; with the name of the stream.
+    source
+        Where the log is.
+    root_key
+        A file on every worker that holds a key of 32 bytes, mode 0600.
+    claims
+        A folder that all workers share, for epochs and alarms; keep it private.
+    epoch
+        Of a job that is restored; a new launch claims the next.
+    database
+        Where releases go instead of files: ``sqlite:PATH``, or ``postgresql`` with libpq's environment variables.
+    count_private_data
+        Count late rows as Beam metrics, for the operator alone.
+
+    Raises
+    ------
+    InvalidInputError
+        If agreement and policy do not fit together, or say what a job does not do.
+    """
+
+    agreement: Agreement
+    policy: StreamPolicy
+    source: Source
+    root_key: Path
+    claims: str
+    epoch: int | None = None
+    database: str | None = None
+    count_private_data: bool = False
+
+    def __post_init__(self) -> None:
+        policy = self.policy
+        near = policy.bounds_in(self.agreement)
+        if self.agreement.key is None or not isinstance(near, L1):
+            raise InvalidInputError("a job needs an agreement with a key column, and L1 neighbours")
+        if policy.stream is None:
+            raise InvalidInputError('the policy of a job names its stream: say "stream": "NAME"')
+        if policy.time_format is not None:
+            raise InvalidInputError("the policy has a time_format, and messages have Arrow times: leave it out")
+        if policy.period is not None and policy.clip != "scale":
+            raise InvalidInputError(f'a period is bounded by "clip": "scale", and the policy has {policy.clip!r}')
+        policy.publisher(self.agreement)  # finds mistakes before the job runs
+
+    @property
+    def stream(self) -> str:
+        """Name of the stream."""
+        return str(self.policy.stream)
+
+    @property
+    def public_keys(self) -> list[Any]:
+        """The keys to release, of the agreed type."""
+        return self.agreement.keys_of(self.policy.public_keys or ())
+
+    def run(self, options: Sequence[str] = (), *, log: LogForm = "text") -> int:
+        """Run until the job is ended, by options of Beam such as ``--runner=FlinkRunner``; return the exit status.
+
+        What becomes of it goes to standard error: lines of JSON without private values, or text for the operator alone.
+        Status 2 is a mistake that has a sentence, 1 any other failure.
+        """
+        with logs(log, stream=self.stream) as always:
+            runs = False
+            try:
+                pipeline = beam.Pipeline(options=beam_options(options, streaming=True))
+                self._launch(pipeline, always)
+                runs = True
+                result = pipeline.run()
+                if job := getattr(result, "_job_id", None):
+                    log_event(_LOG, logging.INFO, "submitted", job=job)
+                log_event(_LOG, logging.INFO, "ended", state=str(result.wait_until_finish()))
+            except Exception as error:
+                ours = isinstance(error, StreamsketchError)
+                # once it runs, even our errors say where in the data something is wrong
+                text = str(error) if ours and (log == "text" or not runs) else None
+                log_event(_LOG, logging.ERROR, "failed", error=type(error).__name__, text=text)
+                if log == "text" and not ours:
+                    raise
+                return 2 if ours else 1
+        return 0
+
+    def _launch(self, pipeline: beam.Pipeline, always: dict[str, Any]) -> None:
+        self._check_ledger()
+        epoch = self.configure(pipeline)
+        always["epoch"] = epoch  # needed for a restore
+        self.build(self.source.read(pipeline, self.agreement, self.policy), epoch)
+        restored = self.epoch is not None
+        log_event(_LOG, logging.INFO, "launched", runner=type(pipeline.runner).__name__, restored=restored)
+
+    def configure(self, pipeline: beam.Pipeline) -> int:
+        """Say where a pipeline's secrets come from; return the epoch, which a new launch claims."""
+        secrets: dict[str, Any] = {"stream": self.stream, "root_key": self.root_key, "claims": self.claims}
+        return configure_stream(pipeline, **secrets, epoch=self.epoch, clock=self.policy.clock)
+
+    def _check_ledger(self) -> None:
+        """Fail before the job runs where the ledger would refuse every window."""
+        if self.policy.ledger is None:
+            return
+        unit, dataset = self.policy.bounds_in(self.agreement).unit, self.policy.dataset
+        units = {one.name: one.unit for one in Ledger(self.policy.ledger).datasets}
+        if units.get(str(dataset)) != unit:
+            held = f"is for one {units[str(dataset)]}" if dataset in units else "is not in it"
+            raise InvalidInputError(
+                f"the ledger would be charged for one {unit}, and its data set {dataset!r} {held}; name another, or "
+                f"enter one by: streamsketch ledger init"
+            )
+
+    def build(self, log: beam.PCollection, epoch: int | None = None) -> dict[str, beam.PCollection]:
+        """Let messages of a log become releases and comparisons, each written once; return what steps and sinks say."""
+        agreement, policy, windows = self.agreement, self.policy, _windows(self.policy)
+        decode = DecodeMessages(
+            agreement,
+            time=policy.time,
+            format=self.source.format,
+            count_private_data=self.count_private_data,
+            **windows,
+        )
+        batches, late, malformed = log | "Decode" >> decode
+        events = batches | "Windows" >> TumblingWindows(**windows, column=policy.time)
+        if policy.clip != "none":
+            events |= "Bound" >> self._bounds()
+        sketches = events | "Sketch" >> SketchPerKey(agreement)
+        stop = None if policy.stop_micros is None else policy.stop_micros / 10**6
+        release = ReleasePerKey(
+            policy.noise(agreement),
+            public_keys=self.public_keys,
+            public_windows=(policy.windows.start(policy.first) / 10**6, stop),
+            projection=agreement.projection,
+            ledger=policy.ledger,
+            dataset=policy.dataset,
+        )
+        refused: list[beam.PCollection] = []
+        if policy.ledger is None:
+            releases = sketches | "Release" >> release
+        else:
+            releases, keys = sketches | "Release" >> release.with_refused()
+            refused = [keys | "As alarms" >> beam.Map(refused_alarm, self.stream, epoch)]
+        held, alarms = releases | "Write releases" >> self._sink(epoch)
+        by = policy.comparisons or "distance"
+        changes = (
+            held  # not what the sink refused: a comparison with that would publish it
+            | "Changes" >> WindowChanges(by=by)
+            | "As rows" >> beam.Map(_change, comparison_schema(pa.string(), by=by).names[2])
+        )
+        pairs = (
+            held
+            | "Pairs" >> WindowDistances(len(self.public_keys), by=by)
+            | "Name them" >> beam.Map(lambda rows: ("pairs", rows))
+        )
+        files: dict[str, Any] = {"folder": policy.folder, "stream": self.stream, "epoch": epoch}
+        changed, change_alarms = changes | "Write changes" >> WriteFilesOnce(**files, suffix="change")
+        paired, pair_alarms = pairs | "Write pairs" >> WriteFilesOnce(**files, suffix="json")
+        all_alarms = (alarms, change_alarms, pair_alarms, *refused) | "All alarms" >> beam.Flatten()
+        all_alarms | "Write alarms" >> WriteAlarms(FileSystems.join(self.claims, f"{self.stream}.alarms"))
+        return {
+            "batches": batches,
+            "sketches": sketches,
+            "releases": releases,
+            "held": held,
+            "alarms": all_alarms,
+            "distances": (changed, paired) | "All distances" >> beam.Flatten(),
+            "late": late,
+            "malformed": malformed,
+        }
+
+    def _bounds(self) -> beam.PTransform:
+        agreement, policy = self.agreement, self.policy
+        if policy.period is None:
+            return bounds_of(agreement, policy.clip, self.public_keys)
+        near, unit, key = (cast("Any", one) for one in (agreement.neighbours, agreement.unit, agreement.key))
+        return BoundAcrossWindows(
+            agreement.projection,
+            unit=unit.name,
+            unit_name=near.unit,
+            max_keys=near.max_keys,
+            l1=near.bound,
+            max_windows=policy.max_windows or 1,
+            period=microseconds(policy.period, "period") / 10**6,
+            key=key.name,
+            index=[column.name for column in agreement.index],
+            value=agreement.value,
+            public_keys=self.public_keys,
+        )
+
+    def _sink(self, epoch: int | None) -> beam.PTransform:
+        if self.database is None:
+            return WriteFilesOnce(self.policy.folder, self.stream, epoch=epoch)
+        return WriteRowsOnce(connection(self.database), self.stream, epoch=epoch)
+
+
+def _windows(policy: StreamPolicy) -> dict[str, Any]:
+    """Return length and start of windows in seconds, as Beam has them."""
+    return {"size": policy.windows.size / 10**6, "offset": policy.windows.offset / 10**6}
+
+
+def _timing(policy: StreamPolicy) -> dict[str, Any]:
+    return {"delay": policy.delay_micros / 10**6, "clock": policy.clock, **_windows(policy)}
+
+
+def _change(keyed: tuple[Any, Estimate], name: str) -> tuple[Any, dict[str, Any]]:
+    key, estimate = keyed
+    low, high = estimate.interval(0.95)
+    row = {name: estimate.value, "standard_error": estimate.standard_error, "low_95": low, "high_95": high}
+    return key, {column: number if math.isfinite(number) else None for column, number in row.items()}

@@ -1,0 +1,108 @@
+"""A stream's job on a folder that grows while it runs: a minute a window, the keys AA and UA."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import streamsketch as ss
+from streamsketch.jobs import GrowingFolder, StreamJob
+from streamsketch.streams import StreamPolicy
+from tests.beam.streams.prism import BASE, MINUTE
+
+KEYS = ["AA", "UA"]
+PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=2013)
+AGREEMENT = ss.Agreement(
+    PROJECTION, key="carrier", index="route", unit="aircraft", neighbours=ss.L1(10, unit="aircraft"), missing="drop"
+)
+SCHEMA = pa.schema(
+    {"carrier": pa.string(), "route": pa.string(), "aircraft": pa.string(), "time": pa.timestamp("us", "UTC")}
+)
+Row = tuple[str, str, str, int]
+"""Carrier, route, aircraft, and seconds after `BASE`."""
+
+
+def put(folder: Path, name: str, rows: Sequence[tuple[Any, ...]], schema: pa.Schema = SCHEMA) -> None:
+    """Let a file appear whole."""
+    folder.mkdir(exist_ok=True)
+    stamped = [(*row[:-1], (BASE + row[-1]) * 10**6) for row in rows]
+    columns = zip(*stamped, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), folder / f".{name}")
+    (folder / f".{name}").rename(folder / name)
+
+
+def end(folder: Path) -> None:
+    """Let the stream end."""
+    (folder / "_END").touch()
+
+
+def at(minute: int) -> str:
+    """Return a minute after `BASE` as ISO 8601 has it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(BASE + MINUTE * minute))
+
+
+def policy_of(place: Path, **changed: Any) -> StreamPolicy:
+    """Return the policy, with some fields changed."""
+    fields: dict[str, Any] = {
+        "time": "time",
+        "window": MINUTE,
+        "delay": 5,
+        "start": at(0),
+        "stop": at(3),
+        "epsilon": 1.0,
+        "public_keys": KEYS,
+        "folder": str(place / "out"),
+        "stream": "flights",
+    }
+    return StreamPolicy(**fields | changed)
+
+
+def job_of(place: Path, agreement: ss.Agreement = AGREEMENT, **changed: Any) -> StreamJob:
+    """Return the job, with a folder for all that it reads and writes, and its own options and the policy's changed."""
+    own = {name: changed.pop(name) for name in ("epoch", "database") if name in changed}
+    return StreamJob(
+        agreement=agreement,
+        policy=policy_of(place, **changed),
+        source=GrowingFolder(str(place / "log")),
+        root_key=place / "root key",
+        claims=str(place / "claims"),
+        **own,
+    )
+
+
+def run(place: Path, runner: list[str], grow: Callable[[], None] = lambda: None, log: Any = "text", **how: Any) -> int:
+    """Run the job while its folder grows; return its exit status."""
+    growing = threading.Thread(target=grow)
+    growing.start()
+    try:
+        return job_of(place, **how).run(runner, log=log)
+    finally:
+        growing.join()
+
+
+def options(place: Path, **changed: Any) -> list[str]:
+    """Write the files of the job, and return the arguments of the command; options are changed or left out."""
+    AGREEMENT.save(place / "agreement.json")
+    (place / "policy.json").write_text(json.dumps(policy_of(place).to_dict()))
+    named = {
+        "agreement": place / "agreement.json",
+        "policy": place / "policy.json",
+        "folder": place / "log",
+        "root-key": place / "root key",
+        "claims": place / "claims",
+    }
+    named |= {name.replace("_", "-"): value for name, value in changed.items()}
+    return ["job", "stream", *(f"--{name}={value}" for name, value in named.items() if value is not None)]
+
+
+def published(folder: Path) -> dict[str, bytes]:
+    """Return what the sink holds, by window and file."""
+    files = (folder / "out" / "flights").rglob("*")
+    found = {path.relative_to(folder / "out" / "flights").as_posix(): path for path in files if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items()}

@@ -1,0 +1,76 @@
+"""What a stream published is computed again from its log, and whatever differs is found."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import pyarrow as pa
+import pytest
+from apache_beam.transforms.window import TimestampedValue
+
+import streamsketch as ss
+from streamsketch.beam.streams import encoded_batch
+from streamsketch.jobs import Record, Replay, StreamJob, replay
+from tests.beam.streams.prism import BASE, MINUTE
+from tests.jobs.job import KEYS, SCHEMA, Row, job_of
+
+ROWS: list[Row] = [("AA", "JFK-LAX", "N1", 5), ("UA", "EWR-SFO", "N2", 61), ("AA", "JFK-SFO", "N3", 125)]
+
+
+def record(*rows: Row) -> Record:
+    """Return a record of a topic of one partition."""
+    columns = [*zip(*rows, strict=True)]
+    columns[-1] = tuple((BASE + second) * 10**6 for second in columns[-1])  # type: ignore[operator, assignment]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return Record(0, (BASE + rows[0][-1]) * 1000, encoded_batch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)))
+
+
+LOG = [*map(record, ROWS), Record(0, (BASE + 3 * MINUTE + 6) * 1000, b"")]
+
+
+class Given(NamedTuple):
+    """A log of which all is known."""
+
+    log: list[Record]
+    format: str = "arrow"
+
+    def read(self, pipeline: beam.Pipeline, *_: Any) -> beam.PCollection:
+        elements = [TimestampedValue(one.content, one.timestamp / 1000) for one in self.log]
+        return pipeline | beam.Create(elements, reshuffle=False).with_output_types(bytes)
+
+
+def ran(place: Path, log: list[Record] = LOG) -> StreamJob:
+    """Let a job run; return it as its operator replays it."""
+    fields = {name: getattr(job_of(place), name) for name in ("agreement", "policy", "root_key", "claims")}
+    assert StreamJob(source=Given(log), **fields).run() == 0  # type: ignore[arg-type]
+    return StreamJob(source=Given(log), epoch=1, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("root_key")
+def test_a_stream_is_what_its_log_gives_again(tmp_path: Path) -> None:
+    job, slots = ran(tmp_path), 3 * len(KEYS)
+    assert replay(job, LOG) == Replay(slots, slots, slots, 0)
+    late = record(("AA", "late", "N9", 7))  # behind the heartbeat that ended all windows
+    assert replay(job, [*LOG, late]) == Replay(slots, slots, slots, 0)
+    (tmp_path / "out/flights").rename(tmp_path / "moved")
+    with pytest.raises(ss.InvalidInputError, match="there are no releases in"):
+        replay(job, LOG)
+
+
+@pytest.mark.usefixtures("root_key")
+def test_another_log_and_a_release_that_is_gone_are_found(tmp_path: Path) -> None:
+    job, slots = ran(tmp_path), 3 * len(KEYS)
+    more = [*LOG[:2], record(("UA", "more", "N7", 70)), *LOG[2:]]
+    found = replay(job, more)
+    assert (found.slots, found.same_bytes, found.same_sums) == (slots, slots - 1, slots)
+    first = min((tmp_path / "out/flights").iterdir())
+    (first / "UA.sketch").unlink()
+    assert replay(job, LOG) == Replay(slots - 1, slots - 1, slots - 1, 1)
+
+
+@pytest.mark.usefixtures("root_key")
+def test_a_unit_over_its_bound_has_other_sums_than_the_log_and_the_same_bytes(tmp_path: Path) -> None:
+    heavy = record(*[("UA", "EWR-SFO", "N2", 62)] * 11)  # of at most 10
+    log = [*LOG[:2], heavy, *LOG[2:]]
+    slots = 3 * len(KEYS)
+    assert replay(ran(tmp_path, log), log) == Replay(slots, slots, slots - 1, 0)
