@@ -1,5 +1,7 @@
 """Options of several commands: those that make an agreement, and bounds on what one unit adds."""
 
+import contextlib
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +12,9 @@ import streamsketch as ss
 from streamsketch.agreement import TYPES, is_type
 from streamsketch.core import exact_fraction, names_given
 from streamsketch.privacy import Neighbours
+
+SKETCH_DIM, SPARSITY = 1024, 4
+"""Of a projection that is made without saying more."""
 
 Index = Annotated[
     list[str] | None,
@@ -42,12 +47,12 @@ Missing = Annotated[str, typer.Option(help="Rows with something null or blank: r
 Title = Annotated[str, typer.Option(help="What the agreement is about, in a line.")]
 
 
-def typed(text: str, there: Sequence[str] = ()) -> str | tuple[str, str]:
-    """Return a column as NAME:TYPE says it, or as a name alone; a name with colons is one of those that are there."""
+def typed(text: str, known: Sequence[str] = ()) -> str | tuple[str, str]:
+    """Return a column as NAME:TYPE says it, or as a name alone; a name with colons is one of those ``known``."""
     name, _, kind = text.rpartition(":")
     if name and is_type(kind):
         return name, kind
-    if name and text not in there:
+    if name and text not in known:
         raise ss.InvalidInputError(
             f"{text} ends in no type of an agreement: it is NAME:TYPE, with one of {', '.join(TYPES)}. A column whose "
             f"own name has a colon is named with its type, as '{text}:text'"
@@ -55,26 +60,26 @@ def typed(text: str, there: Sequence[str] = ()) -> str | tuple[str, str]:
     return text
 
 
-def name_of(text: str) -> str:
+def column_name(text: str) -> str:
     """Return the name of a column that NAME:TYPE says."""
     name, _, kind = text.rpartition(":")
     return name if name and is_type(kind) else text
 
 
 def columns_from(
-    index: list[str], key: str | None, unit: str | None, value: str | None, there: Sequence[str] = ()
+    index: list[str], key: str | None, unit: str | None, value: str | None, known: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the columns of an agreement from options; ``there`` are those of a sample."""
-    if value is not None and ":" in value and value not in there:
+    """Return the columns of an agreement from options; ``known`` are those of a sample."""
+    if value is not None and ":" in value and value not in known:
         raise ss.InvalidInputError(
             f"--value is the name of a column, without a type, as values are numbers: --value "
             f"{value.rpartition(':')[0] or 'NAME'}, got {value}. For a column whose own name has a colon, `agree` "
             f"needs a SAMPLE that has it"
         )
     return {
-        "index": [typed(one, there) for one in names_given(index, "--index")],
-        "key": None if key is None else typed(key, there),
-        "unit": None if unit is None else typed(unit, there),
+        "index": [typed(one, known) for one in names_given(index, "--index")],
+        "key": None if key is None else typed(key, known),
+        "unit": None if unit is None else typed(unit, known),
         "value": value,
     }
 
@@ -100,9 +105,25 @@ def neighbours_of(
     return found
 
 
+def projection_from(path: Path | None, **options: int | str | None) -> ss.Projection:
+    """Return the projection in a file, beside which options say nothing, or without one a new SJLT by the options."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if path is None:
+        fields = {"dim": ss.HASHED_DIM, "sketch_dim": SKETCH_DIM, "sparsity": SPARSITY, "seed": secrets.randbits(63)}
+        return ss.SJLT(**(fields | given))  # type: ignore[arg-type]
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise ss.InvalidInputError(f"{path} says all about the projection; leave out {names}")
+    return load_projection(path)
+
+
 def load_projection(path: Path) -> ss.Projection:
     """Return the projection in a file; errors name the file."""
     try:
         return ss.Projection.from_json(path.read_bytes())
     except ss.InvalidInputError as error:
-        raise ss.InvalidInputError(f"{path} is not a projection: {error}") from None
+        reason: object = error
+        with contextlib.suppress(ss.InvalidInputError):
+            ss.Agreement.load(path)
+            reason = "it is an agreement: say --agreement"
+        raise ss.InvalidInputError(f"{path} is not a projection: {reason}") from None

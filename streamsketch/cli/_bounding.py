@@ -91,6 +91,6 @@ def sketch_bounded(table: ss.SketchTable, paths: list[Path], reader: RowReader, 
         summary.save(bounds.summary)
         say(f"{bounds.summary}, secret: what the bounds dropped and clipped.")
     else:
-        say("What the bounds dropped and clipped is plural, in secret: --summary FILE writes it.")
+        say("What the bounds dropped and clipped is counted, in secret: --summary FILE writes it.")
     say(f"Release it with {bounds.options}.")
     return RawSketch(state, summary.rows_read - summary.rows_dropped)

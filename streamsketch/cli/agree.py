@@ -1,6 +1,5 @@
 """``streamsketch agree``: what all parties sketch by."""
 
-import secrets
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,10 +18,10 @@ from streamsketch.cli._agreeing import (
     Title,
     UnitColumn,
     Value,
+    column_name,
     columns_from,
-    load_projection,
-    name_of,
     neighbours_of,
+    projection_from,
 )
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, show_result
@@ -68,7 +67,6 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     new_file(output, ".json", "an agreement")
     if not index:
         raise ss.InvalidInputError("say which columns are sketched: --index NAME:TYPE for each, in order")
-    options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "resolution": resolution, "seed": seed}
     schema = None if sample is None else _schema(sample)
     fields: dict[str, Any] = {
         **columns_from(index, key, unit_column, value, () if schema is None else schema.names),
@@ -76,7 +74,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         "missing": missing,
         "title": title,
     }
-    by = _projection(projection, {name: given for name, given in options.items() if given is not None})
+    by = projection_from(projection, sketch_dim=sketch_dim, sparsity=sparsity, resolution=resolution, seed=seed)
     agreed = ss.Agreement(by, **fields) if schema is None else ss.agree(schema, by, **fields)
     agreed.save(output)
     fields = {"file": str(output), "fingerprint": agreed.fingerprint, "agreement": agreed.to_dict()}
@@ -99,22 +97,12 @@ def _facts(agreed: ss.Agreement) -> dict[str, str]:
     return {name: fact for name, fact in facts.items() if fact}
 
 
-def _projection(path: Path | None, given: dict[str, Any]) -> ss.Projection:
-    if path is None:
-        drawn = {"dim": ss.HASHED_DIM, "sketch_dim": 1024, "sparsity": 4, "seed": secrets.randbits(63)}
-        return ss.SJLT(**(drawn | given))
-    if given:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise ss.InvalidInputError(f"{path} says all about the projection; leave out {names}")
-    return load_projection(path)
-
-
 def _neighbours(
     bounds: tuple[str | None, str | None, str | None], unit: str | None, column: str | None, max_keys: int
 ) -> Neighbours | None:
     if not any(bounds) and (unit is not None or max_keys != 1):
         raise ss.InvalidInputError("--unit and --max-keys belong to a bound: say --l1 BOUND, too")
-    word = unit or ("event" if column is None else name_of(column))
+    word = unit or ("event" if column is None else column_name(column))
     return neighbours_of(*bounds, word, max_keys)
 
 

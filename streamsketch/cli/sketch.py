@@ -1,7 +1,5 @@
 """``streamsketch sketch``: from events to a raw sketch."""
 
-import contextlib
-import secrets
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +8,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.agreement import check_agreed
+from streamsketch.cli._agreeing import SKETCH_DIM, SPARSITY, projection_from
 from streamsketch.cli._bounding import bounds_of, check_bounded, neighbours_of, sketch_bounded
 from streamsketch.cli._endless import Endless
 from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
@@ -20,8 +19,6 @@ from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
 from streamsketch.intake import BadLines, Intake, RowReader, Tumbling, microseconds, pipe_blocks
 from streamsketch.storage import SUFFIX, RawHead, State, append_raw, read_head
-
-_SKETCH_DIM, _SPARSITY = 1024, 4
 
 
 def sketch(  # noqa: PLR0913 - a command's options are its parameters
@@ -58,8 +55,8 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     new_projection: Annotated[
         Path | None, typer.Option(help="Make such a file, an SJLT, from the options below.", show_default=False)
     ] = None,
-    sketch_dim: Annotated[int | None, typer.Option(help=f"Cells of a sketch, k; by default {_SKETCH_DIM}.")] = None,
-    sparsity: Annotated[int | None, typer.Option(help=f"Nonzeros of a column, s; by default {_SPARSITY}.")] = None,
+    sketch_dim: Annotated[int | None, typer.Option(help=f"Cells of a sketch, k; by default {SKETCH_DIM}.")] = None,
+    sparsity: Annotated[int | None, typer.Option(help=f"Nonzeros of a column, s; by default {SPARSITY}.")] = None,
     seed: Annotated[int | None, typer.Option(help="Public seed; by default one drawn now.")] = None,
     dim: Annotated[
         int | None, typer.Option(help="Indices are integers below it; by default, text to be hashed.")
@@ -253,31 +250,14 @@ def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
 
 
 def _projection(path: Path | None, new: Path | None, options: dict[str, int | str | None]) -> ss.Projection:
-    given = {name: value for name, value in options.items() if value is not None}
     if (path is None) == (new is None):
         raise ss.InvalidInputError(
             "say by which projection: --projection FILE, the agreement with the other parties, or --new-projection "
             "FILE to make one and share it; one of the two"
         )
-    if path is not None:
-        if given:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise ss.InvalidInputError(f"{path} says all about the projection; leave out {names}")
-        try:
-            return ss.Projection.from_json(path.read_bytes())
-        except ss.InvalidInputError as error:
-            raise ss.InvalidInputError(f"{path} is not a projection: {_is_agreement(path) or error}") from None
     if new is not None:
         new_file(new, ".json", "a projection")
-    fields = {"sketch_dim": _SKETCH_DIM, "sparsity": _SPARSITY, "seed": secrets.randbits(63), "dim": ss.HASHED_DIM}
-    return ss.SJLT(**(fields | given))  # type: ignore[arg-type]
-
-
-def _is_agreement(path: Path) -> str:
-    with contextlib.suppress(ss.InvalidInputError):
-        ss.Agreement.load(path)
-        return "it is an agreement: say --agreement"
-    return ""
+    return projection_from(path, **options)
 
 
 def _start(output: Path, stated: ss.Projection | ss.Agreement, *, keyed: bool, append: bool) -> RawHead:
