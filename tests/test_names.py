@@ -24,11 +24,7 @@ NOT_YET: dict[str, set[str]] = {
     "beam/streams/lateness.py": {"moment"},
     "beam/streams/messages.py": {"_sound", "moment"},
     "cli/_agreeing.py": {"there"},
-    "cli/_intake.py": {"there"},
-    "cli/sketch.py": {"there"},
     "sketching/bounding/cut.py": {"how"},
-    "storage/append.py": {"emptied"},
-    "storage/files.py": {"remember", "united"},
 }
 
 

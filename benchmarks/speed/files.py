@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import streamsketch as ss
 from benchmarks.rows import MILLISECONDS, NANOSECONDS, Effort, Row, Target, compare
 from benchmarks.timing import Work
-from streamsketch.storage import RawSketch, append_raw, emptied, replace_raw, save_raw
+from streamsketch.storage import RawSketch, append_raw, empty_like, save_raw
 
 _DIM, _FEW = 1 << 40, 10
 _TARGETS = {"parquet": Target("ours", 1000 / 15), "csv": Target("ours", 1000 / 3)}
@@ -121,7 +121,7 @@ def _append(effort: Effort) -> list[Row]:
             f"to {keys:,} keys": _appending(Path(folder) / f"{keys}.raw-sketch", table)
             for keys, table in zip(sizes, (large, small), strict=True)
         }
-        anew = Work(lambda: replace_raw(RawSketch(large), Path(folder) / "whole.raw-sketch"))
+        anew = Work(lambda: save_raw(RawSketch(large), Path(folder) / "whole.raw-sketch"))
         name = f"append the events of twenty keys to a raw file of {sizes[0]:,} keys"
         once = Effort(effort.name, effort.rounds, 0.0, effort.shrink)
         # apart: whatever waits for the disk right after 80 MB were written there waits longer
@@ -141,6 +141,6 @@ def _table(projection: ss.Projection, keys: int) -> ss.SketchTable:
 
 def _appending(path: Path, table: ss.SketchTable) -> Work:
     save_raw(table, path)
-    added = emptied(table)
+    added = empty_like(table)
     added.merge(_table(table.projection, 20))  # type: ignore[arg-type]
     return Work(lambda: append_raw(RawSketch(added, 20), path))

@@ -1,6 +1,5 @@
 """Events of files and streams on their way into a raw file, and what the operator should know of them."""
 
-import contextlib
 import dataclasses
 from typing import Any
 
@@ -11,7 +10,7 @@ import streamsketch as ss
 from streamsketch.data import NO_LOSS
 from streamsketch.intake import Events, Intake, Tumbling
 from streamsketch.privacy import UNKNOWN
-from streamsketch.storage import RawHead, RawSketch, State, check_size, emptied
+from streamsketch.storage import RawHeader, RawSketch, State, check_size
 
 
 class Pending:
@@ -21,24 +20,24 @@ class Pending:
     ----------
     intake
         How rows are read.
-    head
+    header
         What is known of the file.
     windows
         Where given, each key's events in each of them are a stream of their own.
     """
 
-    def __init__(self, intake: Intake, head: RawHead, windows: Tumbling | None) -> None:
+    def __init__(self, intake: Intake, header: RawHeader, windows: Tumbling | None) -> None:
         self._intake, self._windows = intake, windows
         self.dropped = 0
         """Rows left out, as something in them is missing."""
         self._given = self._kept = 0.0
-        self.start(head)
+        self.start(header)
 
-    def start(self, head: RawHead) -> None:
+    def start(self, header: RawHeader) -> None:
         """Go on without events, once those before are in the file: other processes may have added to it, too."""
         # nothing clips them: the file's bounds end with or without rows, as one unit's may be the only ones
-        self.head = head
-        self._state: State = emptied(head.empty, bounds=UNKNOWN)
+        self.header = header
+        self._state: State = header.empty(UNKNOWN)
         self.events = 0
 
     @property
@@ -53,7 +52,7 @@ class Pending:
             self._state.add_steps(events.indices, events.steps)
         else:
             keys = self._keys(events)
-            _check_room(self._state, self.head, keys.unique().to_pylist())
+            _check_room(self._state, keys.unique().to_pylist())
             self._state.add_events(dataclasses.replace(events, keys=keys))
         self.events += len(events)
         self.dropped += events.blank
@@ -69,11 +68,11 @@ class Pending:
         found: pa.DictionaryArray = keys if pa.types.is_dictionary(keys.type) else keys.dictionary_encode()
         return found
 
-    def flush(self, head: RawHead) -> None:
+    def flush(self, header: RawHeader) -> None:
         """Go on without events, which are in the file now."""
         masses = self._state.masses if isinstance(self._state, ss.SketchTable) else [self._state.mass]
         self._kept += float(sum(map(int, masses)) * self._state.projection.grid)
-        self.start(head)
+        self.start(header)
 
     @property
     def warning(self) -> str:
@@ -93,13 +92,9 @@ def _text(keys: Any) -> pa.Array:
     return keys.cast(pa.string())
 
 
-def _check_room(state: ss.SketchTable, head: RawHead, keys: list[Any]) -> None:
+def _check_room(state: ss.SketchTable, keys: list[Any]) -> None:
     """Raise, before memory is filled with what no file holds, if a table with these keys too is too large for one."""
-    with contextlib.suppress(ss.InvalidInputError):
-        check_size(state.projection, len(state) + head.most_keys + len(keys))
-        return
-    new = sum(key not in state for key in (head.keys or frozenset()).union(keys))
     try:
-        check_size(state.projection, len(state) + new)
+        check_size(state.projection, len(state) + sum(key not in state for key in keys))
     except ss.InvalidInputError as error:
         raise ss.StreamsketchError(str(error)) from None  # which is no fault of a line

@@ -228,9 +228,16 @@ def _warn_of_mismatches(path: Path, releases: Mapping[Any, Any]) -> None:
 
 
 def load_raw_file(path: Path, load: Callable[[Path], Any] = load_raw) -> Any:
-    """Return what a raw file holds, or what `read_head` says of it; errors name the file."""
-    try:
+    """Return what a raw file holds, or what `read_header` says of it; errors name the file."""
+    with naming_raw(path):
         return load(path)
+
+
+@contextlib.contextmanager
+def naming_raw(path: Path) -> Iterator[None]:
+    """Name the raw file in the errors of reading it."""
+    try:
+        yield
     except ss.WireFormatError as error:
         what = "a release, not a raw sketch" if _is_release(path) else f"not a valid raw sketch: {error}"
         raise ss.InvalidInputError(f"{path} is {what}") from None

@@ -10,7 +10,7 @@ from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import find_duplicate, load_raw_file, new_file
 from streamsketch.cli._releasing import PopulationsOption, sum_of_releases
 from streamsketch.cli._showing import Json, guarantee_fields, plural, say, show_json, show_result
-from streamsketch.storage import SUFFIX, RawSketch, is_raw, save_raw, united
+from streamsketch.storage import SUFFIX, RawSketch, distinct_releases, is_raw, save_raw
 
 
 def merge(
@@ -77,7 +77,7 @@ def _merge_raw(files: list[Path], output: Path, *, disjoint_units: bool, as_json
             )
         cast("Any", total).merge(part.state, disjoint_units=disjoint_units)
     events = sum(part.events for part in parts)
-    save_raw(RawSketch(total, events, united([part.releases for part in parts])), output)
+    save_raw(RawSketch(total, events, distinct_releases([part.releases for part in parts])), output)
     if as_json:
         show_json({"file": str(output), "secret": True, "events": events, "fingerprint": total.projection.fingerprint})
         return

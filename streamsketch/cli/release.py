@@ -8,13 +8,13 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._agreeing import L1, L2, AssertBounds, OneCoordinate, neighbours_of
-from streamsketch.cli._reading import load_raw_file, new_file
+from streamsketch.cli._reading import naming_raw, new_file
 from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, LedgerOption, ledger_for, remaining_facts
 from streamsketch.cli._showing import Json, guarantee_fields, show_result
-from streamsketch.core import locked, names_given
+from streamsketch.core import names_given
 from streamsketch.privacy import Neighbours, mechanism_names
 from streamsketch.release import AdditiveNoise
-from streamsketch.storage import PastRelease, State, release_held, released_before
+from streamsketch.storage import PastRelease, State, release_loaded, released_before, transaction
 
 
 def release(  # noqa: PLR0913 - a command's options are its parameters
@@ -69,8 +69,8 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     public_keys = names_given(public_key or [], "--public-key")
     stated = neighbours_of(l1, l2, one_coordinate, unit or "event", max_keys or 1)
     account = ledger_for(ledger, dataset)
-    with locked(file):
-        raw = load_raw_file(file)
+    with naming_raw(file), transaction(file) as raw_file:
+        raw = raw_file.load()
         state = raw.state
         unstated = stated is None and unit is None and max_keys is None
         neighbours = require_neighbours(_known_neighbours(state) if unstated else stated)
@@ -94,7 +94,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         # recorded before it is written: a failure between the two costs a release, not the guarantee
         privacy |= {"assert_bounds": assert_bounds, "ledger": account, "dataset": dataset}
         keys = public_keys or None
-        released = release_held(raw, file, public_keys=keys, keys_are_public=keys_are_public, **privacy)
+        released = release_loaded(raw, raw_file, public_keys=keys, keys_are_public=keys_are_public, **privacy)
     try:
         released.save(output)
     except OSError as error:

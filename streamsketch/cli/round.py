@@ -1,6 +1,5 @@
 """``streamsketch round``: the sum of several parties' sketches with one noise."""
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,14 +8,14 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._agreeing import L1, AssertBounds, OneCoordinate, load_projection, neighbours_of
 from streamsketch.cli._keys import KeyOption, Parties, PassphraseFile, private_key, public_keys
-from streamsketch.cli._reading import load_raw_file, new_file
+from streamsketch.cli._reading import naming_raw, new_file
 from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, LedgerOption, ledger_for
 from streamsketch.cli._showing import Json, guarantee_fields, say, show_facts, show_json, show_result
 from streamsketch.core import current_limits, locked, read_bounded, write_whole
 from streamsketch.parties import PublicKey, Round
-from streamsketch.privacy import Mechanism, mechanism_names
+from streamsketch.privacy import mechanism_names
 from streamsketch.release import RELEASE_ID_BYTES
-from streamsketch.storage import PastRelease, RawSketch, released_before, replace_raw, united
+from streamsketch.storage import PastRelease, released_before, transaction
 
 ROUND, CONTRIBUTION = ".json", ".contribution"
 
@@ -119,20 +118,21 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
     new_file(output, CONTRIBUTION, "a contribution")
     agreed, signer = _read(file), private_key(key, passphrase_file)
     agreed.check_ready(signer)
-    with locked(raw):
-        held = load_raw_file(raw)
-        if not isinstance(held.state, ss.Sketch):
+    with naming_raw(raw), transaction(raw) as raw_file:
+        loaded = raw_file.load()
+        if not isinstance(loaded.state, ss.Sketch):
             raise ss.InvalidInputError(f"{raw} holds many keys, and a round is of one stream")
-        which, releases = released_before(held, raw)
+        which, releases = released_before(loaded, raw)
         if releases and not again:
             raise ss.InvalidInputError(
                 f"{which} released before: {'; '.join(str(past.guarantee) for past in releases)}. Say --again if that "
                 f"is meant: the same people pay for each release"
             )
         charged: dict[str, Any] = {"ledger": ledger_for(ledger, dataset), "dataset": dataset}
-        sent = agreed.contribute(held.state, signer, assert_bounds=assert_bounds, **charged)
-        replace_raw(_with_round(held, agreed), raw)
-        write_whole(output, sent)
+        sent = agreed.contribute(loaded.state, signer, assert_bounds=assert_bounds, **charged)
+        # recorded before it is sent, by an id that no other round has
+        raw_file.record(PastRelease(agreed.guarantee, agreed.session[:RELEASE_ID_BYTES].hex()))
+    write_whole(output, sent)
     facts = {"to the round": agreed.fingerprint, "spends": str(agreed.guarantee)}
     fields = {"file": str(output), "round": agreed.fingerprint, "guarantee": guarantee_fields(agreed.guarantee)}
     show_result(str(output), facts, fields, as_json=as_json)
@@ -172,13 +172,6 @@ def _check_known(agreed: Round, known: list[PublicKey]) -> None:
             f"the round lists keys that you did not name: {', '.join(unknown)}. Give the public key of each "
             f"other party as --party FILE, once you know it to be theirs"
         )
-
-
-def _with_round(held: RawSketch, agreed: Round) -> RawSketch:
-    """Return the raw sketch with the round in its record, before anything is sent."""
-    stated = dataclasses.replace(agreed.guarantee, mechanism=Mechanism.stated(str(agreed.guarantee.mechanism)))
-    past = PastRelease(stated, agreed.session[:RELEASE_ID_BYTES].hex())  # which no other round has
-    return dataclasses.replace(held, releases=united([held.releases, [past]]))
 
 
 def _show(path: Path, agreed: Round, *, as_json: bool) -> None:

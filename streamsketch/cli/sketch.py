@@ -18,7 +18,7 @@ from streamsketch.cli._showing import Json, plural, progress_bar, say, show_json
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
 from streamsketch.intake import BadLines, Intake, RowReader, Tumbling, microseconds, pipe_blocks
-from streamsketch.storage import SUFFIX, RawHead, State, append_raw, read_head
+from streamsketch.storage import SUFFIX, RawHeader, RawSketch, State, append_raw, read_header
 
 
 def sketch(  # noqa: PLR0913 - a command's options are its parameters
@@ -176,14 +176,13 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
         finally:
             for note in filter(None, (pending.warning, str(bad) if bad.count else "", _left_out(pending.dropped))):
                 say(note)
-    head = pending.head
-    keys = None if head.keys is None else len(head.keys)
+    header, keys = pending.header, pending.header.keys
     if as_json:
         show_json(
             {
                 "file": str(output),
                 "secret": True,
-                "events": head.events,
+                "events": header.events,
                 "keys": keys,
                 "bad_lines": bad.count,
                 "projection": agreed.projection.to_json(),
@@ -194,7 +193,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
         return
     of_keys = "" if keys is None else f" of {plural(keys, 'key')}"
     followed = f"{'Projection' if agreement is None else 'Agreement'} {stated.fingerprint}"
-    say(f"{output}, secret: {plural(head.events, 'event')}{of_keys}. {followed}.")
+    say(f"{output}, secret: {plural(header.events, 'event')}{of_keys}. {followed}.")
 
 
 def _left_out(rows: int) -> str:
@@ -260,29 +259,29 @@ def _projection(path: Path | None, new: Path | None, options: dict[str, int | st
     return projection_from(path, **options)
 
 
-def _start(output: Path, stated: ss.Projection | ss.Agreement, *, keyed: bool, append: bool) -> RawHead:
+def _start(output: Path, stated: ss.Projection | ss.Agreement, *, keyed: bool, append: bool) -> RawHeader:
     state: State = ss.SketchTable(stated) if keyed else ss.Sketch(stated)
     if append and output.exists():
-        raw: RawHead = load_raw_file(output, read_head)
-        _check_agreed(output, raw.empty, state)
-        if raw.keyed != keyed:
-            holds = "one sketch for each key" if raw.keyed else "one sketch"
+        header: RawHeader = load_raw_file(output, read_header)
+        _check_agreed(output, header, state)
+        if (header.keys is not None) != keyed:
+            holds = "one sketch for each key" if header.keys is not None else "one sketch"
             raise ss.InvalidInputError(f"{output} holds {holds}; {'leave out' if keyed else 'say'} --key to add to it")
-        return raw
+        return header
     new_file(output, SUFFIX, "a raw sketch")
-    return RawHead(state, 0, 0, 0, ())
+    return RawHeader.of(RawSketch(state))
 
 
-def _check_agreed(output: Path, there: State, new: State) -> None:
+def _check_agreed(output: Path, header: RawHeader, new: State) -> None:
     """Refuse rows that another agreement casts than those in a file, or none where it has one."""
-    there.projection.check_same(new.projection)
-    if (there.agreement is None) != (new.agreement is None):
+    header.projection.check_same(new.projection)
+    if (header.agreement is None) != (new.agreement is None):
         follows = (
-            "no agreement: add to it" if there.agreement is None else f"the agreement {there.agreement.fingerprint}:"
+            "no agreement: add to it" if header.agreement is None else f"the agreement {header.agreement.fingerprint}:"
         )
-        remedy = "without --agreement" if there.agreement is None else "say --agreement FILE to add to it"
+        remedy = "without --agreement" if header.agreement is None else "say --agreement FILE to add to it"
         raise ss.InvalidInputError(f"the rows in {output} follow {follows} {remedy}")
-    check_agreed(there.agreement, new.agreement)
+    check_agreed(header.agreement, new.agreement)
 
 
 def _sketch_files(pending: Pending, paths: list[Path], reader: RowReader) -> None:
@@ -323,10 +322,10 @@ def _sketch_stream(pending: Pending, output: Path, reader: RowReader, every: flo
     with Stop() as stop:
         try:
             with progress_bar() as progress:
-                task = progress.add_task("sketching", total=None, events=pending.head.events)
+                task = progress.add_task("sketching", total=None, events=pending.header.events)
                 for piece in lines.pieces(pipe_blocks(sys.stdin.fileno(), stop, snapshots.wait)):
                     lines.read(piece, pending.add)
-                    progress.update(task, events=pending.head.events + pending.events)
+                    progress.update(task, events=pending.header.events + pending.events)
                     if not snapshots.wait():
                         snapshot()
         except ss.StreamsketchError as error:
@@ -334,7 +333,7 @@ def _sketch_stream(pending: Pending, output: Path, reader: RowReader, every: flo
         finally:
             snapshot()
         number = stop.number
-    held = f"{plural(pending.head.events, 'event')}"
+    held = f"{plural(pending.header.events, 'event')}"
     if wrong is not None:
         raise ss.InvalidInputError(f"{wrong}. {output} holds the {held} before")
     if number is not None:

@@ -1,4 +1,4 @@
-from .files import append, appending, exclusive, locked, remove_partial, write_new, write_whole
+from .files import append, appending, exclusive, locked, remove_partial, replacing, write_new, write_whole
 from .jit import compiles_for, kernel, part
 from .limits import Limits, check_length, current_limits, json_fields, read_bounded, read_open
 from .numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_int, check_resolution, exact_fraction, short
@@ -35,6 +35,7 @@ __all__ = [
     "read_bounded",
     "read_open",
     "remove_partial",
+    "replacing",
     "short",
     "warn_outside",
     "write_new",

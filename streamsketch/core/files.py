@@ -35,14 +35,30 @@ def write_whole(path: str | os.PathLike[str], data: bytes | Iterable[bytes], *, 
     OSError
         If the file cannot be written. The error names ``path``, which is unchanged.
     """
+    with replacing(path, secret=secret) as partial, partial.open("wb") as file:
+        file.writelines([data] if isinstance(data, bytes) else data)
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str], *, secret: bool = False) -> Iterator[Path]:
+    """Yield the name of an empty file, which replaces another once the block has written it; as `write_whole`.
+
+    If the block raises, or the power fails, the other one stays as it is.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written. The error names ``path``, which is unchanged.
+    """
     target = Path(path).resolve()
     partial = target.with_name(f".{target.name}.{os.urandom(_RANDOM_BYTES).hex()}")
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER if secret else _ALL)
-        with os.fdopen(descriptor, "wb") as file:
-            file.writelines([data] if isinstance(data, bytes) else data)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            yield partial
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
         partial.replace(target)
     except OSError as error:
         # the system names the partial file, or none at all when the disk is full

@@ -1,28 +1,46 @@
-from .append import append_raw, emptied
-from .beside import released_before
-from .files import SUFFIX, RawHead, is_raw, load_raw, read_head, remember, replace_raw, save_raw, united
-from .format import PastRelease, RawSketch, State, check_size, decode, encode
-from .releases import release_held, release_raw
+from .convert import is_old_sketch, read_old_sketch, read_old_state
+from .database import Database, NotSQLiteError, Row, create, opened
+from .files import SUFFIX, RawTransaction, append_raw, is_raw, load_raw, read_header, save_raw, transaction
+from .releases import release_loaded, release_raw, released_before
+from .sketches import (
+    PastRelease,
+    RawHeader,
+    RawSketch,
+    State,
+    check_size,
+    distinct_releases,
+    empty_like,
+    read_sketch,
+    write_sketch,
+)
 
 __all__ = [
     "SUFFIX",
+    "Database",
+    "NotSQLiteError",
     "PastRelease",
-    "RawHead",
+    "RawHeader",
     "RawSketch",
+    "RawTransaction",
+    "Row",
     "State",
     "append_raw",
     "check_size",
-    "decode",
-    "emptied",
-    "encode",
+    "create",
+    "distinct_releases",
+    "empty_like",
+    "is_old_sketch",
     "is_raw",
     "load_raw",
-    "read_head",
-    "release_held",
+    "opened",
+    "read_header",
+    "read_old_sketch",
+    "read_old_state",
+    "read_sketch",
+    "release_loaded",
     "release_raw",
     "released_before",
-    "remember",
-    "replace_raw",
     "save_raw",
-    "united",
+    "transaction",
+    "write_sketch",
 ]

@@ -1,97 +1,36 @@
-"""Raw sketches at rest: the private format, apart from the exchange format and never to be shared.
+"""Raw sketches at rest: a private format, apart from the exchange format and never to be shared.
 
-A file says SECRET in its first line, is readable by its owner only, and carries a checksum and the record of what was
-released from it. It serves one party between two runs of its own, or workers of one party; others get releases.
+A file is an SQLite database that says SECRET in its first page, is readable by its owner only, and carries checksums
+and the record of what was released from it. It serves one party between two runs of its own, or workers of one party;
+others get releases.
 """
 
+import contextlib
 import dataclasses
-import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
 
-import numpy as np
-
-from streamsketch.agreement import check_agreed
-from streamsketch.core import current_limits, locked, read_bounded, remove_partial, write_whole
+from streamsketch.core import current_limits, locked, read_bounded
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.privacy import NO_DATA
-from streamsketch.projections import Projection
-from streamsketch.release import PrivateSketch
-from streamsketch.sketching import Sketch, SketchTable
-from streamsketch.storage.format import (
-    CHECKSUM_BYTES,
-    MAGIC,
-    MAX_BYTES,
+from streamsketch.storage import convert
+from streamsketch.storage.database import START_BYTES, Database, NotSQLiteError, create, is_kind, opened
+from streamsketch.storage.sketches import (
     PastRelease,
+    RawHeader,
     RawSketch,
-    Reader,
     State,
-    agreed_in,
-    decode,
-    in_parts,
-    read_header,
+    add_to_sketch,
+    distinct_releases,
+    read_header_of,
+    read_sketch,
+    write_sketch,
 )
-from streamsketch.storage.log import log_end, log_start
 
 SUFFIX = ".raw-sketch"
 
-
-def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
-    """Write a raw sketch for its owner's eyes only (mode 0600); releases that the file there remembers are kept.
-
-    So a stream may go on replacing its file while another process releases what is in it. Of the file there
-    the header alone is read. The file is as secret as the sketch; `release_raw` makes of it what may be shared.
-
-    Parameters
-    ----------
-    raw
-        A `Sketch` or `SketchTable`, or what `load_raw` returned.
-    path
-        Where; names usually end in ``.raw-sketch``.
-
-    Raises
-    ------
-    InvalidInputError
-        If what is there is not a valid raw sketch, or has several names by hard links: it is not replaced.
-    OSError
-        If the file cannot be written.
-    """
-    with locked(path):
-        earlier: tuple[PastRelease, ...] = ()
-        try:
-            earlier = _releases_in(path)
-        except FileNotFoundError:
-            pass
-        except WireFormatError as error:
-            raise InvalidInputError(f"{path} is not replaced, as it is not a valid raw sketch: {error}") from None
-        raw = raw if isinstance(raw, RawSketch) else RawSketch(raw)
-        replace_raw(dataclasses.replace(raw, releases=united([earlier, raw.releases])), path)
-
-
-def replace_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
-    """Write a raw sketch over whatever is there, whole or not at all; the caller holds `files.locked`.
-
-    A symbolic link stays one: the file it names is replaced, so that every name of it shows the same record.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file has several names by hard links: the others would keep the old content and forget releases.
-    """
-    check_one_name(path)
-    remove_partial(path)
-    write_whole(path, in_parts(raw, MAX_BYTES), secret=True)
-
-
-def check_one_name(path: str | os.PathLike[str]) -> None:
-    """Raise `InvalidInputError` for a file that is there under several names, by hard links."""
-    if Path(path).exists() and Path(path).stat().st_nlink > 1:
-        raise InvalidInputError(
-            f"{path} is one of several names of one file (hard links), and the others would not remember what is "
-            f"released. Keep one name, and make symbolic links for others"
-        )
+_KIND = b"SSRW"
+_PART = "sketch"
 
 
 def load_raw(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> RawSketch:
@@ -110,117 +49,148 @@ def load_raw(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> R
     OSError
         If it cannot be read.
     """
-    most = current_limits().max_raw_bytes if max_bytes is None else max_bytes
-    return decode(read_bounded(path, most), max_bytes=most)
+    try:
+        with opened(path, _KIND, max_bytes=max_bytes) as database:
+            return read_sketch(database, _PART)
+    except NotSQLiteError:
+        most = current_limits().max_raw_bytes if max_bytes is None else max_bytes
+        return convert.read_old_sketch(read_bounded(path, most, "max_raw_bytes"))
+
+
+def read_header(path: str | os.PathLike[str]) -> RawHeader:
+    """Return what a raw file is about, of its cells not a byte; errors as `load_raw`, but for cells and keys."""
+    try:
+        with opened(path, _KIND) as database:
+            return read_header_of(database, _PART)
+    except NotSQLiteError:
+        return RawHeader.of(load_raw(path))
 
 
 def is_raw(path: str | os.PathLike[str]) -> bool:
     """Return whether a file begins as raw ones do, whatever its name is."""
     with Path(path).open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+        start = file.read(START_BYTES)
+    return is_kind(start, _KIND) or convert.is_old_sketch(start)
 
 
-def united(records: Sequence[Sequence[PastRelease]]) -> tuple[PastRelease, ...]:
-    """Return all releases of several records, each once."""
-    return tuple({past.release_id: past for record in records for past in record}.values())
+def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
+    """Write a raw sketch for its owner's eyes only (mode 0600); releases that the file there remembers are kept.
+
+    So a stream may go on replacing its file while another process releases what is in it. The file is as secret as the
+    sketch; `release_raw` makes of it what may be shared.
+
+    Parameters
+    ----------
+    raw
+        A `Sketch` or `SketchTable`, or what `load_raw` returned.
+    path
+        Where; names usually end in ``.raw-sketch``.
+
+    Raises
+    ------
+    InvalidInputError
+        If what is there is not a valid raw sketch, or has several names by hard links: it is not replaced.
+    OSError
+        If the file cannot be written.
+    """
+    raw = raw if isinstance(raw, RawSketch) else RawSketch(raw)
+    with locked(path):
+        if not Path(path).exists():
+            _create(path, raw)
+            return
+        try:
+            with _opened(path) as database:
+                earlier = read_header_of(database, _PART).releases
+                releases = distinct_releases([earlier, raw.releases])
+                write_sketch(database, _PART, dataclasses.replace(raw, releases=releases))
+        except WireFormatError as error:
+            raise InvalidInputError(f"{path} is not replaced, as it is not a valid raw sketch: {error}") from None
 
 
-def remember(raw: RawSketch, releases: Sequence[PrivateSketch]) -> RawSketch:
-    """Return the raw sketch with these releases, made together, in its record."""
-    first = releases[0]
-    past = PastRelease(first.guarantee, first.release_ids[0].hex())
-    return dataclasses.replace(raw, releases=united([raw.releases, [past]]))
+def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = False) -> RawHeader:
+    """Add a raw sketch to what a file holds, or write it if there is none; return what the file is about then.
+
+    It is one transaction, which reads and writes the cells of keys in ``raw`` alone. A process that is killed leaves
+    the file as it was, or with all that was to be added. What several processes append, and snapshots between, all
+    count.
+
+    Parameters
+    ----------
+    raw
+        The events to add. Made by `empty_like` from what the file holds, it adds no data ids.
+    path
+        The raw file.
+    new
+        Whether there must be no such file yet.
+
+    Raises
+    ------
+    InvalidInputError
+        If one holds one stream and the other a table, there is a file that should be new, or both together are too
+        large for a file.
+    IncompatibleProjectionsError
+        If the projections differ.
+    WireFormatError, OSError
+        As `load_raw`, or if the file cannot be written. The file is then unchanged.
+    """
+    with locked(path):
+        if not Path(path).exists():
+            _create(path, raw)
+            return RawHeader.of(raw)
+        if new:
+            raise InvalidInputError(f"{path} was made by another process meanwhile and is not replaced; append to it")
+        with _opened(path) as database:
+            try:
+                return add_to_sketch(database, _PART, raw)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{path} and what is added to it: {error}") from None
 
 
-@dataclasses.dataclass(frozen=True)
-class RawHead:
-    """What is known of a raw file without its cells."""
+class RawTransaction:
+    """A raw file in a transaction, which no other process changes before it ends; see `transaction`."""
 
-    empty: State
-    """An empty sketch or table with the file's projection, agreement and data ids: its events count as the same.
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    Its bounds are those of a new one: what is added to the file decides."""
-    events: int
-    first: int
-    """Bytes of the first file in it."""
-    end: int
-    """Where the last one ends."""
-    key_parts: tuple["KeyPart", ...]
-    """The keys of each file in it."""
+    def load(self) -> RawSketch:
+        """Return what the file holds; errors as `load_raw`."""
+        return read_sketch(self._database, _PART)
 
-    @property
-    def keyed(self) -> bool:
-        """Whether it holds a table."""
-        return isinstance(self.empty, SketchTable)
-
-    @property
-    def most_keys(self) -> int:
-        """A bound on the number of keys: that of all files in it, where several may have the same key."""
-        return sum(part.number for part in self.key_parts)
-
-    @functools.cached_property
-    def keys(self) -> frozenset[Any] | None:
-        """The keys of a table, decoded when they are first asked for; `WireFormatError` if they are not valid."""
-        if not self.keyed:
-            return None
-        return frozenset(key for part in self.key_parts for key in Reader(memoryview(part.data)).keys(part.number))
+    def record(self, release: PastRelease) -> None:
+        """Add a release to the record of the file; it counts once the transaction has ended."""
+        header = read_header_of(self._database, _PART).with_releases([release])
+        self._database.change(_PART, header.to_fields())
 
 
-class KeyPart(NamedTuple):
-    """The keys of one file, as its bytes."""
+@contextlib.contextmanager
+def transaction(path: str | os.PathLike[str]) -> Iterator[RawTransaction]:
+    """Open a raw file for one transaction: no other process changes it until the block ends, or sees a part of it.
 
-    number: int
-    data: bytes
+    Nor do they change other raw files in its folder, which may hold the same data. If the block raises, nothing it did
+    counts. A file of an earlier version is rewritten first.
 
-
-def read_head(path: str | os.PathLike[str]) -> RawHead:
-    """Return what a raw file is about, of its cells not a byte; errors as `load_raw`, but for cells and keys."""
-    with Path(path).open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        header, first = read_header(file, size)
-        projection, agreement, ids, _ = agreed_in(header)
-        known = [_agreed_fields(header)]  # whose text need not be parsed again
-        events, keys = header["events"], [key_part(file, header, 0, first, projection)]
-        file.seek(first)
-        end, at = log_end(file.read(log_start(first) - first), first, size), log_start(first)
-        while at < end:
-            file.seek(at)
-            header, more = read_header(file, end - at)
-            if _agreed_fields(header) not in known:
-                known.append(_agreed_fields(header))
-                _, agreed, others, _ = agreed_in(header)
-                ids, agreement = ids.merged(others), check_agreed(agreement, agreed)
-            events += header["events"]
-            keys.append(key_part(file, header, at, more, projection))
-            at += more
-    shared: dict[str, Any] = {"ids": ids, "agreement": agreement, "bounds": NO_DATA}
-    rows = 1 if header["keys"] is None else 0
-    cells, masses = np.zeros((rows, projection.sketch_dim), dtype=np.int64), np.zeros(rows, dtype=np.int64)
-    empty: State = (
-        Sketch.from_state(projection, cells[0], 0, **shared)
-        if rows
-        else SketchTable.from_state(projection, [], cells, masses, **shared)
-    )
-    return RawHead(empty, events, first, end, tuple(keys))
+    Raises
+    ------
+    InvalidInputError
+        If the file has several names by hard links.
+    WireFormatError, OSError
+        As `load_raw`, or if the file cannot be written.
+    """
+    with locked(path), _opened(path) as database:
+        yield RawTransaction(database)
 
 
-def _agreed_fields(header: dict[str, Any]) -> tuple[Any, ...]:
-    return header["projection"], header["agreement"], header["data_ids"]
+@contextlib.contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[Database]:
+    """Open a raw file for one transaction; the caller holds `locked`."""
+    with contextlib.ExitStack() as stack:
+        try:
+            database = stack.enter_context(opened(path, _KIND, write=True))
+        except NotSQLiteError:
+            _create(path, load_raw(path))
+            database = stack.enter_context(opened(path, _KIND, write=True))
+        yield database
 
 
-def key_part(file: BinaryIO, header: dict[str, Any], start: int, size: int, projection: Projection) -> KeyPart:
-    """Return the keys in a file that was read up to its header, which began at ``start``."""
-    if header["keys"] is None:
-        return KeyPart(0, b"")
-    cells = 8 * header["keys"] * (projection.sketch_dim + 1)
-    if cells > size:
-        raise WireFormatError("header.keys", f"{header['keys']} need {cells} bytes, and the file has {size}")
-    file.seek(cells, os.SEEK_CUR)
-    left = start + size - CHECKSUM_BYTES - file.tell()
-    return KeyPart(header["keys"], file.read(max(0, left)))
-
-
-def _releases_in(path: str | os.PathLike[str]) -> tuple[PastRelease, ...]:
-    with Path(path).open("rb") as file:
-        found: tuple[PastRelease, ...] = read_header(file, os.fstat(file.fileno()).st_size)[0]["releases"]
-    return found
+def _create(path: str | os.PathLike[str], raw: RawSketch) -> None:
+    create(path, _KIND, lambda database: write_sketch(database, _PART, raw))

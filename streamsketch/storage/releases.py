@@ -1,18 +1,18 @@
-"""Releases of raw files: each is in the file's record before anybody has it."""
+"""Releases of raw files: each is in the file's record before anybody has it, and counts for copies beside it."""
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from streamsketch.accounting import Ledger
-from streamsketch.core import locked
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy import Neighbours
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.sketching import Sketch
-from streamsketch.storage.beside import released_before
-from streamsketch.storage.files import load_raw, remember, replace_raw
-from streamsketch.storage.format import RawSketch
+from streamsketch.storage.files import RawTransaction, read_header, transaction
+from streamsketch.storage.sketches import PastRelease, RawSketch, distinct_releases
 
 
 def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
@@ -70,8 +70,8 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
     >>> [str(past.guarantee) for past in load_raw(path).releases] == [str(released.guarantee)]
     True
     """
-    with locked(path):
-        raw = load_raw(path)
+    with transaction(path) as file:
+        raw = file.load()
         which, releases = released_before(raw, path)
         if releases and not again:
             before = "; ".join(str(past.guarantee) for past in releases)
@@ -79,9 +79,9 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
                 f"{which} released before: {before}. Use that release, or say again=True to release once more, which "
                 f"the same people pay for once more"
             )
-        return release_held(
+        return release_loaded(
             raw,
-            path,
+            file,
             epsilon=epsilon,
             neighbours=neighbours,
             delta=delta,
@@ -94,22 +94,55 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
         )
 
 
-def release_held(
+def release_loaded(
     raw: RawSketch,
-    path: str | os.PathLike[str],
+    file: RawTransaction,
     *,
     public_keys: Iterable[Any] | None = None,
     keys_are_public: bool = False,
     **privacy: Any,
 ) -> PrivateSketch | PrivateTable:
-    """Return a release of a raw sketch, once the file it was read from remembers it; the caller holds `locked`."""
+    """Return a release of what was loaded from a file, which has it in its record once the transaction ends."""
     released: PrivateSketch | PrivateTable
     if isinstance(raw.state, Sketch):
         if public_keys is not None or keys_are_public:
-            raise InvalidInputError(f"{os.fspath(path)} holds one stream; public keys are for many")
+            raise InvalidInputError("the file holds one stream; public keys are for many")
         released = raw.state.release(**privacy)
     else:
         released = raw.state.release(public_keys=public_keys, keys_are_public=keys_are_public, **privacy)
     first = released if isinstance(released, PrivateSketch) else released.rows[0]
-    replace_raw(remember(raw, [first]), path)
+    file.record(PastRelease(first.guarantee, first.release_ids[0].hex()))
     return released
+
+
+def released_before(raw: RawSketch, path: str | os.PathLike[str]) -> tuple[str, tuple[PastRelease, ...]]:
+    """Return of which data in a raw file it is known that they were released, as "… was" or "… were", and the releases.
+
+    The files in its folder, and in that of the file it links to, are compared by their data ids. Of each only headers
+    are read; what is no raw file, or cannot be read, is passed over.
+    """
+    beside = _releases_beside(raw, Path(path))
+    releases = distinct_releases([raw.releases, *beside.values()])
+    if len(releases) == len(raw.releases):
+        return f"{os.fspath(path)} was", releases
+    hold = "holds" if len(beside) == 1 else "hold"
+    return f"data in {os.fspath(path)}, which {' and '.join(sorted(beside))} {hold} too, were", releases
+
+
+def _releases_beside(raw: RawSketch, path: Path) -> dict[str, Sequence[PastRelease]]:
+    """Return the releases that other raw files with some of the same data remember, by the names of the files."""
+    own = path.resolve()
+    found: dict[str, Sequence[PastRelease]] = {}
+    for other in _files_beside(path):
+        if other.resolve() == own:
+            continue
+        with contextlib.suppress(OSError, WireFormatError):
+            header = read_header(other)
+            if header.releases and not raw.state.data_ids.parts.isdisjoint(header.ids.parts):
+                found[other.name] = header.releases
+    return found
+
+
+def _files_beside(path: Path) -> Iterator[Path]:
+    for folder in dict.fromkeys([path.absolute().parent, path.resolve().parent]):
+        yield from sorted(other for other in folder.iterdir() if other.is_file())

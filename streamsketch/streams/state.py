@@ -1,27 +1,39 @@
 """The state of an endless stream in a file: secret, and all that a restart needs."""
 
 import dataclasses
-import hashlib
-import json
-import os
 import struct
-from collections.abc import Iterator
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from streamsketch.core import current_limits, read_bounded, remove_partial, write_whole
+from streamsketch.core import current_limits, read_bounded
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.sketching import SECRET_BYTES, BoundingSummary
+from streamsketch.storage import (
+    Database,
+    NotSQLiteError,
+    RawSketch,
+    Row,
+    create,
+    is_old_sketch,
+    opened,
+    read_old_sketch,
+    read_old_state,
+    read_sketch,
+    write_sketch,
+)
 
 STREAM_SUFFIX = ".raw-stream"
 
-_MAGIC = b"\x89SSSTR\r\n\x1a\nSECRET: an endless stream of streamsketch, not to be shared\n"
-_VERSION = 1
-_FRAME = struct.Struct("<BQ")  # version, and length of the header
-_CHECKSUM_BYTES = 16
+_KIND = b"SSST"
+_STREAM = "stream"
+_PIECE_BYTES = 1 << 26
 _LARGEST = 1 << 61  # numbers of windows, and microseconds
 _SECRETS = {"stream": 16, "secret": SECRET_BYTES}
 _COUNTS = ("events", "released", "bad_lines", "rows_late", "rows_before_start")
+
+Content: TypeAlias = bytes | RawSketch
+"""What is in a window."""
 
 
 @dataclasses.dataclass
@@ -40,37 +52,43 @@ class Saved:
     """
 
     header: dict[str, Any]
-    windows: dict[int, bytes]
+    windows: dict[int, Content]
     waiting: dict[int, bytes]
 
 
-def write_state(saved: Saved, path: str | os.PathLike[str]) -> None:
-    """Write the state of a stream, whole or not at all; the caller holds `exclusive`.
+def write_state(saved: Saved, path: str | PathLike[str]) -> None:
+    """Write the state of a stream in one transaction; the caller holds `exclusive`.
 
     Raises
     ------
     OSError
         If it cannot be written; what is there stays.
     """
-    remove_partial(path)
-    write_whole(path, _parts(saved), secret=True)
+    try:
+        with opened(path, _KIND, write=True) as database:
+            _write(database, saved)
+    except (FileNotFoundError, NotSQLiteError):  # a new one, or one of an earlier version
+        create(path, _KIND, lambda database: _write(database, saved))
 
 
-def _parts(saved: Saved) -> Iterator[bytes]:
-    sizes = {
-        "windows": [[number, len(data)] for number, data in saved.windows.items()],
-        "waiting": [[number, len(data)] for number, data in saved.waiting.items()],
-    }
-    header = json.dumps(saved.header | sizes, sort_keys=True, separators=(",", ":")).encode()
-    checksum = hashlib.blake2b(digest_size=_CHECKSUM_BYTES, person=b"streamsketch.str")
-    head = _MAGIC + _FRAME.pack(_VERSION, len(header)) + header
-    for part in (head, *saved.windows.values(), *saved.waiting.values()):
-        checksum.update(part)
-        yield part
-    yield checksum.digest()
+def _write(database: Database, saved: Saved) -> None:
+    parts = {f"window {number}": content for number, content in saved.windows.items()}
+    parts |= {f"waiting {number}": data for number, data in saved.waiting.items()}
+    database.keep([_STREAM, *parts])
+    digests = {part: _write_content(database, part, content) for part, content in parts.items()}
+    database.write(_STREAM, saved.header | {"parts": digests})
 
 
-def read_state(path: str | os.PathLike[str]) -> Saved:
+def _write_content(database: Database, part: str, content: Content) -> str:
+    if isinstance(content, RawSketch):
+        return write_sketch(database, part, content)
+    pieces = range(0, len(content), _PIECE_BYTES)
+    return database.write(
+        part, {}, (Row(b"%06d" % place, 0, content[at : at + _PIECE_BYTES]) for place, at in enumerate(pieces))
+    )
+
+
+def read_state(path: str | PathLike[str]) -> Saved:
     """Return what the file of a stream holds.
 
     Raises
@@ -81,44 +99,34 @@ def read_state(path: str | os.PathLike[str]) -> Saved:
         If it cannot be read.
     """
     try:
-        return _read(memoryview(read_bounded(path, current_limits().max_raw_bytes, "max_raw_bytes")))
+        return _read(path)
     except (WireFormatError, ValueError, KeyError, TypeError, RecursionError, struct.error) as error:
         why = str(error) if isinstance(error, WireFormatError) else "its header is not valid"
         raise InvalidInputError(f"{Path(path)} is not the state of a stream: {why}") from None
 
 
-def _read(data: memoryview) -> Saved:
-    if data[: len(_MAGIC)] != _MAGIC:
-        raise WireFormatError("first line", "is not that of a stream's state")
-    body, due = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
-    found = hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES, person=b"streamsketch.str")
-    if found.digest() != due:
-        raise WireFormatError("checksum", "does not match: the bytes were changed or cut; fetch them from a backup")
-    version, length = _FRAME.unpack_from(body, len(_MAGIC))
-    if version != _VERSION:
-        raise WireFormatError("version", f"{version}, this release reads {_VERSION}")
-    at = len(_MAGIC) + _FRAME.size
-    header = json.loads(bytes(body[at : at + length]))
-    at += length
-    sizes = [_sizes(header.pop(name)) for name in ("windows", "waiting")]
-    if at + sum(sum(each.values()) for each in sizes) != len(body):
-        raise WireFormatError("length", "is not that of the header and the windows in it")
-    parts: list[dict[int, bytes]] = []
-    for each in sizes:
-        parts.append({})
-        for number, size in each.items():
-            parts[-1][number] = bytes(body[at : at + size])
-            at += size
+def _read(path: str | PathLike[str]) -> Saved:
+    parts: dict[str, dict[int, Any]] = {"window": {}, "waiting": {}}
+    try:
+        with opened(path, _KIND) as database:
+            header = database.header(_STREAM).fields
+            for part, digest in header.pop("parts").items():
+                kind, _, number = part.partition(" ")
+                parts[kind][int(number)] = _content(database, part, digest)
+    except NotSQLiteError:
+        found = read_old_state(read_bounded(path, current_limits().max_raw_bytes, "max_raw_bytes"))
+        header, parts["waiting"] = found.header, found.waiting
+        for number, data in found.windows.items():
+            parts["window"][number] = read_old_sketch(data) if is_old_sketch(data) else data
     _check(header)
-    return Saved(header, *parts)
+    return Saved(header, parts["window"], parts["waiting"])
 
 
-def _sizes(given: Any) -> dict[int, int]:
-    """Return the size of each window, by its number, in the order that they are in."""
-    found = {number: size for number, size in given if _is_number(number, _LARGEST) and _is_number(size) and size >= 0}
-    if len(found) < len(given):
-        raise WireFormatError("windows", "must be pairs of a number, each once, and a size")
-    return found
+def _content(database: Database, part: str, digest: str) -> Content:
+    header = database.header(part, digest)
+    if header.fields:
+        return read_sketch(database, part)
+    return b"".join(bytes(row.data) for row in database.rows(part))
 
 
 def _check(header: dict[str, Any]) -> None:
@@ -143,7 +151,7 @@ def _check(header: dict[str, Any]) -> None:
     }
     for name in header:
         if not valid.get(name, False):
-            raise WireFormatError(f"header.{name}", "is not what a stream writes")
+            raise WireFormatError(f"header.{ascii(name)[1:-1]}", "is not what a stream writes")
 
 
 def _is_number(value: Any, most: int = (1 << 63) - 1) -> bool:

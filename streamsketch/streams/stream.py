@@ -194,7 +194,7 @@ class Stream:
             "rows_before_start": windows.counts.rows_before_start,
             "bounding": dataclasses.asdict(windows.counts.bounding),
         }
-        return Saved(header, {number: one.to_bytes() for number, one in windows.open.items()}, dict(self._waiting))
+        return Saved(header, {number: one.content for number, one in windows.open.items()}, dict(self._waiting))
 
     def _ids_of(self, number: int) -> DataIds:
         """Return a window's data ids: the same in each draw, so that its releases are known to be of the same data."""

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,9 @@ from streamsketch.sketching import (
     UnitBounds,
     concatenated,
 )
-from streamsketch.storage import RawSketch, decode, encode
+from streamsketch.storage import RawSketch
 from streamsketch.streams.policy import WITHIN, StreamPolicy
+from streamsketch.streams.state import Content
 
 Flags: TypeAlias = NDArray[np.bool_]
 
@@ -61,8 +62,9 @@ class UnitsWindow:
         self._bounds.mark(table)
         return table
 
-    def to_bytes(self) -> bytes:
-        """Return the events as Arrow's stream format."""
+    @property
+    def content(self) -> bytes:
+        """The events in Arrow's stream format, as a state holds them."""
         events = concatenated(self._parts)
         self._parts = [events]
         keys = pa.array([], pa.string()) if not events.slots else key_column([key for key, _ in events.slots], "key")
@@ -79,11 +81,11 @@ class UnitsWindow:
         return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
     @classmethod
-    def from_bytes(cls, data: bytes, agreement: Agreement, bounds: UnitBounds) -> Self:
-        """Return the window that `to_bytes` wrote; raise `WireFormatError` for bytes that it does not write."""
+    def from_content(cls, content: Content, agreement: Agreement, bounds: UnitBounds) -> Self:
+        """Return the window with this `content`; raise `WireFormatError` for what is none of a window of units."""
         window = cls(agreement, bounds)
         try:
-            schema, (batch,) = message_batches(data, current_limits().max_raw_bytes)
+            schema, (batch,) = message_batches(cast("bytes", content), current_limits().max_raw_bytes)
             batch.validate(full=True)
             moment, keys = int(schema.metadata[b"moment"]), batch.column("key")
             units, rest = ([batch.column(name) for name in names] for names in (_EVENT[:2], _EVENT[3:]))
@@ -151,17 +153,20 @@ class SumsWindow:
         """Return the sums."""
         return self._table
 
-    def to_bytes(self) -> bytes:
-        """Return the sums as a raw file."""
-        return encode(RawSketch(self._table, self._events))
+    @property
+    def content(self) -> RawSketch:
+        """The sums, as a state holds them."""
+        return RawSketch(self._table, self._events)
 
     @classmethod
-    def from_bytes(cls, data: bytes, agreement: Agreement, public: pa.Array | None, *, tolerant: bool) -> Self:
-        """Return the window that `to_bytes` wrote; raise `WireFormatError` for bytes that it does not write."""
-        window, raw = cls(agreement, public, tolerant=tolerant), decode(data)
-        if not isinstance(raw.state, SketchTable) or raw.state.agreement != agreement or raw.releases:
+    def from_content(cls, content: Content, agreement: Agreement, public: pa.Array | None, *, tolerant: bool) -> Self:
+        """Return the window with this `content`; raise `WireFormatError` for what is none of a window of sums."""
+        window = cls(agreement, public, tolerant=tolerant)
+        if not isinstance(content, RawSketch) or not isinstance(content.state, SketchTable):
+            raise WireFormatError("window", "holds no table")
+        if content.agreement != agreement or content.releases:
             raise WireFormatError("window", "holds no table under the stream's agreement")
-        window._table, window._events = raw.state, raw.events
+        window._table, window._events = content.state, content.events
         return window
 
 
@@ -313,7 +318,7 @@ class Windows:
             return SumsWindow(self._agreement, self._public_column, tolerant=self._tolerant)
         return UnitsWindow(self._agreement, self._bounds)
 
-    def restore(self, windows: dict[int, bytes], drawn: Iterable[int]) -> None:
+    def restore(self, windows: dict[int, Content], drawn: Iterable[int]) -> None:
         """Take the windows of a state whose counts, ``next`` and ``newest`` were taken; those drawn lie before them.
 
         Raises
@@ -328,13 +333,13 @@ class Windows:
             raise WireFormatError("windows", "are over, or after all times")
         if not all(first <= number < self.next for number in drawn):
             raise WireFormatError("waiting", "are before the first window, or not over")
-        self.open = {number: self.restored(data) for number, data in windows.items()}
+        self.open = {number: self.restored(content) for number, content in windows.items()}
 
-    def restored(self, data: bytes) -> UnitsWindow | SumsWindow:
-        """Return a window from its bytes."""
+    def restored(self, content: Content) -> UnitsWindow | SumsWindow:
+        """Return a window from its content."""
         if self._bounds is None:
-            return SumsWindow.from_bytes(data, self._agreement, self._public_column, tolerant=self._tolerant)
-        return UnitsWindow.from_bytes(data, self._agreement, self._bounds)
+            return SumsWindow.from_content(content, self._agreement, self._public_column, tolerant=self._tolerant)
+        return UnitsWindow.from_content(content, self._agreement, self._bounds)
 
     def secret_of(self, number: int) -> bytes:
         """Return by which secret the units of a window are digested, chosen and clipped."""

@@ -13,8 +13,9 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.errors import BoundExceededWarning
-from streamsketch.storage import format as raw_file
+from streamsketch.storage import RawSketch
 from streamsketch.wire.releases import MAGIC, frame
+from tests.tampering import raw_bytes, raw_from_bytes, with_fields
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 SALES = ss.Agreement(PROJECTION, index="item", value="sold", title="Sales")
@@ -102,25 +103,11 @@ def test_raw_files_keep_agreement_and_largest_value(agreement: ss.Agreement | No
     assert (raw.agreement, raw.state.agreement, raw.state.largest) == (agreement, agreement, 4)
 
 
-def test_raw_files_of_before_agreements_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    dumps = raw_file.json.dumps
-
-    def without(fields: dict[str, Any], **how: Any) -> str:
-        return dumps({name: value for name, value in fields.items() if name not in {"agreement", "largest"}}, **how)
-
-    monkeypatch.setattr(raw_file.json, "dumps", without)
-    data = raw_file.encode(raw_file.RawSketch(bare()))
-    monkeypatch.undo()
-    assert b"agreement" not in data
-    raw = raw_file.decode(data)
-    assert (raw.state, raw.agreement, raw.state.largest) == (bare(), None, 0)
-
-
-def test_a_raw_file_of_an_agreement_about_another_projection_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    sketch = ss.sketch(ROWS, SALES)
-    monkeypatch.setattr(sketch, "_agreement", SALES.replace(projection=PROJECTION.replace(seed=8)), raising=False)
+def test_a_raw_file_of_an_agreement_about_another_projection_is_refused() -> None:
+    other = SALES.replace(projection=PROJECTION.replace(seed=8))
+    data = raw_bytes(RawSketch(ss.sketch(ROWS, SALES)))
     with pytest.raises(ss.WireFormatError, match="seed"):
-        raw_file.decode(raw_file.encode(raw_file.RawSketch(sketch)))
+        raw_from_bytes(with_fields(data, agreement=other.to_json()))
 
 
 # --- releases -------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage.files import RawSketch, save_raw
+from streamsketch.storage import RawSketch, save_raw
 from tests.cli.sales import expected, write_sales
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage.files import load_raw
+from streamsketch.storage import load_raw
 from tests.cli.running import Forks
 from tests.cli.sales import EVENTS, expected
 

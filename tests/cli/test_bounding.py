@@ -9,7 +9,7 @@ import pyarrow.csv
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage.files import load_raw
+from streamsketch.storage import load_raw
 from tests.cli.running import Forks
 from tests.cli.sales import PROJECTION
 

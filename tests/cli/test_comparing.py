@@ -9,7 +9,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.kernels.carryless import instructions_of, target
-from streamsketch.storage.files import RawSketch, save_raw
+from streamsketch.storage import RawSketch, save_raw
 from tests.cli.running import Forks
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
@@ -126,7 +126,7 @@ def test_inspect_refuses_what_is_no_sketch(tmp_path: Path, forks: Forks) -> None
     save_wrong(tmp_path)
     (tmp_path / "cut.raw-sketch").write_bytes((tmp_path / "mine.raw-sketch").read_bytes()[:-1])
     assert "cut off" in forks.refused("inspect", "cut.sketch", cwd=tmp_path)
-    assert "cut off" in forks.refused("inspect", "cut.raw-sketch", cwd=tmp_path)
+    assert "fetch the file from a backup" in forks.refused("inspect", "cut.raw-sketch", cwd=tmp_path)
     assert "bytes 0-7" in forks.refused("inspect", "notes.txt", cwd=tmp_path)
     assert "not a valid table" in forks.refused("inspect", "notes.parquet", cwd=tmp_path)
     assert "Is a directory" in forks.refused("inspect", ".", cwd=tmp_path)

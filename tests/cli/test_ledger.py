@@ -9,7 +9,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.cli._releasing import name_of, open_ledger
-from streamsketch.storage.files import load_raw
+from streamsketch.storage import load_raw
 from tests.cli.running import Forks
 
 LEDGER = "ledger.sqlite"

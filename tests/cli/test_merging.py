@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage.files import RawSketch, load_raw, save_raw
+from streamsketch.storage import RawSketch, load_raw, save_raw
 from tests.cli.running import Forks
 from tests.cli.sales import PROJECTION, expected
 

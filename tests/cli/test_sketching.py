@@ -13,7 +13,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.intake import RowReader
-from streamsketch.storage.files import RawSketch, load_raw, save_raw
+from streamsketch.storage import RawSketch, load_raw, save_raw
 from tests.cli.running import ENVIRONMENT, PATIENCE, Forks, streamsketch
 from tests.cli.sales import EVENTS, PROJECTION, expected
 
@@ -129,7 +129,7 @@ FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
     ("arguments", "before", "message"),
     [
         (["-", "--format", "csv"], CLOSED, "standard input (-) is closed; there is nothing to read"),
-        (["sales.csv"], FULL, "a.raw-sketch cannot be read or written: File too large"),
+        (["sales.csv"], FULL, "a.raw-sketch cannot be read or written: disk I/O error"),
     ],
 )
 def test_standard_input_that_is_closed_and_a_full_disk_end_in_a_sentence(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamsketch.intake.lines import whole_lines
-from streamsketch.storage.files import load_raw
+from streamsketch.storage import load_raw
 from tests.cli.running import PATIENCE, Forks, open_when_read, started, wait_until_read
 from tests.cli.sales import EVENTS, PROJECTION, expected
 

@@ -13,7 +13,8 @@ import streamsketch as ss
 from streamsketch import signs
 from streamsketch.core import Ints
 from streamsketch.projections import KINDS, MapVariance, MatrixNumber, register
-from streamsketch.storage.format import RawSketch, decode, encode
+from streamsketch.storage import RawSketch
+from tests.tampering import raw_bytes, raw_from_bytes
 
 SALE = ss.L1(1, unit="sale")
 
@@ -145,7 +146,7 @@ def test_an_expensive_projection_is_limited_where_bytes_name_it(
 ) -> None:
     sketch = costly.replace(seed=seed).sketch()
     sketch.update([1, 2], [100, 200])
-    raw = encode(RawSketch(sketch))
+    raw = raw_bytes(RawSketch(sketch))
     releases = [sketch.release(epsilon=1.0, neighbours=near) for near in (SALE, ss.L2(1, unit="sale"))]
     published, other = (signs.DPSignLogistic(epsilon=1.0, neighbours=SALE).release(sketch) for _ in range(2))
 
@@ -165,9 +166,9 @@ def test_an_expensive_projection_is_limited_where_bytes_name_it(
         with pytest.raises(ss.InvalidInputError, match="over the limit of"):
             signs.cosine(published, other, norm_x=9, norm_y=9)
     with ss.reading_limits(**raw_limits), pytest.raises(ss.WireFormatError, match="over the limit of"):
-        decode(raw)
+        raw_from_bytes(raw)
     assert not Costly.read
     refused = False
     read()
-    assert decode(raw).state == sketch
+    assert raw_from_bytes(raw).state == sketch
     assert {*Costly.read} == {"the columns", "the spectral norm", "all entries", "the rows"}

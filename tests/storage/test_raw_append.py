@@ -1,6 +1,13 @@
-"""What is appended to a raw file: written behind what is there, whole or not at all, and read as one."""
+"""What is appended to a raw file: added in one transaction, whole or not at all."""
 
+import multiprocessing
+import os
+import random
 import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +15,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage import RawSketch, append_raw, emptied, load_raw, read_head, save_raw
-from streamsketch.storage import append as raw_append
-from streamsketch.storage import files as raw_file
-from streamsketch.storage import log as raw_log
+from streamsketch.storage import RawSketch, append_raw, empty_like, load_raw, read_header, save_raw
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3)
 
@@ -37,88 +41,102 @@ def appended(path: Path, first: Any, more: list[Any]) -> Any:
     save_raw(RawSketch(first, 1), path)
     total = first.copy()
     for state in more:
-        added = emptied(load_raw(path).state)
-        added.merge(state)  # type: ignore[arg-type]
+        added = empty_like(load_raw(path).state)
+        added.merge(state)
         append_raw(RawSketch(added, 10), path)
         total.merge(state)
     return total
 
 
 @pytest.mark.parametrize(("first", "more"), list(zip(FIRST, MORE, strict=True)))
-@pytest.mark.parametrize("parts", [1, 2, 256])
-def test_what_is_appended_is_read_as_the_sum(
-    first: Any, more: list[Any], parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(raw_append, "_MOST_PARTS", parts)
+def test_what_is_appended_is_read_as_the_sum(first: Any, more: list[Any], tmp_path: Path) -> None:
     total = appended(tmp_path / "a", first, more)
-    raw, head = load_raw(tmp_path / "a"), read_head(tmp_path / "a")
-    assert raw.state == total
-    assert raw.events == head.events == 1 + 10 * len(more)
-    assert head.keys == (None if isinstance(total, ss.Sketch) else frozenset(total))
-    assert emptied(raw.state) == head.empty
-    assert raw.state.data_ids == head.empty.data_ids
-    sketches = [(total, raw.state)] if isinstance(total, ss.Sketch) else [(total[key], raw.state[key]) for key in total]
+    raw, header = load_raw(tmp_path / "a"), read_header(tmp_path / "a")
+    state: Any = raw.state
+    assert state == total
+    assert raw.events == header.events == 1 + 10 * len(more)
+    assert header.keys == (None if isinstance(total, ss.Sketch) else len(total))
+    assert empty_like(raw.state) == header.empty()
+    assert raw.state.data_ids == header.empty().data_ids
+    sketches = [(total, state)] if isinstance(total, ss.Sketch) else [(total[key], state[key]) for key in total]
     assert all(wanted.mass == got.mass for wanted, got in sketches)
     assert raw.state.largest == total.largest
 
 
-@pytest.mark.parametrize(("first", "more"), list(zip(FIRST, MORE, strict=True)))
-def test_an_append_writes_behind_what_is_there(first: Any, more: list[Any], tmp_path: Path) -> None:
-    save_raw(RawSketch(first), tmp_path / "a")
-    before, inode = (tmp_path / "a").read_bytes(), (tmp_path / "a").stat().st_ino
-    append_raw(RawSketch(more[0]), tmp_path / "a")
-    once = (tmp_path / "a").read_bytes()
-    append_raw(RawSketch(more[2]), tmp_path / "a")
-    twice = (tmp_path / "a").read_bytes()
-    mark = slice(raw_log.log_start(len(before)) - raw_log._BYTES, raw_log.log_start(len(before)))
-    assert once.startswith(before)
-    assert twice[: mark.start] + twice[mark.stop :][: len(once) - mark.stop] == once[: mark.start] + once[mark.stop :]
-    assert (tmp_path / "a").stat().st_ino == inode
+@pytest.mark.parametrize("first", FIRST)
+def test_a_killed_append_leaves_the_file_as_it_was_or_complete(first: Any, tmp_path: Path) -> None:
+    """Killed at any time, also while SQLite writes: what is there is what some number of appends make."""
+    path, kills = tmp_path / "a", random.Random(4)  # noqa: S311 - it draws times
+    save_raw(RawSketch(first), path)
+    added, expected, count = empty_like(first), first.copy(), 0
+    added.merge(first)
+    for _ in range(6):
+        done, told = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                while True:
+                    append_raw(RawSketch(added, 1), path)
+                    os.write(told, b".")
+            finally:
+                os._exit(1)
+        os.read(done, 1)
+        time.sleep(0.02 * kills.random())
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(done)
+        os.close(told)
+        raw = load_raw(path)
+        assert raw.events > count
+        for _ in range(raw.events - count):
+            expected.merge(added)
+        count = raw.events
+        assert raw.state == expected
+    append_raw(RawSketch(added, 1), path)  # clears up what a killed one left
+    assert [found.name for found in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_killed_append_leaves_the_file_as_it_was_or_complete(tmp_path: Path) -> None:
-    path, steps = tmp_path / "a", []
-    save_raw(RawSketch(many(["a", "b"]), 1), path)
-    for number in (1, 2):
-        before = path.read_bytes()
-        state = load_raw(path).state
-        append_raw(RawSketch(many(["b", "c"], number), 1), path)
-        steps.append((before, path.read_bytes(), state))
-    first = len(steps[0][0])
-    place = raw_log.log_start(first) - raw_log._BYTES
-    for before, after, state in steps:
-        for end in range(len(before), len(after) + 1):  # all is written but for the mark
-            torn = bytearray(after[:end])
-            torn[place : place + raw_log._BYTES] = before[place : place + raw_log._BYTES].ljust(
-                min(raw_log._BYTES, max(0, end - place)), b"\0"
-            )
-            path.write_bytes(torn)
-            assert load_raw(path).state == state
-        append_raw(RawSketch(many(["d"]), 1), path)  # the next one goes on from there
-        assert sorted(load_raw(path).state) == sorted({*state, "d"})
+@pytest.mark.parametrize("first", FIRST)
+def test_a_kill_before_any_statement_leaves_the_file_as_it_was(
+    first: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, more, real = tmp_path / "a", RawSketch(first, 1), sqlite3.connect
+    save_raw(RawSketch(first), path)
+
+    def append_seen_by(see: Callable[[str], None]) -> None:
+        def connect(*given: Any, **options: Any) -> Any:
+            connection = real(*given, **options)
+            connection.set_trace_callback(see)  # called before a statement runs
+            return connection
+
+        with monkeypatch.context() as patch:
+            patch.setattr(sqlite3, "connect", connect)
+            append_raw(more, path)
+
+    statements: list[str] = []
+    append_seen_by(statements.append)
+    assert "COMMIT" in statements
+    before = load_raw(path)
+    for number in range(len(statements)):
+        left = [number]
+
+        def kill(_: str, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        child = os.fork()
+        if not child:
+            try:
+                append_seen_by(kill)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        raw = load_raw(path)
+        assert (raw.state, raw.events) == (before.state, before.events)
 
 
-def test_any_changed_byte_and_any_cut_of_what_was_appended_is_noticed(tmp_path: Path) -> None:
-    save_raw(RawSketch(one(1)), tmp_path / "a")
-    first = (tmp_path / "a").stat().st_size
-    append_raw(RawSketch(one(2)), tmp_path / "a")
-    data = (tmp_path / "a").read_bytes()
-    for place in range(first, len(data)):
-        changed = bytearray(data)
-        changed[place] ^= 0x10
-        (tmp_path / "b").write_bytes(changed)
-        with pytest.raises(ss.WireFormatError):
-            load_raw(tmp_path / "b")
-    for end in range(raw_log.log_start(first), len(data)):
-        (tmp_path / "b").write_bytes(data[:end])
-        with pytest.raises(ss.WireFormatError, match="cut off"):
-            load_raw(tmp_path / "b")
-    (tmp_path / "b").write_bytes(data[:first] * 2)
-    with pytest.raises(ss.WireFormatError, match="joined"):
-        load_raw(tmp_path / "b")
-
-
-def test_a_failed_append_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_append_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a"
     save_raw(RawSketch(one(1)), path)
     before = path.read_bytes()
@@ -133,66 +151,80 @@ def test_a_failed_append_changes_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(ss.InvalidInputError, match="one of several names of one file"):
         append_raw(RawSketch(one(1)), path)
     (tmp_path / "b").unlink()
-
-    for fails in (1, 2, 3, 4):  # the first append, then the second; of the bytes, then of the mark
-        done: list[int] = []
-
-        def full(_: int, done: list[int] = done, fails: int = fails) -> None:
-            done.append(1)
-            if len(done) == fails:
-                raise OSError(28, "No space left on device")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(raw_log.os, "fsync", full)
-            if fails > 2:
-                append_raw(RawSketch(one(2)), path)
-                before = path.read_bytes()
-            with pytest.raises(OSError, match="No space"):
-                append_raw(RawSketch(one(2)), path)
-        assert path.read_bytes() == before
+    assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("added", [many(["b"]), many(["c"])])
-def test_keys_count_once_where_the_size_of_a_file_is_bounded(
-    added: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save_raw(RawSketch(many(["a", "b"])), tmp_path / "a")
-    before = (tmp_path / "a").read_bytes()
-    for module in (raw_append, raw_file):
-        monkeypatch.setattr(module, "MAX_BYTES", len(before) + 100)
-    if "c" in added:
+def test_an_append_without_room_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, wide = tmp_path / "a", PROJECTION.replace(sketch_dim=1 << 12)
+    tables = [wide.table(), wide.table()]
+    for number, table in enumerate(tables):
+        table.update([f"{number}{key}" for key in range(4)], [1] * 4)
+    save_raw(tables[0], path)
+    before = path.read_bytes()
+    real = sqlite3.connect
+
+    def full(*given: Any, **options: Any) -> Any:
+        connection = real(*given, **options)
+        connection.execute(f"PRAGMA max_page_count = {len(before) // 4096 + 1}")
+        return connection
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", full)
+        with pytest.raises(OSError, match="full"):
+            append_raw(RawSketch(tables[1]), path)
+    assert path.read_bytes() == before
+    assert [found.name for found in tmp_path.iterdir()] == ["a"]
+    with ss.reading_limits(
+        max_raw_bytes=len(before) + (1 << 16)
+    ):  # a row of another size is written beside the old one
         with pytest.raises(ss.InvalidInputError, match="a raw file holds at most"):
-            append_raw(RawSketch(added), tmp_path / "a")
-        assert (tmp_path / "a").read_bytes() == before
-    else:
-        assert append_raw(RawSketch(added), tmp_path / "a").keys == {"a", "b"}
+            append_raw(RawSketch(tables[1]), path)
+        assert path.read_bytes() == before
+        append_raw(RawSketch(tables[0]), path)  # keys count once
+        assert read_header(path).keys == 4
 
 
-def test_an_append_decodes_no_keys(tmp_path: Path) -> None:
-    save_raw(RawSketch(many(["a", "b"])), tmp_path / "a")
-    damaged = (tmp_path / "a").read_bytes().replace(b"sb", b"?b")
-    (tmp_path / "a").write_bytes(damaged)
-    head = append_raw(RawSketch(many(["c"])), tmp_path / "a")
-    assert head.most_keys == 3
-    with pytest.raises(ss.WireFormatError, match="key 1"):
-        _ = head.keys
+def test_an_append_reads_and_writes_no_other_keys(tmp_path: Path) -> None:
+    path, table = tmp_path / "a", PROJECTION.table()
+    table.update([f"{key:04}" for key in range(1000)], np.arange(1000))
+    save_raw(RawSketch(table), path)
+    before = bytearray(path.read_bytes())
+    damaged = before.index(table["0700"].state().tobytes())
+    before[damaged] ^= 1
+    path.write_bytes(before)
+    append_raw(RawSketch(many(["0001", "0002"])), path)
+    after = path.read_bytes()
+    pages = [after[at : at + 4096] != before[at : at + 4096] for at in range(0, len(before), 4096)]
+    assert len(after) == len(before)
+    assert 0 < sum(pages) < 6 < len(pages)
     with pytest.raises(ss.WireFormatError, match="checksum"):
-        load_raw(tmp_path / "a")
+        load_raw(path)
+    with pytest.raises(ss.WireFormatError, match="checksum"):
+        append_raw(RawSketch(many(["0700"])), path)
+    assert path.read_bytes() == after
 
 
-def test_an_append_reads_no_cell_and_writes_no_more_than_what_is_added(tmp_path: Path) -> None:
-    written = []
-    for keys in (10, 1000):
-        path = tmp_path / str(keys)
-        table = PROJECTION.table()
-        table.update([f"{key:04}" for key in range(keys)], np.arange(keys) % 1000)
-        save_raw(RawSketch(table), path)
-        before = bytearray(path.read_bytes())
-        before[before.index(table.cells.tobytes())] ^= 1
-        path.write_bytes(before)
-        append_raw(RawSketch(many(["0001"])), path)
-        written.append(path.stat().st_size - len(before))
-    assert max(written) < 2 * min(written)
+def appending(path: Path, keys: list[str], ready: Any) -> None:
+    ready.wait()
+    for _ in range(10):
+        append_raw(RawSketch(many(keys), 1), path)
+
+
+def test_what_several_processes_append_at_once_all_counts(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    ready = context.Barrier(3)
+    keys = (["a", "b"], ["b", "c"], ["c"])
+    workers = [context.Process(target=appending, args=(tmp_path / "a", each, ready)) for each in keys]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    expected = PROJECTION.table()
+    for each in keys:
+        for _ in range(10):
+            expected.merge(many(each))
+    raw = load_raw(tmp_path / "a")
+    assert (raw.state, raw.events) == (expected, 30)
 
 
 def test_a_release_of_an_appended_file_is_remembered_with_all_that_is_in_it(tmp_path: Path) -> None:

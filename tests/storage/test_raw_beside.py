@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage import RawSketch, append_raw, emptied, load_raw, read_head, release_raw, save_raw
+from streamsketch.storage import RawSketch, append_raw, load_raw, read_header, release_raw, save_raw
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 NEAR = ss.L1(1, unit="sale")
@@ -46,7 +46,7 @@ def renamed(folder: Path, name: str, part: str) -> None:
 def updated(folder: Path, name: str, part: str) -> None:
     copied(folder, name, part)
     path = folder / f"{name}.raw-sketch"
-    more = emptied(read_head(path).empty)
+    more = read_header(path).empty()
     more.update(["late"])  # type: ignore[call-arg] # a sketch of one stream
     append_raw(RawSketch(more, 1), path)
 

@@ -1,15 +1,19 @@
 """The file of an endless stream: what no stream writes is refused, though its checksum fits."""
 
 import dataclasses
+import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import streamsketch as ss
+from streamsketch.storage import Database, RawSketch
 from streamsketch.streams import Stream
 from streamsketch.streams.state import read_state, write_state
 from tests.streams.naive import AGREEMENT, KEYS, Row, batch_of, policy_of
+from tests.tampering import rewritten
 
 ROWS = [
     Row(second, KEYS[second % 2], "abc"[second % 3], 1 + second % 9, f"c{second % 4}") for second in range(0, 90, 4)
@@ -64,18 +68,100 @@ def test_a_state_that_says_what_no_stream_writes_is_refused(changes: dict[str, A
         stream_of(out)
 
 
+def of_another_agreement(raw: Any) -> RawSketch:
+    other = AGREEMENT.replace(neighbours=None, missing="drop" if AGREEMENT.missing != "drop" else "refuse")
+    table = ss.SketchTable.from_state(
+        raw.projection, list(raw.state), raw.state.cells, raw.state.masses, agreement=other
+    )
+    return RawSketch(table, raw.events)
+
+
 @pytest.mark.parametrize(
-    "damage", [lambda _: b"", lambda data: data[:-9], lambda data: data.replace(b"index", b"inde\xff")]
+    ("clip", "damage"),
+    [
+        ("scale", lambda _: b""),
+        ("scale", lambda data: data[:-9]),
+        ("scale", lambda data: data.replace(b"index", b"inde\xff")),
+        ("scale", lambda _: RawSketch(ss.SketchTable(AGREEMENT))),
+        ("none", lambda _: b"sums"),
+        ("none", lambda raw: RawSketch(raw.state[KEYS[0]], raw.events)),
+        ("none", of_another_agreement),
+    ],
 )
-@pytest.mark.parametrize("clip", ["scale", "none"])
 def test_a_window_that_no_stream_writes_is_refused(clip: str, damage: Any, out: Path) -> None:
     path = begin(out, clip)
     saved = read_state(path)
-    (number, data), *_ = saved.windows.items()
-    for windows in ({number: damage(data)}, {number - 100: data}, {1 << 61: data}):
-        if windows != saved.windows:
-            write_state(dataclasses.replace(saved, windows=windows), path)
-            with pytest.raises(ss.InvalidInputError, match="is not the state of a stream: "):
-                stream_of(out, clip)
+    (number, content), *_ = saved.windows.items()
+    for windows in ({number: damage(content)}, {number - 100: content}, {1 << 61: content}):
+        write_state(dataclasses.replace(saved, windows=windows), path)
+        with pytest.raises(ss.InvalidInputError, match="is not the state of a stream: "):
+            stream_of(out, clip)
     write_state(saved, path)
+    assert read_state(path) == saved
     assert stream_of(out, clip).windows.open.keys() == saved.windows.keys()
+
+
+@pytest.mark.parametrize("clip", ["scale", "none"])
+def test_long_content_is_in_pieces_and_parts_go_with_their_windows(
+    clip: str, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamsketch.streams.state._PIECE_BYTES", 100)
+    path = begin(out, clip)
+    saved = read_state(path)
+    assert stream_of(out, clip).windows.open.keys() == saved.windows.keys()
+    saved.waiting[7] = bytes(range(256)) * 3
+    write_state(saved, path)
+    assert read_state(path) == saved
+    saved.windows.clear()
+    saved.waiting[7] = b""
+    write_state(saved, path)
+    assert read_state(path) == saved
+    assert bytes(range(256)) not in path.read_bytes()
+
+
+def test_a_window_of_an_earlier_state_is_refused(out: Path) -> None:
+    """As in a copy that was made while the state was written: each part by itself is valid."""
+    path = begin(out)
+    before = read_state(path)
+    (number,) = before.windows
+    other = path.with_name("other.raw-stream")
+    write_state(dataclasses.replace(before, windows={number: b"another"}), other)
+
+    def mixed(_: Database, connection: sqlite3.Connection) -> None:
+        connection.execute("ATTACH ? AS other", (str(other),))
+        connection.execute("DELETE FROM rows WHERE part = ?", (f"window {number}",))
+        connection.execute(
+            "INSERT INTO rows (part, key, number, data, digest) SELECT part, key, number, data, digest "
+            "FROM other.rows WHERE part = ?",
+            (f"window {number}",),
+        )
+
+    path.write_bytes(rewritten(path.read_bytes(), mixed))
+    with pytest.raises(ss.InvalidInputError, match="not the one that was written"):
+        read_state(path)
+
+
+@pytest.mark.parametrize(("clip", "name"), [("scale", "units"), ("none", "sums")])
+def test_a_state_of_version_1_goes_on(clip: str, name: str, out: Path) -> None:
+    """As commit 8f7a64b wrote it, with a release that is drawn and not published, and a window that is open."""
+    path = out.parent / "s.raw-stream"
+    shutil.copy(Path(__file__).parents[1] / "storage" / "version2" / f"{name}.raw-stream", path)
+    saved = read_state(path)
+    stream = stream_of(out, clip)
+    assert stream.place == {"row": len(ROWS)}
+    fresh = stream_of(out.parent / "fresh" / "out", clip)
+    fresh.add(batch_of(ROWS), 1)
+    (number,) = stream.windows.open
+    if clip == "none":
+        assert stream.windows.open[number].content == fresh.windows.open[number].content
+    else:
+        assert stream.windows.open[number].content != fresh.windows.open[number].content, "units have other digests"
+    stream.save({"row": len(ROWS)})
+    assert [path.read_bytes() for path in out.iterdir()] == list(saved.waiting.values())
+    assert path.read_bytes().startswith(b"SQLite")
+    assert path.stat().st_mode & 0o777 == 0o600
+    again = read_state(path)
+    assert again.windows == saved.windows
+    for field in ("stream", "secret", "draws", "newest", "next", "events", "place"):
+        assert again.header[field] == saved.header[field]
+    assert stream_of(out, clip).windows.open.keys() == {number}

@@ -60,7 +60,7 @@ def test_every_window_is_released_once_with_its_sums(out: Path, monkeypatch: pyt
     check_exact(out, LOG, stream, monkeypatch)
     state = out.parent / "s.raw-stream"
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
-    assert b"SECRET" in state.read_bytes()[:80]
+    assert b"SECRET" in state.read_bytes()[:4096]
     ends = {path.stat().st_mtime for path in out.iterdir()}
     start = 1795352400  # 2026-11-22T13:00Z
     assert ends == {start + 60 * n for n in range(1, over_in(LOG) + 1)}, "files show when windows end, not when it was"
@@ -228,7 +228,13 @@ def test_a_state_goes_on_under_its_own_policy_alone(changes: dict[str, Any], nam
 def test_a_state_that_was_changed_is_refused(begun: Path) -> None:
     path = begun.parent / "s.raw-stream"
     data = path.read_bytes()
-    for bad in (data[:-1], data[:100] + b"x" + data[101:], b"x" + data, data[:20], b"", data + b"x"):
+    for bad in (
+        data[:-4096],
+        data[:100] + b"x" + data[101:],
+        data.replace(b"newest", b"newesT"),
+        b"x" + data,
+        b"",
+    ):
         path.write_bytes(bad)
         with pytest.raises(ss.InvalidInputError, match="is not the state of a stream"):
             stream_of(begun)

@@ -1,5 +1,6 @@
 """Windows of an endless stream: lateness, bounds and heartbeats, against a loop over rows."""
 
+import copy
 import itertools
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ def test_a_window_comes_back_from_its_bytes(rows: list[Row], cuts: list[int], cl
     fed(once, rows, [])
     places = sorted({0, len(rows), *(cut % (len(rows) + 1) for cut in cuts)})
     for a, b in itertools.pairwise(places):
-        again.open = {number: again.restored(window.to_bytes()) for number, window in again.open.items()}
+        again.open = {number: again.restored(window.content) for number, window in again.open.items()}
         again.add(batch_of(rows[a:b]), a + 1)
     assert (again.clock.newest, again.counts) == (once.clock.newest, once.counts)
     for _ in range(50):
@@ -139,7 +140,7 @@ def test_after_a_bad_row_nothing_has_changed(changes: dict[str, str], said: str)
         windows.clock.newest,
         windows.next,
         repr(windows.counts),
-        {n: w.to_bytes() for n, w in windows.open.items()},
+        {n: copy.deepcopy(w.content) for n, w in windows.open.items()},
     )
     batch = batch_of([Row(100, "north", "a", 1, "Ann"), Row(200, "south", "a", 1, "Bob")])
     rows: list[dict[str, Any]] = batch.to_pylist()
@@ -150,7 +151,7 @@ def test_after_a_bad_row_nothing_has_changed(changes: dict[str, str], said: str)
         windows.clock.newest,
         windows.next,
         repr(windows.counts),
-        {n: w.to_bytes() for n, w in windows.open.items()},
+        {n: copy.deepcopy(w.content) for n, w in windows.open.items()},
     )
     assert after == before
 

@@ -1,11 +1,9 @@
 """Readers of a party's own inputs: event files, messages, logs, policies, agreements, and states of streams."""
 
 import gzip
-import hashlib
 import io
 import json
 import random
-import struct
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,8 +20,9 @@ from streamsketch.beam.run.root_keys import _decoded as root_key_of
 from streamsketch.beam.streams import DecodeMessages
 from streamsketch.data import batches, parts_of
 from streamsketch.intake import BadLines, LineFormat, Lines
-from streamsketch.streams import Stream, StreamPolicy, state
+from streamsketch.streams import Stream, StreamPolicy
 from tests.streams.naive import AGREEMENT, HEADER, POLICY, Row, batch_of
+from tests.tampering import resealed
 from tests.untrusted.mutations import changed_bytes, changed_footer, changed_json
 from tests.untrusted.reading import Change, Reader, from_file
 
@@ -202,31 +201,6 @@ def _state(clip: str) -> bytes:
         return (Path(folder) / "s.raw-stream").read_bytes()
 
 
-def _restated(data: bytes, chance: random.Random) -> bytes:
-    """Return a state that says something else, with a checksum that fits."""
-    start = len(state._MAGIC) + 9
-    (size,) = struct.unpack_from("<Q", data, start - 8)
-    header, rest = data[start : start + size], data[start + size : -16]
-    match chance.randrange(4):
-        case 0:
-            header = changed_json(header, chance)
-        case 1:
-            header = nested(changed_json, "bounding", "policy")(header, chance)
-        case 2 if rest:
-            bits = bytearray(rest)  # of the same length
-            for _ in range(chance.choice((1, 4))):
-                bits[chance.randrange(len(bits))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF))
-            rest = bytes(bits)
-        case _:
-            rest = changed_bytes(rest, chance)
-            fields = json.loads(header)
-            if fields["windows"]:
-                fields["windows"][-1][1] += len(rest) - (len(data) - 16 - start - size)
-            header = json.dumps(fields).encode()
-    body = data[: start - 8] + struct.pack("<Q", len(header)) + header + rest
-    return body + hashlib.blake2b(body, digest_size=16, person=b"streamsketch.str").digest()
-
-
 def _state_reader(clip: str) -> Reader:
     def read(data: bytes) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -236,7 +210,7 @@ def _state_reader(clip: str) -> Reader:
             stream.windows.closing()
             stream.add(batch_of(ROWS), 1)
 
-    return Reader([_state(clip)], [changed_bytes, _restated], read, ss.InvalidInputError)
+    return Reader([_state(clip)], [changed_bytes, resealed], read, ss.InvalidInputError)
 
 
 def input_readers() -> dict[str, Reader]:

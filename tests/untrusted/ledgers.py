@@ -28,7 +28,7 @@ def ledger_bytes() -> bytes:
         return (Path(folder) / _NAME).read_bytes()
 
 
-def resealed(data: bytes, chance: random.Random) -> bytes:
+def resealed_entry(data: bytes, chance: random.Random) -> bytes:
     """Return a ledger of which one entry says something else, with a chain of hashes that fits."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / _NAME

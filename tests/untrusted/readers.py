@@ -1,5 +1,6 @@
 """Every reader of bytes that may be damaged: sound samples, how to change them, and what to do with the result."""
 
+import hashlib
 import io
 import json
 import random
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import streamsketch as ss
-from streamsketch import local, signs
+from streamsketch import local, signs, storage
 from streamsketch.beam.run.coders import SketchCoder
 from streamsketch.errors import LedgerError
 from streamsketch.parties import Key, PublicKey, Round, envelope, sign, verify
@@ -23,12 +24,12 @@ from streamsketch.parties.signing import MEDIA_TYPE, bundle_of
 from streamsketch.privacy import Budget, KeySelection, Mechanism, StatedInText
 from streamsketch.release import PublishedTable
 from streamsketch.signs.sketch import SignSketch
-from streamsketch.storage import files as raw_file
-from streamsketch.storage import format as raw
+from streamsketch.storage import convert
+from streamsketch.streams.state import read_state
 from streamsketch.wire import releases as wire
-from tests.tampering import parts_of_raw, raw_from
+from tests.tampering import raw_bytes, raw_from_bytes, resealed
 from tests.untrusted.inputs import input_readers
-from tests.untrusted.ledgers import ledger_bytes, read_ledger, resealed
+from tests.untrusted.ledgers import ledger_bytes, read_ledger, resealed_entry
 from tests.untrusted.mutations import changed_bytes, changed_footer, changed_json, changed_message
 from tests.untrusted.reading import Change, Reader, from_file
 
@@ -39,18 +40,32 @@ def _framed(data: bytes, chance: random.Random) -> bytes:
     return wire.frame(data[:8], changed_message(data[_FRAME:-_CHECKSUM], chance))
 
 
-def _raw_framed(data: bytes, chance: random.Random) -> bytes:
-    text, rest = parts_of_raw(data)
-    if chance.random() < 0.3:
-        rest = changed_bytes(rest, chance)
-    else:
-        fields = json.loads(text)
-        if chance.random() < 0.5:
-            fields["projection"] = changed_json(fields["projection"].encode(), chance).decode(errors="replace")
-            text = json.dumps(fields).encode()
-        else:
-            text = changed_json(text, chance)
-    return raw_from(text, rest)
+def _old_raw_framed(data: bytes, chance: random.Random) -> bytes:
+    """Return a raw file of version 2, alone, that says something else, with checksums that fit."""
+    start = len(convert._RAW) + 13
+    size = int.from_bytes(data[start - 12 : start - 8], "little")
+    text, rest = data[start : start + size], data[start + size + 16 : -16]
+    text, rest = (text, changed_bytes(rest, chance)) if chance.random() < 0.3 else (changed_json(text, chance), rest)
+    head = data[: start - 12] + len(text).to_bytes(4, "little") + len(rest).to_bytes(8, "little") + text
+    body = head + _old_checksum(head, b"raw") + rest
+    return body + _old_checksum(body, b"raw")
+
+
+def _old_stream_framed(data: bytes, chance: random.Random) -> bytes:
+    """Return the state of a stream of version 1 that says something else, with a checksum that fits."""
+    start = len(convert._STREAM) + 9
+    size = int.from_bytes(data[start - 8 : start], "little")
+    text = changed_json(data[start : start + size], chance)
+    body = data[: start - 8] + len(text).to_bytes(8, "little") + text + data[start + size : -16]
+    return body + _old_checksum(body, b"str")
+
+
+def _old_checksum(data: bytes, kind: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16, person=b"streamsketch." + kind).digest()
+
+
+def _old(*names: str) -> list[bytes]:
+    return [(Path(__file__).parents[1] / "storage" / "version2" / name).read_bytes() for name in names]
 
 
 def _coded(data: bytes, chance: random.Random) -> bytes:
@@ -92,8 +107,8 @@ def use(read: Any) -> None:
         str(read.explain())
         for release in read.values():
             use(release)
-    elif isinstance(read, raw.RawSketch):
-        raw.decode(raw.encode(read))
+    elif isinstance(read, storage.RawSketch):
+        assert raw_from_bytes(raw_bytes(read)).state == read.state
     elif isinstance(read, ss.Sketch):
         assert SketchCoder().decode(SketchCoder().encode(read)) == read
     elif isinstance(read, ss.Projection | local.Mechanism | Round):
@@ -285,8 +300,9 @@ def readers() -> dict[str, Reader]:
     table = ss.SketchTable.from_state(
         _projections()[0], ["a", "b"], np.array([_sketch(_projections()[0]).state()] * 2), np.array([28, 28])
     )
-    past = raw_file.remember(raw.RawSketch(_sketch(_projections()[0]), 2), [releases[0]])
-    raws = [past, raw.RawSketch(table, 4), raw.RawSketch(_sketch(_projections()[2]))]
+    past = storage.PastRelease(releases[0].guarantee, releases[0].release_ids[0].hex())
+    states = [(_sketch(_projections()[0]), 2, (past,)), (table, 4), (_sketch(_projections()[2]),)]
+    raws = [raw_bytes(storage.RawSketch(*fields)) for fields in states]  # type: ignore[arg-type]
     invalid = ss.WireFormatError
     found = {
         "release": Reader(
@@ -298,11 +314,19 @@ def readers() -> dict[str, Reader]:
         "sign table": Reader(
             _tables(signs.SignTable(two_signs)), [changed_bytes, changed_footer], from_file(ss.load), invalid
         ),
-        "raw": Reader(
-            [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], from_file(raw_file.load_raw), invalid
+        "raw": Reader(raws, [changed_bytes, resealed], from_file(storage.load_raw), invalid),
+        "raw header": Reader(raws, [changed_bytes, resealed], from_file(storage.read_header), invalid),
+        "raw of version 2": Reader(
+            _old("first.raw-sketch", "one.raw-sketch", "many.raw-sketch"),
+            [changed_bytes, _old_raw_framed],
+            from_file(storage.load_raw),
+            invalid,
         ),
-        "raw head": Reader(
-            [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], from_file(raw_file.read_head), invalid
+        "state of version 1": Reader(
+            _old("units.raw-stream", "sums.raw-stream"),
+            [changed_bytes, _old_stream_framed],
+            from_file(read_state),
+            ss.InvalidInputError,
         ),
         "coder": Reader(
             [SketchCoder().encode(_sketch(projection)) for projection in _projections()],
@@ -326,7 +350,10 @@ def readers() -> dict[str, Reader]:
             ss.InvalidInputError,
         ),
         "ledger": Reader(
-            [ledger_bytes()], [changed_bytes, resealed], from_file(read_ledger), (ss.InvalidInputError, LedgerError)
+            [ledger_bytes()],
+            [changed_bytes, resealed_entry],
+            from_file(read_ledger),
+            (ss.InvalidInputError, LedgerError),
         ),
     }
     for mechanism in mechanisms:

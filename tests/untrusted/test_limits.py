@@ -14,18 +14,16 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch import local, signs
+from streamsketch import local, signs, storage
 from streamsketch.beam.run.coders import SketchCoder
 from streamsketch.core import Limits
 from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.core.text import is_printable
 from streamsketch.privacy import FlipLaw, FlippedSigns, Mechanism
 from streamsketch.privacy.noise import NoiseMoments
-from streamsketch.storage import files as raw_file
-from streamsketch.storage import format as raw
 from streamsketch.wire import releases as wire
 from streamsketch.wire import wire_pb2
-from tests.tampering import parts_of_raw, raw_from
+from tests.tampering import raw_bytes, raw_from_bytes, rewritten, with_fields
 from tests.untrusted.mutations import varint
 
 MEGABYTE = 1 << 20
@@ -82,8 +80,8 @@ def test_small_files_are_read_in_little_memory(tmp_path: Path) -> None:
     published = signs.DPSignLogistic(epsilon=1, neighbours=ss.L1(1)).release(sketch)
     released.save(tmp_path / "a.sketch")
     published.save(tmp_path / "a.signs")
-    raw_file.save_raw(raw.RawSketch(sketch), tmp_path / "a.raw-sketch")
-    for load, name in ((ss.load, "a.sketch"), (ss.load, "a.signs"), (raw_file.load_raw, "a.raw-sketch")):
+    storage.save_raw(storage.RawSketch(sketch), tmp_path / "a.raw-sketch")
+    for load, name in ((ss.load, "a.sketch"), (ss.load, "a.signs"), (storage.load_raw, "a.raw-sketch")):
         load(tmp_path / name)
         assert peak_of(lambda load=load, name=name: load(tmp_path / name)) < MEGABYTE  # type: ignore[misc]
 
@@ -267,10 +265,7 @@ def test_angles_of_maps_in_closed_form_have_no_limit_and_others_a_raised_one() -
 def _raw_bytes(projection: ss.Projection, **changes: Any) -> bytes:
     """Return a raw file that names any projection of as many cells, in a header with some fields changed."""
     small = ss.CountSketch(dim=9, sketch_dim=projection.sketch_dim, seed=1).sketch()
-    data = raw.encode(raw.RawSketch(small))
-    header, body = parts_of_raw(data)
-    fields = json.loads(header) | {"projection": projection.to_json()} | changes
-    return raw_from(json.dumps(fields).encode(), body)
+    return with_fields(raw_bytes(storage.RawSketch(small)), projection=projection.to_json(), **changes)
 
 
 def test_no_raw_sketch_builds_a_huge_matrix_while_it_is_read() -> None:
@@ -279,7 +274,7 @@ def test_no_raw_sketch_builds_a_huge_matrix_while_it_is_read() -> None:
     coded = SketchCoder().encode(ss.CountSketch(dim=9, sketch_dim=huge.sketch_dim, seed=1).sketch())
     (length,) = (int.from_bytes(coded[:4], "little"),)
     forged = len(agreement).to_bytes(4, "little") + coded[4:22] + agreement + coded[22 + length :]
-    for read, data in ((raw.decode, _raw_bytes(huge)), (SketchCoder().decode, forged)):
+    for read, data in ((raw_from_bytes, _raw_bytes(huge)), (SketchCoder().decode, forged)):
 
         def refused(read: Callable[[bytes], Any] = read, data: bytes = data) -> None:
             with pytest.raises(
@@ -293,7 +288,7 @@ def test_no_raw_sketch_builds_a_huge_matrix_while_it_is_read() -> None:
 def test_raw_sketches_of_usual_transforms_are_read() -> None:
     sketch = ss.projections.FJLT(dim=1 << 12, sketch_dim=64, seed=1).sketch()
     sketch.update([1, 2], [3, 4])
-    assert raw.decode(raw.encode(raw.RawSketch(sketch))).state == sketch
+    assert raw_from_bytes(raw_bytes(storage.RawSketch(sketch))).state == sketch
     assert SketchCoder().decode(SketchCoder().encode(sketch)) == sketch
 
 
@@ -306,26 +301,54 @@ def test_raw_sketches_of_usual_transforms_are_read() -> None:
 def test_a_record_that_could_not_be_written_again_is_refused(field: str, value: str) -> None:
     projection = ss.CountSketch(dim=9, sketch_dim=8, seed=1)
     release = projection.sketch().release(epsilon=1, neighbours=ss.L1(1))
-    (past,) = raw_file.remember(raw.RawSketch(projection.sketch()), [release]).releases
-    fields = raw._past_fields(past)
-    assert raw.decode(_raw_bytes(projection, releases=[fields])).releases == (past,)
+    past = storage.PastRelease(release.guarantee, release.release_ids[0].hex())
+    fields = past.guarantee.to_dict() | {"release_id": past.release_id}
+    assert raw_from_bytes(_raw_bytes(projection, releases=[fields])).releases == (past,)
     with pytest.raises(ss.WireFormatError, match="header"):
-        raw.decode(_raw_bytes(projection, releases=[fields | {field: value}]))
+        raw_from_bytes(_raw_bytes(projection, releases=[fields | {field: value}]))
 
 
-@pytest.mark.parametrize("field", ["keys", "events"])
-def test_counts_beyond_63_bits_are_refused(field: str) -> None:
+def test_counts_beyond_63_bits_are_refused() -> None:
     projection = ss.CountSketch(dim=9, sketch_dim=8, seed=1)
-    with pytest.raises(ss.WireFormatError, match=f"header.{field}: must be an integer from 0 to"):
-        raw.decode(_raw_bytes(projection, **{field: 10**4000}))
+    with pytest.raises(ss.WireFormatError, match=r"header\.events: must be an integer from 0 to"):
+        raw_from_bytes(_raw_bytes(projection, events=10**4000))
 
 
-@pytest.mark.parametrize("keys", [500, 1 << 62, (1 << 63) - 1])
-def test_a_head_with_more_keys_than_the_file_has_cells_is_refused(keys: int, tmp_path: Path) -> None:
-    projection = ss.CountSketch(dim=9, sketch_dim=8, seed=1)
-    (tmp_path / "a.raw-sketch").write_bytes(_raw_bytes(projection, keys=keys))
-    with pytest.raises(ss.WireFormatError, match=f"header.keys: {keys} need .* bytes"):
-        raw_file.read_head(tmp_path / "a.raw-sketch")
+@pytest.mark.parametrize("keys", [-1, 500, 1 << 62, (1 << 63) - 1])
+@pytest.mark.parametrize("sketch_dim", [8, 1 << 24])
+def test_a_header_with_more_sketches_than_the_file_has_cells_is_refused(keys: int, sketch_dim: int) -> None:
+    projection = ss.CountSketch(dim=9, sketch_dim=sketch_dim, seed=1)
+    table = ss.CountSketch(dim=9, sketch_dim=8, seed=1).table()
+    data = with_fields(raw_bytes(storage.RawSketch(table)), projection=projection.to_json())
+    data = rewritten(data, lambda database, _: database._put("sketch", _with_rows(database, keys)))
+
+    def refused() -> None:
+        with pytest.raises(ss.WireFormatError, match=r"header: (says .* sketches of|is not one that)"):
+            raw_from_bytes(data)
+
+    assert peak_of(refused) < MEGABYTE
+
+
+def _with_rows(database: storage.Database, rows: int) -> storage.Row:
+    fields, _, total = database.header("sketch")
+    return storage.Row(b"", rows, json.dumps([fields, f"{total:x}"]).encode())
+
+
+def test_rows_that_are_one_page_again_and_again_end() -> None:
+    """A tree of pages in which each child is the same would be read for ever."""
+    table = ss.CountSketch(dim=9, sketch_dim=8, seed=1).table()
+    table.update(list(range(400)), list(range(9)) * 44 + [1] * 4)
+    data = bytearray(raw_bytes(storage.RawSketch(table)))
+    page = 4096
+    for start in range(page, len(data), page):
+        if data[start] == 5:  # the inner page of a table: let all its cells name the first one's child
+            count = int.from_bytes(data[start + 3 : start + 5])
+            places = [int.from_bytes(data[start + 12 + 2 * i : start + 14 + 2 * i]) for i in range(count)]
+            for place in places[1:]:
+                data[start + place : start + place + 4] = data[start + places[0] : start + places[0] + 4]
+            assert count > 1
+    with pytest.raises(ss.WireFormatError, match=r"rows|pages|checksum"):
+        raw_from_bytes(bytes(data))
 
 
 # --- Beam -----------------------------------------------------------------------------------------------------

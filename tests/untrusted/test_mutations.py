@@ -19,7 +19,15 @@ from tests.untrusted.readers import readers, use
 NAMES = [
     *("release", "load", "signs", "table", "sign table", "raw", "coder", "mean", "projection", "mechanism", "ledger"),
     *("round", "contribution", "envelope", "signatures", "signed table", "public key", "private key"),
-    *("report of priv-unit-g", "report of proj-unit", "report of sqkr", "report of priv-hs", "raw head"),
+    *(
+        "report of priv-unit-g",
+        "report of proj-unit",
+        "report of sqkr",
+        "report of priv-hs",
+        "raw header",
+        "raw of version 2",
+        "state of version 1",
+    ),
     *(f"events in {form}" for form in ("csv", "csv.gz", "jsonl", "avro", "parquet", "log")),
     *("lines of csv", "lines of jsonl", "messages in arrow", "messages in json"),
     *("policy", "agreement", "state of units", "state of sums", "claim", "root key"),

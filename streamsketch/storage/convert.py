@@ -1,0 +1,150 @@
+"""Reads files of earlier versions: raw sketches, perhaps several behind each other, and states of streams.
+
+Such a file is only read here; the first write makes an SQLite file of it.
+"""
+
+import hashlib
+import json
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsketch.core import current_limits
+from streamsketch.errors import IncompatibleProjectionsError, WireFormatError
+from streamsketch.projections import MAX_MASS
+from streamsketch.storage.sketches import RawHeader, RawSketch, key_of
+
+_RAW = b"\x89SSRAW\r\n\x1a\nSECRET: a raw sketch of streamsketch, not to be shared\n"
+_RAW_FRAME = struct.Struct("<BIQ")  # version, length of the header, and of what is between its checksum and the file's
+_RAW_VERSION = 2
+_LATER = {"agreement": None, "largest": 0, "bounds": None}  # fields that the first of these files do not have
+_MARK = struct.Struct("<8sQ16s")  # name, where what was appended ends, checksum
+_ALIGNED = 64
+_STREAM = b"\x89SSSTR\r\n\x1a\nSECRET: an endless stream of streamsketch, not to be shared\n"
+_STREAM_FRAME = struct.Struct("<BQ")  # version, and length of the header
+_STREAM_VERSION = 1
+_CHECKSUM_BYTES = 16
+
+
+class _Bytes:
+    """Takes parts off bytes, never more than are there."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self.left = memoryview(data)
+
+    def take(self, size: int, where: str) -> memoryview:
+        if not 0 <= size <= len(self.left):
+            raise WireFormatError(where, f"needs {size} bytes, {len(self.left)} are left: the file was cut off")
+        found, self.left = self.left[:size], self.left[size:]
+        return found
+
+
+def _check(data: memoryview, digest: memoryview, person: bytes) -> None:
+    if hashlib.blake2b(data, digest_size=_CHECKSUM_BYTES, person=person).digest() != digest:
+        raise WireFormatError("checksum", "does not match: the bytes were changed; fetch them from a backup")
+
+
+# --- raw sketches -------------------------------------------------------------------------------------------------
+
+
+def is_old_sketch(start: bytes) -> bool:
+    """Return whether bytes begin as raw sketches of earlier versions do."""
+    return start.startswith(_RAW)
+
+
+def read_old_sketch(data: bytes) -> RawSketch:
+    """Return the raw sketch in the bytes of a file; `WireFormatError` if they are changed, cut or of another format."""
+    whole, rest = memoryview(data), _Bytes(data)
+    total = _raw_sketch(rest)
+    first = len(whole) - len(rest.left)
+    padding = rest.take(min(-first % _ALIGNED, len(rest.left)), "padding")
+    mark = bytes(rest.take(min(_MARK.size, len(rest.left)), "mark"))
+    if any(padding) or (any(mark) and len(mark) < _MARK.size):
+        raise WireFormatError("length", f"should be {first} bytes, {len(whole)} are there: joined with something else")
+    if not any(mark):  # what was appended was not finished
+        return total
+    name, end, digest = _MARK.unpack(mark)
+    _check(memoryview(mark)[:_CHECKSUM_BYTES], digest, b"streamsketch.raw")
+    if name != b"APPENDED" or not len(whole) - len(rest.left) <= end <= len(whole):
+        raise WireFormatError("length", f"should be {end} bytes, {len(whole)} are there: cut off")
+    rest.left = rest.left[: end - (len(whole) - len(rest.left))]
+    events = total.events
+    while rest.left:
+        more = _raw_sketch(rest)
+        events += more.events
+        try:
+            total.state.merge(more.state)  # type: ignore[arg-type] # of two kinds: a TypeError
+        except (IncompatibleProjectionsError, TypeError):
+            raise WireFormatError("appended", "does not belong to the file: of another kind or projection") from None
+    return RawSketch(total.state, events, total.releases)
+
+
+def _raw_sketch(rest: _Bytes) -> RawSketch:
+    """Take one raw sketch off the front."""
+    whole = rest.left
+    if bytes(whole[: len(_RAW)]) != _RAW[: len(whole)]:
+        raise WireFormatError("first line", "is not that of a raw sketch")
+    rest.take(len(_RAW), "first line")
+    version, header_bytes, length = _RAW_FRAME.unpack(rest.take(_RAW_FRAME.size, "frame"))
+    if version != _RAW_VERSION:
+        raise WireFormatError("version", f"{version}, this release reads {_RAW_VERSION}; sketch the data again")
+    if header_bytes > (most := current_limits().max_header_bytes):
+        raise WireFormatError("header", f"{header_bytes} bytes, over the limit of {most}; raise max_header_bytes")
+    text = rest.take(header_bytes, "header")
+    _check(whole[: len(whole) - len(rest.left)], rest.take(_CHECKSUM_BYTES, "checksum"), b"streamsketch.raw")
+    body = _Bytes(rest.take(length, "length"))
+    _check(whole[: len(whole) - len(rest.left)], rest.take(_CHECKSUM_BYTES, "checksum"), b"streamsketch.raw")
+    header = _header(bytes(text))
+    rows, dim = 1 if header.keys is None else header.keys, header.projection.sketch_dim
+    masses = np.frombuffer(body.take(8 * rows, "masses"), dtype="<i8")
+    cells = np.frombuffer(body.take(8 * rows * dim, "cells"), dtype="<i8").reshape(rows, dim)
+    keys = []
+    for place in range(header.keys or 0):
+        size = int.from_bytes(body.take(4, f"key {place}"), "little")
+        keys.append(key_of(bytes(body.take(size, f"key {place}")), place))
+    if body.left:
+        raise WireFormatError("end", f"{len(body.left)} bytes follow the last part")
+    state = header.state(keys, cells.astype(np.int64, copy=False), masses.astype(np.int64, copy=False))
+    return RawSketch(state, header.events, header.releases)
+
+
+def _header(text: bytes) -> RawHeader:
+    try:
+        fields = _LATER | json.loads(text)
+        keys = fields.pop("keys")
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise WireFormatError("header", "is not JSON of a raw sketch") from None
+    if keys is not None and (type(keys) is not int or not 0 <= keys <= MAX_MASS):
+        raise WireFormatError("header.keys", "must be an integer from 0 to 2^63 - 1, or null")
+    return RawHeader.from_fields(fields | {"keyed": keys is not None}, keys or 0)
+
+
+# --- states of streams --------------------------------------------------------------------------------------------
+
+
+class OldState(NamedTuple):
+    """What the state of a stream held: its header, and windows and releases by number, as bytes."""
+
+    header: dict[str, Any]
+    windows: dict[int, bytes]
+    waiting: dict[int, bytes]
+
+
+def read_old_state(data: bytes) -> OldState:
+    """Return the state of a stream in the bytes of a file; errors as `read_old_sketch`, and those of a wrong JSON."""
+    body = _Bytes(data[:-_CHECKSUM_BYTES])
+    if bytes(body.left[: len(_STREAM)]) != _STREAM:
+        raise WireFormatError("first line", "is not that of a stream's state")
+    _check(body.left, memoryview(data)[-_CHECKSUM_BYTES:], b"streamsketch.str")
+    body.take(len(_STREAM), "first line")
+    version, length = _STREAM_FRAME.unpack(body.take(_STREAM_FRAME.size, "frame"))
+    if version != _STREAM_VERSION:
+        raise WireFormatError("version", f"{version}, this release reads {_STREAM_VERSION}")
+    header = json.loads(bytes(body.take(length, "header")))
+    windows, waiting = (
+        {number: bytes(body.take(size, name)) for number, size in header.pop(name)} for name in ("windows", "waiting")
+    )
+    if body.left:
+        raise WireFormatError("length", "is not that of the header and the windows in it")
+    return OldState(header, windows, waiting)

@@ -1,0 +1,307 @@
+"""SQLite files of secrets: rows in named parts, changed by one transaction or not at all.
+
+A file is readable by its owner alone, and so is the journal that SQLite keeps beside it while it writes. What is
+deleted is overwritten with zeros. Nothing in a file is trusted: its schema must be ours, and each row has a digest.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import sqlite3
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from streamsketch.core import check_length, current_limits, remove_partial, replacing
+from streamsketch.errors import InvalidInputError, WireFormatError
+
+START_BYTES = 72  # of a file, which say its kind
+
+_SCHEMA = (
+    "CREATE TABLE rows /* SECRET: exact sketches of streamsketch, not to be shared */ (id INTEGER PRIMARY KEY, "
+    "part TEXT NOT NULL, key BLOB NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL, "
+    "UNIQUE (part, key))"
+)
+_PUT = (
+    "INSERT INTO rows (part, key, number, data, digest) VALUES (?, ?, ?, ?, ?) ON CONFLICT (part, key) DO UPDATE SET "
+    "number = excluded.number, data = excluded.data, digest = excluded.digest WHERE digest != excluded.digest"
+)
+_VERSION = 3
+_MOST_DATA = 1 << 27  # bytes of a row, but for a header: the cells of the widest sketch
+_DIGEST_BYTES = 16
+_MODULUS = 1 << 8 * _DIGEST_BYTES
+_BACKUP = "fetch the file from a backup"
+_WAIT = 0.5  # seconds, after which a signal is heeded that came meanwhile
+_HEADER = b""  # the key of a part's header
+_ERRORS = {
+    sqlite3.SQLITE_READONLY: errno.EACCES,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+}
+
+
+class NotSQLiteError(Exception):
+    """The file is of another format, perhaps of an earlier version."""
+
+
+class Row(NamedTuple):
+    """A row of a part."""
+
+    key: bytes
+    """Not empty."""
+    number: int
+    data: Any
+    """Bytes, or int64 cells to write."""
+
+
+class Header(NamedTuple):
+    """What is known of a part without its rows."""
+
+    fields: dict[str, Any]
+    """JSON."""
+    rows: int
+    """Their number."""
+    total: int
+    """The sum of their digests, which changes with a row without a look at the others."""
+
+
+class Database:
+    """A file in a transaction; see `opened`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file, with what the transaction added."""
+        return _pragma(self._connection, "page_count") * _pragma(self._connection, "page_size")
+
+    def header(self, part: str, expected: str | None = None) -> Header:
+        """Return the header of a part, with this digest if one is given; `WireFormatError` if it is not there."""
+        query = "SELECT key, number, data, digest FROM rows WHERE part = ? AND key = ?"
+        found = self._connection.execute(query, (part, _HEADER)).fetchone()
+        if found is None or (expected is not None and found[3] != bytes.fromhex(expected)):
+            raise WireFormatError(part, f"is missing, or not the one that was written; {_BACKUP}")
+        (_, count, data), _ = _checked(part, *found)
+        if len(data) > (most := current_limits().max_header_bytes):
+            raise WireFormatError("header", f"{len(data)} bytes, over the limit of {most}; raise max_header_bytes")
+        try:
+            fields, total = json.loads(data)
+            if isinstance(fields, dict) and 0 <= count <= self.size:
+                return Header(fields, count, int(total, 16))
+        except (ValueError, TypeError, RecursionError):
+            pass
+        raise WireFormatError("header", "is not one that this library writes")
+
+    def rows(self, part: str) -> Iterator[Row]:
+        """Yield the rows of a part; `WireFormatError` for a changed one, and behind the last if one is missing."""
+        header = self.header(part)
+        count, total = 0, 0
+        query = "SELECT key, number, data, digest FROM rows WHERE part = ? AND key > x'' LIMIT ?"
+        for found in self._connection.execute(query, (part, header.rows + 1)):
+            row, digest = _checked(part, *found)
+            count, total = count + 1, total + digest
+            yield row
+        if (count, total % _MODULUS) != header[1:]:
+            raise WireFormatError("rows", f"of the {part} are not all as they were written; {_BACKUP}")
+
+    def write(self, part: str, fields: dict[str, Any], rows: Iterable[Row] = ()) -> str:
+        """Write a part in the place of what is there; return a digest of all of it, in hex."""
+        self._connection.execute("DELETE FROM rows WHERE part = ?", (part,))
+        return self._write(part, Header(fields, 0, 0), rows)
+
+    def change(
+        self, part: str, fields: dict[str, Any], rows: Iterable[Row] = (), add: Callable[[Row, Row], Row] | None = None
+    ) -> None:
+        """Write another header of a part, and add rows to it: ``add(old, new)`` where there is one of the same key."""
+        self._write(part, self.header(part)._replace(fields=fields), rows, add)
+
+    def _write(
+        self, part: str, header: Header, rows: Iterable[Row], add: Callable[[Row, Row], Row] | None = None
+    ) -> str:
+        fields, count, total = header
+        query = "SELECT key, number, data, digest FROM rows WHERE part = ? AND key = ?"
+        for row in rows:
+            found = self._connection.execute(query, (part, row.key)).fetchone() if add is not None else None
+            if add is not None and found is not None:
+                old, digest = _checked(part, *found)
+                row, count, total = add(old, row), count - 1, total - digest  # noqa: PLW2901
+            count, total = count + 1, total + int.from_bytes(self._put(part, row))
+        data = json.dumps([fields, f"{total % _MODULUS:x}"], sort_keys=True, separators=(",", ":")).encode()
+        return self._put(part, Row(_HEADER, count, data)).hex()
+
+    def _put(self, part: str, row: Row) -> bytes:
+        digest = _digest(part, *row)
+        self._connection.execute(_PUT, (part, *row, digest))
+        return digest
+
+    def keep(self, parts: Iterable[str]) -> None:
+        """Remove all other parts."""
+        there = {part for (part,) in self._connection.execute("SELECT part FROM rows WHERE key = x''")}
+        for part in there.difference(parts):
+            self._connection.execute("DELETE FROM rows WHERE part = ?", (part,))
+
+
+def _checked(part: str, key: Any, number: Any, data: Any, digest: Any) -> tuple[Row, int]:
+    """Return a row and its digest as an integer; `WireFormatError` if it was changed."""
+    if (type(key), type(number), type(data)) != (bytes, int, bytes) or digest != _digest(part, key, number, data):
+        raise WireFormatError("checksum", f"of the {part} does not match: the bytes were changed; {_BACKUP}")
+    return Row(key, number, data), int.from_bytes(digest)
+
+
+def _digest(part: str, key: bytes, number: int, data: Any) -> bytes:
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES, person=b"streamsketch.row")
+    digest.update(f"{part} {number} {len(key)} ".encode() + key)
+    digest.update(data)
+    return digest.digest()
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def opened(
+    path: str | os.PathLike[str], kind: bytes, *, write: bool = False, max_bytes: int | None = None
+) -> Iterator[Database]:
+    """Open a file for one transaction, which is kept unless the block raises.
+
+    A writer waits for other writers, as long as it takes; readers see what was there before it or after it.
+
+    Parameters
+    ----------
+    path
+        The file; of a symbolic link the one that it names.
+    kind
+        Four bytes, by which files of this kind are known.
+    write
+        Whether the block changes it. Then no other process changes it from here to the end.
+    max_bytes
+        Refuse longer files, by default than `Limits.max_raw_bytes`; what is written does not become longer either.
+
+    Raises
+    ------
+    NotSQLiteError
+        If it is no SQLite file.
+    WireFormatError
+        If it is of another kind, longer than ``max_bytes``, or damaged.
+    InvalidInputError
+        If it would become longer, or is to be written and has several names by hard links.
+    OSError
+        If it cannot be read or written.
+    """
+    target, status = Path(path).resolve(), Path(path).stat()
+    most = current_limits().max_raw_bytes if max_bytes is None else max_bytes
+    check_length(status.st_size, most, "max_raw_bytes")
+    if not stat.S_ISREG(status.st_mode):
+        raise NotSQLiteError
+    if write:
+        check_one_name(path)
+    with _connected(path, target) as connection:
+        connection.execute("PRAGMA synchronous = EXTRA")
+        _patiently(connection, "BEGIN IMMEDIATE" if write else "BEGIN")
+        try:
+            _patiently(connection, "PRAGMA schema_version")  # takes the lock of a reader
+            _check_schema(connection, kind)
+            yield (database := Database(connection))
+            if write:
+                _check_size(path, database, most)
+            _patiently(connection, "COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def create(path: str | os.PathLike[str], kind: bytes, write: Callable[[Database], object]) -> None:
+    """Make a file, whole or not at all, in the place of one of an earlier version; the caller holds `locked`."""
+    check_one_name(path)
+    remove_partial(path)
+    with replacing(path, secret=True) as partial:
+        with _connected(path, partial) as connection:
+            # nobody sees the file before it is whole
+            for pragma in ("journal_mode = OFF", "synchronous = OFF", f"user_version = {_VERSION}"):
+                connection.execute(f"PRAGMA {pragma}")
+            connection.execute(f"PRAGMA application_id = {int.from_bytes(kind)}")
+            connection.execute("BEGIN")
+            connection.execute(_SCHEMA)
+            write(database := Database(connection))
+            _check_size(path, database, current_limits().max_raw_bytes)
+            connection.execute("COMMIT")
+        Path(f"{Path(path).resolve()}-journal").unlink(missing_ok=True)  # of a file that was deleted without it
+
+
+def is_kind(start: bytes, kind: bytes) -> bool:
+    """Return whether a file is an SQLite file of a kind, by its first `START_BYTES`."""
+    return start.startswith(b"SQLite format 3\0") and start[68:] == kind
+
+
+def check_one_name(path: str | os.PathLike[str]) -> None:
+    """Raise `InvalidInputError` for a file that is there under several names, by hard links."""
+    if Path(path).exists() and Path(path).stat().st_nlink > 1:
+        raise InvalidInputError(
+            f"{path} is one of several names of one file (hard links), and what a crash interrupts is repaired under "
+            f"the name that was written only. Keep one name, and make symbolic links for others"
+        )
+
+
+@contextlib.contextmanager
+def _connected(named: str | os.PathLike[str], path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a file, and say what is wrong with it, or with the disk, in the library's own errors."""
+    try:
+        url = f"{path.as_uri()}?mode=rw"
+        with contextlib.closing(sqlite3.connect(url, uri=True, timeout=_WAIT, isolation_level=None)) as connection:
+            limit = max(_MOST_DATA, current_limits().max_header_bytes) + (1 << 16)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limit)
+            # temporary files would hold secrets
+            for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "secure_delete = ON", "temp_store = MEMORY"):
+                connection.execute(f"PRAGMA {pragma}")
+            yield connection
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code == sqlite3.SQLITE_NOTADB:
+            raise NotSQLiteError from None
+        if code in _ERRORS:
+            raise OSError(_ERRORS[code], str(error), os.fspath(named)) from error
+        if code == sqlite3.SQLITE_TOOBIG:
+            raise WireFormatError("header", "is over the limit; raise max_header_bytes") from None
+        raise WireFormatError("pages", f"are damaged; {_BACKUP}") from None
+    except UnicodeDecodeError:  # of what SQLite says about a damaged schema, which it quotes
+        raise WireFormatError("pages", f"are damaged; {_BACKUP}") from None
+
+
+def _patiently(connection: sqlite3.Connection, statement: str) -> None:
+    while True:
+        try:
+            connection.execute(statement).fetchall()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+        else:
+            return
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    (found,) = connection.execute(f"PRAGMA {name}").fetchone()
+    return int(found)
+
+
+def _check_schema(connection: sqlite3.Connection, kind: bytes) -> None:
+    """Raise `WireFormatError` unless a file is of this kind and holds what `create` makes: no triggers, no views."""
+    if _pragma(connection, "application_id") != int.from_bytes(kind):
+        raise WireFormatError("first page", "is of an SQLite file of another kind")
+    if (version := _pragma(connection, "user_version")) != _VERSION:
+        raise WireFormatError("version", f"{version}, this release reads {_VERSION}")
+    if connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 2").fetchall() != [(_SCHEMA,)]:
+        raise WireFormatError("schema", "is not one that this library writes")
+
+
+def _check_size(path: str | os.PathLike[str], database: Database, most: int) -> None:
+    if database.size > most:
+        raise InvalidInputError(
+            f"{path} would take {database.size:,} bytes, and a raw file holds at most {most:,}: use fewer cells, or "
+            f"split the events by key into several files"
+        )

@@ -1,0 +1,295 @@
+"""Raw sketches: what is known of them, and how a part of a file holds one."""
+
+import dataclasses
+import datetime as dt
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import numpy as np
+
+from streamsketch.accounting import check_carried
+from streamsketch.agreement import Agreement, check_agreed
+from streamsketch.core import Ints, Limits
+from streamsketch.data import DataIds, canonical_bytes, data_ids
+from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
+from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds, Guarantee
+from streamsketch.projections import MAX_MASS, Projection, check_entries
+from streamsketch.release import RELEASE_ID_BYTES
+from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.storage.database import Database, Row
+
+State: TypeAlias = Sketch | SketchTable
+
+_MAX_BYTES = Limits().max_raw_bytes
+_ONE_STREAM = b"1"  # the key of a single stream's row, which is no key of a table
+_BLOCK_BYTES = 1 << 23
+_RELEASE_ID = re.compile(rf"[0-9a-f]{{{2 * RELEASE_ID_BYTES}}}")
+_FIELDS = {
+    "projection": (str, "text"),
+    "agreement": (str | None, "text or null"),
+    "largest": (int, "an integer from 0 to 2^63"),
+    "bounds": (dict | None, "an object or null"),
+    "keyed": (bool, "true or false"),
+    "events": (int, "an integer from 0 to 2^63 - 1"),
+    "data_ids": (list, "a list"),
+    "releases": (list, "a list"),
+}
+
+
+class PastRelease(NamedTuple):
+    """One release of a raw sketch, as its file remembers it."""
+
+    guarantee: Guarantee
+    release_id: str
+    """The id of the release, in hex; of a table's, the first one's."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RawSketch:
+    """What a raw file holds, all of it secret but the projection and the releases.
+
+    Parameters
+    ----------
+    state
+        The sketch of one stream, or the table of many keys'.
+    events
+        How many events were added.
+    releases
+        What was released from this data before, or from a part of it.
+    """
+
+    state: State
+    events: int = 0
+    releases: tuple[PastRelease, ...] = ()
+
+    @property
+    def projection(self) -> Projection:
+        """The public map."""
+        return self.state.projection
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """The agreement that all rows in it followed, if any."""
+        return self.state.agreement
+
+    def __repr__(self) -> str:
+        return f"<RawSketch, secret, of {self.projection!r}>"
+
+
+@dataclasses.dataclass(frozen=True)
+class RawHeader:
+    """What is known of a raw sketch without its cells.
+
+    Parameters
+    ----------
+    projection, agreement, ids, bounds, largest
+        Of the data, as in `Sketch.from_state`.
+    keys
+        The number of keys of a table; None for one stream.
+    events, releases
+        As in `RawSketch`.
+    """
+
+    projection: Projection
+    agreement: Agreement | None
+    ids: DataIds
+    bounds: Bounds
+    largest: int
+    keys: int | None
+    events: int
+    releases: tuple[PastRelease, ...]
+
+    @classmethod
+    def of(cls, raw: RawSketch) -> Self:
+        """Return the header of a raw sketch."""
+        state, keys = raw.state, len(raw.state) if isinstance(raw.state, SketchTable) else None
+        known = (state.projection, state.agreement, state.data_ids, state.bounds, state.largest)
+        return cls(*known, keys, raw.events, raw.releases)
+
+    def empty(self, bounds: Bounds = NO_DATA) -> State:
+        """Return an empty sketch or table with the projection, agreement and data ids; see `empty_like`."""
+        rows = 1 if self.keys is None else 0
+        cells, masses = np.zeros((rows, self.projection.sketch_dim), np.int64), np.zeros(rows, np.int64)
+        return dataclasses.replace(self, bounds=bounds, largest=0).state([], cells, masses)
+
+    def state(self, keys: Sequence[Any], cells: Ints, masses: Ints) -> State:
+        """Return the sketch or table with these cells; `WireFormatError` if they do not belong together."""
+        known: dict[str, Any] = {name: getattr(self, name) for name in ("agreement", "ids", "bounds", "largest")}
+        try:
+            if self.keys is None:
+                return Sketch.from_state(self.projection, cells[0], int(masses[0]), **known)
+            return SketchTable.from_state(self.projection, keys, cells, masses, **known)
+        except (InvalidInputError, OverflowError):  # never their values
+            raise WireFormatError("cells", "do not belong together with the masses, keys and projection") from None
+
+    def merged(self, other: "RawHeader") -> "RawHeader":
+        """Return the header of the sum of both, but for the number of keys; errors as `append_raw`."""
+        if (self.keys is None) != (other.keys is None):
+            raise InvalidInputError("one holds one stream, the other one for each key")
+        self.projection.check_same(other.projection)
+        return dataclasses.replace(
+            self,
+            agreement=check_agreed(self.agreement, other.agreement),
+            ids=self.ids.merged(other.ids),
+            bounds=self.bounds.merged(other.bounds, keyed=self.keys is not None),
+            largest=max(self.largest, other.largest),
+            events=self.events + other.events,
+        ).with_releases(other.releases)
+
+    def with_releases(self, releases: Iterable[PastRelease]) -> "RawHeader":
+        """Return the header with more releases in its record, each once."""
+        return dataclasses.replace(self, releases=distinct_releases([self.releases, releases]))
+
+    def to_fields(self) -> dict[str, Any]:
+        """Return it as what JSON holds."""
+        return {
+            "projection": self.projection.to_json(),
+            "agreement": None if self.agreement is None else self.agreement.to_json(),
+            "largest": self.largest,
+            "bounds": self.bounds.to_dict(),
+            "keyed": self.keys is not None,
+            "events": self.events,
+            "data_ids": [one.hex() for one in (self.ids.own, *sorted(self.ids.parts - {self.ids.own}))],
+            "releases": [past.guarantee.to_dict() | {"release_id": past.release_id} for past in self.releases],
+        }
+
+    @classmethod
+    def from_fields(cls, fields: Any, rows: int) -> Self:
+        """Return the header that `to_fields` wrote, of so many sketches; `WireFormatError` if it is not valid."""
+        if not isinstance(fields, dict) or fields.keys() != _FIELDS.keys():
+            raise WireFormatError("header", f"must have the fields {', '.join(_FIELDS)} and no others")
+        for name, (kind, described) in _FIELDS.items():
+            value = fields[name]
+            in_range = not isinstance(value, int) or 0 <= value <= MAX_MASS + (name == "largest")
+            if isinstance(value, bool) != (kind is bool) or not isinstance(value, kind) or not in_range:
+                raise WireFormatError(f"header.{name}", f"must be {described}")  # never the value: events are secret
+        try:
+            projection = Projection.from_json(fields["projection"])
+            check_entries(projection, "largest entry", raw=True)
+            agreement = None if fields["agreement"] is None else Agreement.from_json(fields["agreement"])
+            if agreement is not None:
+                projection.check_same(agreement.projection)
+            ids = data_ids.from_list(map(bytes.fromhex, fields["data_ids"]))
+            bounds = UNKNOWN if fields["bounds"] is None else Bounds.from_dict(fields["bounds"])
+            releases = tuple(map(_past_release, fields["releases"]))
+        except (InvalidInputError, IncompatibleProjectionsError, KeyError, TypeError, ValueError) as error:
+            raise WireFormatError("header", f"is not valid: {error}") from None
+        keys = rows if fields["keyed"] else None
+        return cls(projection, agreement, ids, bounds, fields["largest"], keys, fields["events"], releases)
+
+
+def _past_release(fields: dict[str, Any]) -> PastRelease:
+    release_id = fields["release_id"]
+    if not isinstance(release_id, str) or not _RELEASE_ID.fullmatch(release_id):
+        raise InvalidInputError(f"a release id must be {RELEASE_ID_BYTES} bytes in hex")
+    guarantee = Guarantee.from_dict({name: value for name, value in fields.items() if name != "release_id"})
+    check_carried(guarantee.neighbours)  # a record that could not be written again
+    return PastRelease(guarantee, release_id)
+
+
+def distinct_releases(records: Iterable[Iterable[PastRelease]]) -> tuple[PastRelease, ...]:
+    """Return all releases of several records, each once."""
+    return tuple({past.release_id: past for record in records for past in record}.values())
+
+
+def empty_like(state: State, *, bounds: Bounds = NO_DATA) -> State:
+    """Return a new sketch or table with the data ids of another: its events count as the same data.
+
+    Parameters
+    ----------
+    state
+        The other one.
+    bounds
+        What is known of the rows to come; by default they decide. Where they are not clipped, say `UNKNOWN`: whether
+        any came must not show in what is known of the sum.
+    """
+    return RawHeader.of(RawSketch(state)).empty(bounds)
+
+
+def check_size(projection: Projection, keys: int) -> None:
+    """Raise `InvalidInputError` if the sketches of so many keys are too large for a file."""
+    if (size := 8 * keys * (projection.sketch_dim + 1)) > _MAX_BYTES:
+        raise InvalidInputError(
+            f"{keys:,} sketches of {projection.sketch_dim:,} cells take {size:,} bytes, and a raw file holds at most "
+            f"{_MAX_BYTES:,}: use fewer cells, split the events by key into several files, or sketch them by Beam "
+            f"(SketchPerKey)"
+        )
+
+
+# --- parts of a file ----------------------------------------------------------------------------------------------
+
+
+def write_sketch(database: Database, part: str, raw: RawSketch) -> str:
+    """Write a raw sketch into a file, and return its digest; a table's cells are copied in blocks."""
+    header = RawHeader.of(raw)
+    check_size(header.projection, header.keys or 1)
+    return database.write(part, header.to_fields(), _rows(raw.state))
+
+
+def read_header_of(database: Database, part: str) -> RawHeader:
+    """Return what is known of the raw sketch in a file without its cells."""
+    fields, rows, _ = database.header(part)
+    return RawHeader.from_fields(fields, rows)
+
+
+def add_to_sketch(database: Database, part: str, raw: RawSketch) -> RawHeader:
+    """Add a raw sketch to the one in a file, of which the cells of other keys are not read; errors as `append_raw`."""
+    merged = read_header_of(database, part).merged(RawHeader.of(raw))
+    database.change(part, merged.to_fields(), _rows(raw.state), _sum)
+    return read_header_of(database, part)
+
+
+def read_sketch(database: Database, part: str) -> RawSketch:
+    """Return the raw sketch in a file; `WireFormatError` if it is damaged."""
+    header = read_header_of(database, part)
+    rows, dim = (1 if header.keys is None else header.keys), header.projection.sketch_dim
+    if 8 * rows * dim > database.size:
+        raise WireFormatError("header", f"says {rows} sketches of {dim} cells, which are more than the file has")
+    cells, masses, keys = np.zeros((rows, dim), np.int64), np.zeros(rows, np.int64), []
+    for place, row in enumerate(database.rows(part)):
+        if place < rows:  # one too many is an error behind it
+            cells[place], masses[place] = _cells(row.data, dim), row.number
+            keys.append(row.key)
+    if header.keys is None and keys != [_ONE_STREAM]:
+        raise WireFormatError("rows", "are not those of one stream")
+    known = [] if header.keys is None else [key_of(key, place) for place, key in enumerate(keys)]
+    return RawSketch(header.state(known, cells, masses), header.events, header.releases)
+
+
+def _rows(state: State) -> Iterator[Row]:
+    if isinstance(state, Sketch):
+        yield Row(_ONE_STREAM, state.mass, state.state().astype("<i8", copy=False))
+        return
+    blocks = state.cells_in_parts(max(1, _BLOCK_BYTES // (8 * state.projection.sketch_dim)))
+    cells = (row for block in blocks for row in block.astype("<i8", copy=False))
+    for key, mass, row in zip(state, state.masses.tolist(), cells, strict=True):
+        yield Row(canonical_bytes(key), mass, row)
+
+
+def _sum(old: Row, new: Row) -> Row:
+    cells = _cells(old.data, len(new.data)) + new.data
+    return Row(old.key, min(old.number + new.number, MAX_MASS), cells)  # 2^63 - 1 stands for that and more
+
+
+def _cells(data: bytes, dim: int) -> Ints:
+    if len(data) != 8 * dim:
+        raise WireFormatError("cells", f"are {len(data)} bytes, not {8 * dim}")
+    return np.frombuffer(data, dtype="<i8")
+
+
+def key_of(data: bytes, place: int) -> Any:
+    """Return the key that `canonical_bytes` wrote."""
+    tag, text = data[:1], data[1:]
+    try:
+        if tag == b"s":
+            return text.decode()
+        if tag == b"b":
+            return text
+        if tag == b"i":
+            return int(text)
+        if tag == b"d":
+            return dt.date(1970, 1, 1) + dt.timedelta(days=int(text))
+    except (ValueError, OverflowError):
+        pass
+    raise WireFormatError(f"key {place}", "is neither text, bytes, an integer nor a date")
