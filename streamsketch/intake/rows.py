@@ -93,6 +93,10 @@ class Intake:
             raise TypeError(f"rows are read under an Agreement, got a {type(agreement).__name__}")
         if not callable(on_bad) and on_bad not in ("refuse", "drop"):
             raise InvalidInputError(f"on_bad must be 'refuse', 'drop' or a function, got {on_bad!r:.40}")
+        if bounded and agreement.unit is None:
+            raise InvalidInputError(
+                "the agreement must name a column of units, unit='customer', to bound what one adds"
+            )
         if windows is not None and time is None:
             raise InvalidInputError("windows are made of times: say which column holds them, time='at'")
         self._agreement, self._on_bad, self._bounded = agreement, on_bad, bounded
@@ -196,27 +200,27 @@ class Intake:
             check_codes(column, name)
             columns[name] = plain(column) if name in self._agreed else column
         absent = {name: (null if self._keeps else missing)(columns[name]) for name in self._agreed}
-        gone = functools.reduce(lambda some, more: some | more, absent.values())
+        gone: Mask = functools.reduce(np.logical_or, absent.values())
         if gone.any():
             if self._agreement.missing != "drop" and not (self._keeps and self._bounded):
-                self._refuse(absent, rows)
+                self._refuse(absent, np.flatnonzero(gone), rows)
             kept = pa.array(~gone)
             rows = first + np.flatnonzero(~gone)
             columns = {name: column.filter(kept) for name, column in columns.items()}
         return columns, rows, False
 
-    def _refuse(self, absent: dict[str, Mask], rows: Rows) -> None:
-        """Raise for rows in which something is missing, or report each of them."""
-        for name, flags in absent.items():
-            if self._on_bad == "refuse" and flags.any():
-                if self._keeps:
-                    raise InvalidInputError(
-                        f"the column {name} has nulls ({int(flags.sum()):,} of {len(flags):,} rows read together); "
-                        f"drop or fill those rows first"
-                    )
+    def _refuse(self, absent: dict[str, Mask], places: Ints, rows: Rows) -> None:
+        """Raise for the rows at some places, in which something is missing, or report each of them."""
+        if self._on_bad == "refuse":
+            name, flags = next((name, flags) for name, flags in absent.items() if flags.any())
+            if not self._keeps:
                 raise InvalidInputError(_blank(name, rows[int(flags.argmax())]))
+            raise InvalidInputError(
+                f"the column {name} has nulls ({int(flags.sum()):,} of {len(rows):,} rows read together); drop or fill "
+                f"those rows first"
+            )
         if callable(self._on_bad):
-            for place in np.flatnonzero(functools.reduce(lambda some, more: some | more, absent.values())).tolist():
+            for place in places.tolist():
                 name = next(name for name, flags in absent.items() if flags[place])
                 self._on_bad(int(rows[place]), _blank(name, rows[place]))
 
@@ -244,7 +248,7 @@ class Intake:
         keys, units = (None if one is None else columns[one.name] for one in (agreement.key, agreement.unit))
         index = [columns[column.name] for column in agreement.index]
         values = None if agreement.value is None else columns[agreement.value]
-        if self._bounded and units is not None:
+        if self._bounded:
             bad = on_bad and (lambda place, why: on_bad(int(rows[place]), why))
             return unit_events(agreement.projection, units, keys, index, values, window=window, on_bad=bad)
         indices, steps, truncated = agreement.projection.indices_of(*index), *self._steps(values, rows)

@@ -185,7 +185,9 @@ def test_rows_are_in_the_windows_of_their_times() -> None:
     assert timed.read(batch(at=["02.01.1970"] * 4)).window.tolist() == [1] * 4  # type: ignore[union-attr]
 
 
-def test_windows_need_a_time() -> None:
+def test_what_is_asked_for_must_fit() -> None:
+    with pytest.raises(ss.InvalidInputError, match="must name a column of units"):
+        Intake(AGREEMENT.replace(unit=None), bounded=True)
     with pytest.raises(ss.InvalidInputError, match="say which column holds them"):
         Intake(AGREEMENT, windows=Tumbling(1))
     with pytest.raises(ss.InvalidInputError, match="on_bad must be"):
