@@ -3,7 +3,6 @@
 import concurrent.futures
 import functools
 import itertools
-import multiprocessing
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -12,31 +11,13 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting import Receipt
 from streamsketch.accounting.book import digest_of, text_of
 from streamsketch.errors import LedgerError
 from streamsketch.parties import Key, Round
-from streamsketch.privacy import Mechanism, PrivacyCost, account, epsilon_to_rho, pure_rho, rho_to_epsilon
+from streamsketch.privacy import PrivacyCost, account, epsilon_to_rho, pure_rho, rho_to_epsilon
+from tests.accounting.spending import CUSTOMER, charged_at_once, spend
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
-CUSTOMER = ss.L1(30, unit="customer")
-
-
-@pytest.fixture
-def where(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.sqlite"
-
-
-@pytest.fixture
-def ledger(where: Path) -> ss.Ledger:
-    made = ss.Ledger(where)
-    made.dataset("sales", unit="customer", epsilon=4.0, delta=1e-6)
-    return made
-
-
-def spend(ledger: ss.Ledger, epsilon: float = 1.0, delta: float = 0.0, **more: object) -> Receipt:
-    guarantee = ss.Guarantee(epsilon, delta, CUSTOMER, Mechanism.stated("anything"))
-    return ledger.charge("sales", guarantee, **more)  # type: ignore[arg-type] # tests pass any field
 
 
 def test_a_release_is_charged_before_noise_is_drawn(ledger: ss.Ledger) -> None:
@@ -285,16 +266,6 @@ def test_an_entry_that_no_ledger_writes_is_refused_though_its_hash_fits(
         ss.Ledger(where)
 
 
-def _charge_until_refused(where: str, queue: "multiprocessing.Queue[int]") -> None:
-    ledger, count = ss.Ledger(where), 0
-    try:
-        while True:
-            spend(ledger, 0.125)
-            count += 1
-    except LedgerError:
-        queue.put(count)
-
-
 def test_an_entry_depends_on_what_was_asked_for_and_not_on_the_data(where: Path) -> None:
     told = []
     for name, count in (("without", 0), ("with", 1000)):
@@ -322,14 +293,7 @@ def test_threads_share_a_ledger(ledger: ss.Ledger) -> None:
 
 
 def test_processes_that_charge_at_once_never_overspend(ledger: ss.Ledger, where: Path) -> None:
-    context = multiprocessing.get_context("fork")
-    queue: multiprocessing.Queue[int] = context.Queue()
-    workers = [context.Process(target=_charge_until_refused, args=(str(where), queue)) for _ in range(8)]
-    for worker in workers:
-        worker.start()
-    counts = [queue.get(timeout=60) for _ in workers]
-    for worker in workers:
-        worker.join()
+    counts = charged_at_once(where, 0.125)
     assert sum(counts) == 32
     assert ledger.left("sales").epsilon == 0.0
     assert ledger.audit() == 33

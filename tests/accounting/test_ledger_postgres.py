@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting import Receipt
 from streamsketch.errors import LedgerError
-from streamsketch.privacy import Mechanism
+from tests.accounting.spending import CUSTOMER, charged_at_once, spend
 from tests.cli.running import Forks
 from tests.postgres import programs, server
 
@@ -22,7 +21,6 @@ sqlalchemy = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
-CUSTOMER = ss.L1(30, unit="customer")
 FORK = multiprocessing.get_context("fork")
 
 
@@ -52,14 +50,8 @@ def address(socket: Path, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def ledger(address: str) -> ss.Ledger:
-    made = ss.Ledger(address)
-    made.dataset("sales", unit="customer", epsilon=4.0, delta=1e-6)
-    return made
-
-
-def spend(ledger: ss.Ledger, epsilon: float = 1.0, **more: Any) -> Receipt:
-    return ledger.charge("sales", ss.Guarantee(epsilon, 0.0, CUSTOMER, Mechanism.stated("anything")), **more)
+def where(address: str) -> str:
+    return address
 
 
 def test_releases_are_charged_and_refused_as_with_a_file(ledger: ss.Ledger, address: str) -> None:
@@ -76,24 +68,8 @@ def test_releases_are_charged_and_refused_as_with_a_file(ledger: ss.Ledger, addr
     assert ledger.audit(receipt) == 4
 
 
-def charge_until_refused(address: str, queue: "multiprocessing.Queue[int]") -> None:
-    ledger, count = ss.Ledger(address), 0
-    try:
-        while True:
-            spend(ledger, 0.0625)
-            count += 1
-    except LedgerError:
-        queue.put(count)
-
-
 def test_eight_processes_that_charge_at_once_never_overspend(ledger: ss.Ledger, address: str) -> None:
-    queue: multiprocessing.Queue[int] = FORK.Queue()
-    workers = [FORK.Process(target=charge_until_refused, args=(address, queue)) for _ in range(8)]
-    for worker in workers:
-        worker.start()
-    counts = [queue.get(timeout=120) for _ in workers]
-    for worker in workers:
-        worker.join()
+    counts = charged_at_once(address, 0.0625)
     assert sum(counts) == 64
     assert sum(map(bool, counts)) > 1, "they took turns"
     assert ledger.left("sales").epsilon == 0.0

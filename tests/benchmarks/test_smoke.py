@@ -31,7 +31,7 @@ from tests.docs.pages import run_module
 
 ALL = [entry for command in COMMANDS if command != "streams" for entry in entries(command).values()]
 LONG = {
-    *("update", "startup", "growth", "hadamard", "matrices", "local", "parties"),
+    *("update", "startup", "growth", "files", "hadamard", "matrices", "local", "parties"),
     *("ingest", "marginal", "processes"),
     *("standard-error", "crossover", "comparison", "coverage"),
     *("st-lemma8", "st-map", "ll-retrieval", "ll-svm", "ll-fig7", "ll-fig8", "ll-fig11", "ll-fig12"),

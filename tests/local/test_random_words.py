@@ -12,6 +12,7 @@ from scipy import stats
 from streamsketch.local import random_words as streams
 from tests.local.directions import bits
 from tests.oracles import naive_local
+from tests.oracles.sources import Given
 
 words64 = st.integers(0, 2**64 - 1)
 
@@ -65,15 +66,7 @@ def test_uniforms_stay_inside_the_open_interval() -> None:
 
 
 def test_secret_words_are_read_whole_from_a_source_that_gives_few_bytes() -> None:
-    class Drops:
-        def __init__(self) -> None:
-            self.rest = bytes(range(40))
-
-        def read(self, size: int) -> bytes:
-            given, self.rest = self.rest[: min(size, 3)], self.rest[min(size, 3) :]
-            return given
-
-    assert streams.secret_words(Drops(), 5).astype("<u8").tobytes() == bytes(range(40))
+    assert streams.secret_words(Given(bytes(range(40)), 3), 5).astype("<u8").tobytes() == bytes(range(40))
 
 
 @given(words64, words64, st.integers(0, 10**9))

@@ -7,7 +7,6 @@ public, the table that is written, and how the job ends.
 
 import dataclasses
 import functools
-import hashlib
 import pickle
 import tempfile
 from collections.abc import Callable
@@ -41,6 +40,7 @@ from streamsketch.beam.run import ordering
 from streamsketch.core.numbers import Ints
 from streamsketch.local import PrivHS
 from streamsketch.parties import Key, Round
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.projections.base import MAX_MASS
 from streamsketch.release import AdditiveNoise, Calibrated, CalibratedNoise
 from tests.beam.running import run
@@ -89,12 +89,12 @@ def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         flips = ((sketch.state() > 0) ^ (target(64) > 0)).astype(np.int64)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("streamsketch.signs.mechanisms.flips", lambda *_: flips)
-            return release(calibrated, sketch, Known(sketch))
+            return release(calibrated, sketch, known(sketch))
 
     def contributing(agreed: Round, sketch: ss.Sketch, key: Key, _: Any) -> bytes:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(agreed.noise), "sample_share", lambda *_: target(64) - sketch.state())
-            return contribute(agreed, sketch, key, Known(sketch))
+            return contribute(agreed, sketch, key, known(sketch))
 
     monkeypatch.setattr(Calibrated, "release", hiding)
     monkeypatch.setattr(Round, "contribute_again", contributing)
@@ -102,15 +102,9 @@ def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamsketch.beam.run.runs.secrets.token_bytes", bytes)
 
 
-class Known:
-    """Bits of a release that depend on its key, through its data id, and on nothing of its data."""
-
-    def __init__(self, sketch: ss.Sketch) -> None:
-        self._name, self._at = sketch.data_ids.own, 0
-
-    def read(self, size: int) -> bytes:
-        self._at += size
-        return hashlib.shake_128(self._name).digest(self._at)[-size:]
+def known(sketch: ss.Sketch) -> KeyedBits:
+    """Return bits of a release that depend on its key, through its data id, and on nothing of its data."""
+    return KeyedBits(bytes(32), sketch.data_ids.own)
 
 
 def rows(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:

@@ -1,7 +1,6 @@
 """A key contributes once to a round, whoever holds it: objects, processes, and what a crash leaves behind."""
 
 import contextlib
-import hashlib
 import itertools
 import multiprocessing
 import os
@@ -16,6 +15,7 @@ import streamsketch as ss
 from streamsketch.core import append, appending
 from streamsketch.errors import InvalidInputError
 from streamsketch.parties import Key, Round
+from streamsketch.privacy.samplers import KeyedBits
 from tests.parties.test_rounds import KEYS, PROJECTION, a_round
 
 FORK = multiprocessing.get_context("fork")
@@ -115,20 +115,9 @@ def part(name: str) -> Callable[[Round, Key], bytes]:
     return lambda agreed, key: agreed.for_key(name).contribute(PROJECTION.sketch(), key)
 
 
-class Fixed:
-    """Bits of a share that a step repeats."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed, self._at = b"%d" % seed, 0
-
-    def read(self, size: int) -> bytes:
-        self._at += size
-        return hashlib.shake_128(self._seed).digest(self._at)[-size:]
-
-
 def repeatable(name: str, seed: int) -> Callable[[Round, Key], bytes]:
     sketch = PROJECTION.sketch()  # whose data ids are the same each time
-    return lambda agreed, key: agreed.for_key(name).contribute_again(sketch, key, Fixed(seed))
+    return lambda agreed, key: agreed.for_key(name).contribute_again(sketch, key, KeyedBits(bytes(32), b"%d" % seed))
 
 
 STEPS: dict[str, Callable[[Round, Key], bytes]] = {

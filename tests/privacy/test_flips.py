@@ -13,21 +13,11 @@ from streamsketch.privacy.flips import check_rate, flips, rate_below
 from streamsketch.privacy.samplers import KeyedBits
 from tests.oracles import naive_signs
 from tests.oracles.naive_noise import Tape, TapeEndError
+from tests.oracles.sources import Given
 
 SECRET = bytes(range(32))
 FALSE_REJECTS = 1e-7
 RATES = [Fraction(1, 1 << 20), Fraction(3, 8), Fraction(1), Fraction(14128181, 1 << 25), Fraction(40)]
-
-
-class Bytes:
-    """A bit source that reads from given bytes, and then zeros."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def read(self, size: int) -> bytes:
-        part, self.data = self.data[:size], self.data[size:]
-        return part.ljust(size, b"\0")
 
 
 @given(
@@ -36,7 +26,7 @@ class Bytes:
     st.sampled_from(RATES),
 )
 def test_flips_are_those_of_the_twin(data: bytes, levels: list[int], rate: Fraction) -> None:
-    found = flips(np.array(levels, dtype=np.int64), rate, Bytes(data)).tolist()
+    found = flips(np.array(levels, dtype=np.int64), rate, Given(data + bytes(1 << 16))).tolist()
     tape = Tape(data)
     for level, flipped in zip(levels, found, strict=True):
         try:
@@ -63,17 +53,8 @@ def test_the_same_check_sees_flips_two_percent_too_rare() -> None:
 
 def test_a_short_buffer_does_not_favour_short_samples() -> None:
     """One byte at a time: a draw cut off is replayed with more bytes, never dropped."""
-
-    class Trickle:
-        def __init__(self) -> None:
-            self.bits = KeyedBits(SECRET, b"trickle")
-
-        def read(self, size: int) -> bytes:
-            del size
-            return self.bits.read(1)
-
     rate, size = Fraction(1, 2), 20_000
-    found = flips(np.ones(size, dtype=np.int64), rate, Trickle())
+    found = flips(np.ones(size, dtype=np.int64), rate, Given(KeyedBits(SECRET, b"trickle").read(1 << 20), 1))
     whole = flips(np.ones(size, dtype=np.int64), rate, KeyedBits(SECRET, b"trickle"))
     assert np.array_equal(found, whole)
 
@@ -91,4 +72,4 @@ def test_rates_out_of_range_are_refused() -> None:
     for rate in (Fraction(0), Fraction(1, 3), Fraction(1 << 33), Fraction(1, 1 << 53), Fraction(-1)):
         with pytest.raises(ss.InvalidInputError, match="flip rate"):
             check_rate(rate)
-    assert flips(np.zeros(0, dtype=np.int64), Fraction(1), Bytes(b"")).size == 0
+    assert flips(np.zeros(0, dtype=np.int64), Fraction(1), Given(b"")).size == 0

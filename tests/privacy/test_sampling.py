@@ -18,6 +18,7 @@ from streamsketch.privacy import samplers as sampling
 from streamsketch.privacy.samplers import BitSource, KeyedBits, SystemBits
 from tests.oracles import naive_noise
 from tests.oracles.naive_noise import Tape, TapeEndError
+from tests.oracles.sources import Given
 
 SECRET = bytes(range(32))
 
@@ -51,21 +52,6 @@ class Whole:
         data, self.data = self.data, b""
         assert data, f"the sampler wanted {size} more bytes"
         return data
-
-
-class Pieces:
-    """A stream that never gives more than a few bytes at a time."""
-
-    def __init__(self, data: bytes, longest: int) -> None:
-        self.data = data
-        self.longest = longest
-        self.at = 0
-
-    def read(self, size: int) -> bytes:
-        taken = self.data[self.at : self.at + min(size, self.longest)]
-        assert taken, "the stream ended"
-        self.at += len(taken)
-        return taken
 
 
 def stream(size: int, context: bytes = b"test") -> bytes:
@@ -237,7 +223,7 @@ def test_bytes_in_tiny_pieces_make_the_same_samples_as_all_at_once(name: str, lo
     sampler, twin = SAMPLERS[name]
     data = stream(20_000, name.encode())
     expected, used = naive_noise.complete_samples(twin, data, 300)
-    pieces = Pieces(data, longest)
+    pieces = Given(data, longest)
     assert sampler(300, pieces).tolist() == expected
     assert pieces.at < used + longest  # and no sample took more than its own bytes
 
@@ -289,22 +275,12 @@ def test_a_longer_draw_begins_with_the_shorter_one(name: str) -> None:
 
 def test_draws_larger_than_one_request_read_on() -> None:
     size = 1_000_000  # they take more than one request of 4 MiB
-    bits = _Counting(KeyedBits(SECRET, b"large"))
+    data = KeyedBits(SECRET, b"large").read(1 << 27)
+    bits = Given(data)
     samples = sampling.discrete_laplace(Fraction(40), size, bits)
-    assert bits.requests[0] == 1 << 22
-    assert len(bits.requests) > 1
-    data = KeyedBits(SECRET, b"large").read(sum(bits.requests))
-    assert np.array_equal(samples, sampling.discrete_laplace(Fraction(40), size, Whole(data)))
-
-
-class _Counting:
-    def __init__(self, bits: BitSource) -> None:
-        self.bits = bits
-        self.requests: list[int] = []
-
-    def read(self, size: int) -> bytes:
-        self.requests.append(size)
-        return self.bits.read(size)
+    assert bits.reads[0] == 1 << 22
+    assert len(bits.reads) > 1
+    assert np.array_equal(samples, sampling.discrete_laplace(Fraction(40), size, Whole(data[: bits.at])))
 
 
 # --- limits ---------------------------------------------------------------------------------------------------
@@ -324,7 +300,7 @@ class _Counting:
 )
 def test_a_laplace_scale_outside_the_limits_is_refused_before_a_bit_is_read(scale: Fraction, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        sampling.discrete_laplace(scale, 1, Pieces(b"", 1))
+        sampling.discrete_laplace(scale, 1, Given(b"", 1))
 
 
 @pytest.mark.parametrize(
@@ -343,7 +319,7 @@ def test_a_gaussian_variance_outside_the_limits_is_refused_before_a_bit_is_read(
     sigma_squared: Fraction, message: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        sampling.discrete_gaussian(sigma_squared, 1, Pieces(b"", 1))
+        sampling.discrete_gaussian(sigma_squared, 1, Given(b"", 1))
 
 
 def test_the_limits_themselves_are_allowed() -> None:

@@ -15,19 +15,9 @@ from streamsketch.privacy import share_samplers as sampling
 from streamsketch.privacy.coins import bernoulli, exp_coin
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.privacy.share_samplers import laplace_share
+from tests.oracles.sources import Given
 
 SUPPORT = 400
-
-
-class Tape:
-    """A source of given bytes."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def read(self, size: int) -> bytes:
-        self.at += size
-        return self.data[self.at - size : self.at]
 
 
 def share_pmf(scale: float, shares: int) -> NDArray[np.float64]:
@@ -105,7 +95,7 @@ def test_a_point_beyond_all_words_counts_modulo_two_to_the_64(monkeypatch: pytes
     proposed = iter([1])
     monkeypatch.setattr(sampling, "_poisson", lambda *_: next(proposed, 0))
     monkeypatch.setattr(sampling, "_flip_exp", lambda exponent, _: exponent >= 0)
-    tape = Tape(b"\xff" * 48 + b"\0" * 99)  # 48 octaves more, and the least point of its octave
+    tape = Given(b"\xff" * 48 + b"\0" * 99)  # 48 octaves more, and the least point of its octave
     ((cell, point),) = sampling._far_points(Fraction(1 << 32), 2, 32, 5, tape, 12)
     assert (cell, abs(point)) == (0, 1 << (32 + 12 + 48 - 1))
     monkeypatch.setattr(sampling, "_far_points", lambda *_: [(3, (1 << 91) + 5), (3, -(1 << 63) - 2)])
@@ -117,7 +107,7 @@ def test_a_point_beyond_all_words_counts_modulo_two_to_the_64(monkeypatch: pytes
 def test_coins_of_any_size_are_those_of_the_kernels(exponent: Fraction) -> None:
     """Bit by bit, on the same bytes."""
     data = np.random.default_rng(3).bytes(1 << 14)
-    buffer, at, tape = np.frombuffer(data, dtype=np.uint8), 0, Tape(data)
+    buffer, at, tape = np.frombuffer(data, dtype=np.uint8), 0, Given(data)
     for _ in range(200):
         bit, at = exp_coin(exponent.numerator, exponent.denominator, buffer, at)
         assert (sampling._flip_exp(exponent, tape), tape.at) == (bool(bit), at)
@@ -160,17 +150,8 @@ def test_small_poisson_variables_have_their_probabilities_exactly(mean: tuple[in
 def test_a_sample_that_is_cut_off_starts_again_at_its_own_first_byte() -> None:
     data = np.random.default_rng(1).bytes(1 << 16)
 
-    class Slowly:
-        def __init__(self, step: int) -> None:
-            self.step, self.at = step, 0
-
-        def read(self, size: int) -> bytes:
-            size = min(size, self.step)
-            self.at += size
-            return data[self.at - size : self.at]
-
-    whole = laplace_share(Fraction(20), 3, 300, Slowly(1 << 16))
-    assert np.array_equal(whole, laplace_share(Fraction(20), 3, 300, Slowly(7)))
+    whole = laplace_share(Fraction(20), 3, 300, Given(data))
+    assert np.array_equal(whole, laplace_share(Fraction(20), 3, 300, Given(data, 7)))
 
 
 @pytest.mark.parametrize("shares", [2, 5, 50, 1000])

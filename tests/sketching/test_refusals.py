@@ -1,7 +1,6 @@
 """What a sketch refuses leaves it as it was, and tells nothing of the stream."""
 
 import datetime as dt
-import traceback
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -14,6 +13,7 @@ import pytest
 
 from streamsketch import L1, SJLT, InvalidInputError, Projection, Sketch
 from streamsketch.errors import IncompatibleProjectionsError
+from tests.data.shared import shown
 from tests.sketching.shared import CENTS, LARGEST, NARROW, WIDE, Event, check, sketch_of, twin
 
 PRIVATE_NAME = "Rosalind"
@@ -101,11 +101,6 @@ def full_sketches() -> Iterator[tuple[Sketch, list[Event]]]:
     both.update(5, 6)
     both.update(7, -8)
     yield both, [(1, 2), (5, 6), (7, -8)]
-
-
-def shown(error: pytest.ExceptionInfo[BaseException]) -> str:
-    """Return all that a user would see of an exception and of those chained to it."""
-    return "".join(traceback.format_exception(error.value))
 
 
 @pytest.mark.parametrize("arguments", BAD_UPDATES.values(), ids=BAD_UPDATES.keys())

@@ -20,12 +20,6 @@ ROWS = [
 ]
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    (tmp_path / "out").mkdir()
-    return tmp_path / "out"
-
-
 def stream_of(out: Path, clip: str = "scale") -> Stream:
     near = {} if clip == "scale" else {"neighbours": AGREEMENT.neighbours}
     agreement = AGREEMENT if clip == "scale" else AGREEMENT.replace(neighbours=None)

@@ -21,12 +21,6 @@ LOG = [
 ]
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    (tmp_path / "out").mkdir()
-    return tmp_path / "out"
-
-
 def stream_of(out: Path, charge: Any = None, **changes: Any) -> Stream:
     return Stream(policy_of(out, **changes), AGREEMENT, out.parent / "s.raw-stream", charge)
 

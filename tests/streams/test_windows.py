@@ -185,8 +185,14 @@ UNSOUND: dict[str, tuple[dict[str, str], str]] = {
 }
 
 
-@pytest.mark.parametrize("clip", ["scale", "none"])
-@pytest.mark.parametrize("lacking", ["drop", "refuse"])
+@pytest.mark.parametrize(
+    ("lacking", "clip"),
+    [
+        ("drop", "scale"),
+        ("refuse", "none"),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in [("drop", "none"), ("refuse", "scale")]),
+    ],
+)
 @pytest.mark.parametrize("fault", UNSOUND)
 def test_with_heartbeats_no_row_of_a_unit_ends_the_stream(fault: str, lacking: Any, clip: str) -> None:
     """The others' windows are as without it, wherever batches are cut, and it is counted."""

@@ -5,6 +5,8 @@ import random
 import struct
 from typing import Any
 
+from tests.golden.reader import varint
+
 _NUMBERS = (0, 1, -1, 2, 7, 64, 255, 1 << 16, 1 << 24, (1 << 31) - 1, 1 << 32, 1 << 60, (1 << 63) - 1, (1 << 64) - 1)
 _DOUBLES = (0.0, -0.0, 1e-300, 5e-324, 0.5, 1.0, 1e6, 1e308, float("inf"), float("-inf"), float("nan"))
 _TEXTS = (
@@ -115,15 +117,6 @@ def _encoded(number: int, kind: int, value: Any) -> bytes:
     if kind == 0:
         return tag + varint(value)
     return tag + (varint(len(value)) if kind == 2 else b"") + value
-
-
-def varint(value: int) -> bytes:
-    """Return a number as protobuf writes it."""
-    parts = bytearray()
-    while value > 0x7F:
-        parts.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*parts, value])
 
 
 def changed_json(text: bytes, chance: random.Random) -> bytes:
