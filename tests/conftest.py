@@ -68,7 +68,7 @@ LONGEST = (
     "tests/kernels/test_targets.py",
     "tests/kernels/test_carryless.py",
     "tests/clusters/test_runners.py",
-    "tests/cli/test_endless.py",
+    "tests/cli/test_unbounded.py",
     "tests/benchmarks/test_smoke.py",
 )
 """Files with tests of five seconds and more, which begin first: one that came last would leave other cores idle."""

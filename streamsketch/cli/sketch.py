@@ -10,11 +10,11 @@ import streamsketch as ss
 from streamsketch.agreement import check_agreed
 from streamsketch.cli._agreeing import SKETCH_DIM, SPARSITY, projection_from
 from streamsketch.cli._bounding import bounds_of, check_bounded, neighbours_of, sketch_bounded
-from streamsketch.cli._endless import Endless
 from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
 from streamsketch.cli._intake import Pending
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, plural, progress_bar, say, show_json
+from streamsketch.cli._unbounded import UnboundedLog
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
 from streamsketch.intake import BadLines, Intake, RowReader, Tumbling, microseconds, pipe_blocks
@@ -33,7 +33,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     policy: Annotated[
         Path | None,
-        typer.Option(help="What is released of each window of an endless log, a JSON file.", show_default=False),
+        typer.Option(help="What is released of each window of an unbounded log, a JSON file.", show_default=False),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="With --policy: wait for what a file grows by.")] = False,
     index: Annotated[
@@ -116,7 +116,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     With a projection alone, indices are hashed as text, numbers and dates too; a party that sketches in Python passes
     text as well. Under another dim than 2**60 they are integers, as they are.
 
-    Standard input may be endless. What was read is written at every snapshot, in one step; a snapshot holds every
+    Standard input may be unbounded. What was read is written at every snapshot, in one step; a snapshot holds every
     event read before it began, and what came later is lost if the machine fails. SIGINT and SIGTERM write a last one.
     A line that is not finished is never taken. Files are taken all or not at all: interrupted, nothing is written.
 
@@ -135,7 +135,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
         others = chosen | options | {"window": window, "time": time, "time_format": time_format, "append": append}
         others |= bound | {"clip": clip}
         agreed_by, released_by = _by_policy(agreement, policy, others)
-        Endless(
+        UnboundedLog(
             inputs, output, agreed_by, released_by, form, check_delimiter(delimiter), bad_lines, every, summary,
             follow=follow,
         ).run(as_json=as_json)  # fmt: skip

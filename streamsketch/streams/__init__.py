@@ -1,4 +1,4 @@
-"""Endless streams on one machine: windows of a log, each released once."""
+"""Unbounded streams on one machine: windows of a log, each released once."""
 
 from streamsketch._lazy import attach
 

@@ -1,4 +1,4 @@
-"""Policies: what is released of an endless stream, window by window, and under which guarantee."""
+"""Policies: what is released of an unbounded stream, window by window, and under which guarantee."""
 
 import dataclasses
 import json
@@ -30,7 +30,7 @@ Comparisons: TypeAlias = Literal["distance", "cosine"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StreamPolicy:
-    """What is released of an endless stream: one release for each window of event time, of every public key.
+    """What is released of an unbounded stream: one release for each window of event time, of every public key.
 
     ``streamsketch sketch --policy`` follows it on one machine, ``streamsketch job stream`` on a cluster.
 

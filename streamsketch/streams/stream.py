@@ -1,4 +1,4 @@
-"""An endless stream: read once, released once a window, and gone on with after any interruption."""
+"""An unbounded stream: read once, released once a window, and gone on with after any interruption."""
 
 import dataclasses
 import hashlib

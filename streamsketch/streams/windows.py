@@ -1,4 +1,4 @@
-"""Windows of an endless stream: which rows are late, and what is in those that are not over."""
+"""Windows of an unbounded stream: which rows are late, and what is in those that are not over."""
 
 import dataclasses
 import hashlib

@@ -1,4 +1,4 @@
-"""A log by a policy: windows released once each, and a state to go on from."""
+"""A log by a policy: windows released once each, and a state from which the same command goes on."""
 
 import json
 import os
@@ -21,8 +21,8 @@ from streamsketch.streams import STREAM_SUFFIX, Stream, StreamPolicy
 
 
 @dataclass(frozen=True)
-class Endless:
-    """What the options of `sketch` say of an endless stream."""
+class UnboundedLog:
+    """What the options of `sketch` say of a log that is released by a policy."""
 
     inputs: list[str]
     output: Path
@@ -41,8 +41,8 @@ class Endless:
         policy.publisher(agreement)  # to find mistakes before anything is written
         form, charge = self._checked(), _charge_of(policy, agreement)
         # where units do not move the clock, no line of theirs ends the stream either
-        how = "skip" if policy.clock == "heartbeats" and self.bad_lines == "stop" else self.bad_lines
-        left_out = BadLines(how, append=True)
+        mode = "skip" if policy.clock == "heartbeats" and self.bad_lines == "stop" else self.bad_lines
+        bad_lines = BadLines(mode, append=True)
         with ExitStack() as stack:
             descriptor = sys.stdin.fileno()
             if self.inputs != [STDIN]:
@@ -51,7 +51,7 @@ class Endless:
                 raise ss.InvalidInputError(f"{self._name} is a pipe, which is read until it ends: leave out --follow")
             Path(policy.folder).mkdir(parents=True, exist_ok=True)
             stack.enter_context(exclusive(self.output))
-            bad = stack.enter_context(left_out)
+            bad = stack.enter_context(bad_lines)
             reader = RowReader(agreement, time=policy.time, delimiter=self.delimiter, bad=bad)
             stream = Stream(policy, agreement, self.output, charge)
             with Stop() as stop:
@@ -59,8 +59,8 @@ class Endless:
                     log = Log(descriptor, reader, form, self._name, stream.place)
                     self._read(stream, log, bad, stop)
                 except ss.StreamsketchError as error:
-                    held_so_far = f"{self.output} holds what was read before, and goes on from there"
-                    raise ss.InvalidInputError(f"{error}. {held_so_far}") from None
+                    remedy = f"{self.output} holds what was read before, and goes on from there"
+                    raise ss.InvalidInputError(f"{error}. {remedy}") from None
                 number = stop.number
         if bad.count:
             say(str(bad))

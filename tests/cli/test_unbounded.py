@@ -1,4 +1,4 @@
-"""Endless logs by a policy: killed, started again and fed once more, each window comes once with its sums."""
+"""Unbounded logs by a policy: killed, started again and fed once more, each window comes once with its sums."""
 
 import itertools
 import json
