@@ -19,7 +19,7 @@ from streamsketch.beam.run.claims import Claim
 from streamsketch.beam.run.root_keys import _decoded as root_key_of
 from streamsketch.beam.streams import DecodeMessages
 from streamsketch.data import batches, parts_of
-from streamsketch.intake import BadLines, LineFormat, Lines
+from streamsketch.intake import BadLines, Intake, LineFormat, Lines
 from streamsketch.streams import Stream, StreamPolicy
 from tests.streams.naive import AGREEMENT, HEADER, POLICY, Row, batch_of
 from tests.tampering import resealed
@@ -31,6 +31,7 @@ ROWS = [
     for second in range(1, 13)
 ]
 NAMES = HEADER.strip().split(",")
+INTAKE = Intake(AGREEMENT)
 MESSAGES = pa.schema({"at": pa.timestamp("us", "UTC"), "shop": pa.string(), "item": pa.string(), "n": pa.int64()})
 
 
@@ -91,7 +92,7 @@ def _sketch_events(data: bytes, ending: str) -> None:
     for part in range(parts_of(file, path)):
         for batch in batches(file, path, part, columns, columns, any_text=agreed):
             if agreed:
-                AGREEMENT.projection.table().add_events(AGREEMENT.events(batch))
+                AGREEMENT.projection.table().add_events(INTAKE.read(batch))
             AGREEMENT.projection.sketch().update(batch.column(columns[0]))
 
 
@@ -117,7 +118,7 @@ def _line_readers() -> dict[str, Reader]:
                 for piece in lines.pieces(iter([data[:50], data[50:], b""])):
                     lines.read(
                         piece,
-                        lambda batch, first: AGREEMENT.projection.table().add_events(AGREEMENT.events(batch, first)),
+                        lambda batch, first: AGREEMENT.projection.table().add_events(INTAKE.read(batch, first)),
                     )
 
         return read

@@ -80,6 +80,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "beam/intake/shards decoded",
         "beam/streams/slots decoded_key",
     ),
+    "what the person at the command types": ("cli/_releasing parse_receipt",),
     "steps of readers above": (
         "beam/intake/read read_batches",
         "cli/_agreeing load_projection",
