@@ -1,7 +1,7 @@
 from .files import FilesJob
 from .logs import LogForm, logs
 from .replay import Replay, replay
-from .results import WriteComparisons, WriteReleases, clear, read_comparisons, read_releases, write
+from .results import comparisons, read_comparisons, read_releases, write
 from .run import RunSecrets, beam_options
 from .serving import Server
 from .stream import GrowingFolder, Source, StreamJob, Topic
@@ -22,10 +22,8 @@ __all__ = [
     "Topic",
     "TopicError",
     "Watch",
-    "WriteComparisons",
-    "WriteReleases",
     "beam_options",
-    "clear",
+    "comparisons",
     "logs",
     "read_comparisons",
     "read_releases",

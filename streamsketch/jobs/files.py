@@ -8,19 +8,20 @@ from typing import Any, Literal, cast
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
+from apache_beam.io.filesystems import FileSystems
 
 from streamsketch.agreement import Agreement
 from streamsketch.beam import (
     BoundContributions,
-    PairwiseDistances,
     ReadColumns,
     ReleasePerKey,
     SketchPerKey,
+    WriteTable,
     read_batches,
 )
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import times_in, window_names, window_seconds
-from streamsketch.jobs.results import WriteComparisons, WriteReleases, clear, read_comparisons, read_releases
+from streamsketch.jobs.results import SKETCHES, clear, read_releases, write_results
 from streamsketch.jobs.run import RunSecrets, beam_options
 from streamsketch.privacy import L1, Guarantee
 from streamsketch.release import AdditiveNoise, PrivateTable
@@ -129,12 +130,14 @@ class FilesJob:
         pipeline = self.build(options)
         clear(self.output)
         pipeline.run().wait_until_finish()
-        if not len(read_comparisons(self.output, "distance")):
+        releases = read_releases(self.output)
+        if len(releases) < 2:
             raise InvalidInputError("the data have no two keys to compare; name at least two public keys")
-        return read_releases(self.output)
+        write_results(releases, self.output)
+        return releases
 
     def build(self, options: Sequence[str] = ()) -> beam.Pipeline:
-        """Return the pipeline: files → columns → sketches → releases → cosines and distances → files."""
+        """Return the pipeline: files → columns → sketches → releases → a table."""
         pipeline = beam.Pipeline(options=beam_options(options))
         self.secrets.configure(pipeline)
         events = pipeline | "Read" >> ReadColumns(self.patterns, self.agreement, **self._reading)
@@ -143,7 +146,7 @@ class FilesJob:
             events |= "Keys by window" >> named.with_output_types(pa.RecordBatch)
         if self.is_enforced:
             events |= "Bound" >> bounds_of(self.agreement, self.clip or "scale", self.public_keys)
-        releases = (
+        written = (
             events
             | "Sketch" >> SketchPerKey(self.agreement)
             | "Release"
@@ -153,16 +156,9 @@ class FilesJob:
                 keys_are_public=self.public_keys is None,
                 projection=self.agreement.projection,
             )
+            | "Write" >> WriteTable(FileSystems.join(self.output, SKETCHES))
         )
-        guarantee = str(self.guarantee)
-        tables = releases | "Write releases" >> WriteReleases(self.output)
-        distances = releases | "Distances" >> PairwiseDistances()
-        cosines = releases | "Cosines" >> PairwiseDistances(by="cosine")
-        written = (
-            distances | "Write distances" >> WriteComparisons(self.output, guarantee, "distance"),
-            cosines | "Write cosines" >> WriteComparisons(self.output, guarantee, "cosine"),
-        )
-        self.secrets.finish(tables, written | "Both" >> beam.Flatten())
+        self.secrets.finish(written)
         return pipeline
 
     @property

@@ -1,8 +1,6 @@
 """What a job needs to run: Beam's options, and where the secret of its noise is kept."""
 
-import argparse
 import dataclasses
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,9 +10,6 @@ from apache_beam.options.pipeline_options import PipelineOptions, StandardOption
 
 from streamsketch.beam import FinishRun, claim_path, configure_run
 from streamsketch.errors import InvalidInputError
-
-_WITH_OPTIONS = ("PortableRunner", "FlinkRunner", "SparkRunner")
-"""Runners whose job servers have options of their own, known only once they run."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,33 +52,8 @@ def beam_options(given: Sequence[str], *, streaming: bool = False) -> PipelineOp
         As on a command line: ``["--runner=FlinkRunner", "--parallelism=8"]``.
     streaming
         Whether the job never ends.
-
-    Raises
-    ------
-    InvalidInputError
-        For options that Beam does not have, where the runner has none of its own.
     """
     options = PipelineOptions([*given, *(["--streaming"] if streaming else [])])
     standard = options.view_as(StandardOptions)
     standard.runner = standard.runner or "FnApiRunner"
-    if standard.runner in _WITH_OPTIONS:
-        return options
-    known = _option_names()
-    for before, argument in itertools.pairwise(["", *given]):
-        if not argument.startswith("-") and (not before.startswith("--") or "=" in before):
-            raise InvalidInputError(f"what follows -- are options of Beam, and there is a stray {argument!r}")
-        if argument.startswith("-") and argument.partition("=")[0] not in known:
-            raise InvalidInputError(f"Beam has no option {argument.partition('=')[0]}")
     return options
-
-
-def _option_names() -> set[str]:
-    """Return all names of Beam's options, as they are typed."""
-    parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
-    kinds = [PipelineOptions]
-    while kinds:
-        kind = kinds.pop()
-        kinds += kind.__subclasses__()
-        if hasattr(kind, "_add_argparse_args"):
-            kind._add_argparse_args(parser)  # noqa: SLF001 - how Beam's options are declared
-    return {name for action in parser._actions for name in action.option_strings}  # noqa: SLF001 - no public way

@@ -22,8 +22,8 @@ AMONG_US = {
     *("signs.check_comparable", "signs.check_flips", "signs.check_individual", "signs.check_signs"),
     *("signs.distances_between", "signs.expected", "signs.needs_norms", "signs.words_of"),
     *("beam.claim_path", "beam.streams.EVENT", "beam.streams.named_key", "beam.streams.slot_of"),
-    *("beam.streams.window_start", "jobs.LogForm", "jobs.Source", "jobs.WriteComparisons", "jobs.WriteReleases"),
-    *("jobs.clear", "jobs.logs", "jobs.read_comparisons", "jobs.read_releases", "jobs.write"),
+    *("beam.streams.window_start", "jobs.LogForm", "jobs.Source", "jobs.comparisons"),
+    *("jobs.logs", "jobs.read_comparisons", "jobs.read_releases", "jobs.write"),
     *("local.all_fit", "local.implausible", "local.mechanism_from_fields", "local.step_exponent_of"),
 }
 ELSEWHERE = {"__version__", *(name for name in ss.__all__ if isinstance(getattr(ss, name), ModuleType))}

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.jobs import FilesJob, RunSecrets, beam_options, read_comparisons
+from streamsketch.jobs import FilesJob, RunSecrets, read_comparisons
 from tests.jobs.running import command
 
 SALES = pa.table(
@@ -225,22 +225,6 @@ def test_a_file_in_the_place_of_the_folder_is_one_sentence(sales: Path) -> None:
     with pytest.raises(ss.InvalidInputError, match="names a folder for the results"):
         job(sales).run()
     assert (sales / "out").read_text() == "mine"
-
-
-@pytest.mark.parametrize(
-    "option", ["--runner=FnApiRunner", "--extra_package=x.whl", "--no_save_main_session", "--temp_location=/tmp/x"]
-)
-def test_names_of_beams_options_are_known(option: str) -> None:
-    assert beam_options([option]) is not None
-
-
-def test_options_that_beam_does_not_have_are_refused_but_for_those_of_job_servers() -> None:
-    given = ["--runner=PortableRunner", "--checkpointing_interval=1000"]
-    assert beam_options(given) is not None
-    with pytest.raises(ss.InvalidInputError, match="Beam has no option --checkpointing_interval"):
-        beam_options(given[1:])
-    with pytest.raises(ss.InvalidInputError, match="a stray 'stray'"):
-        beam_options(["stray"])
 
 
 def test_streams_of_days_in_text_with_another_delimiter(sales: Path) -> None:

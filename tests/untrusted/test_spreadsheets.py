@@ -7,13 +7,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.jobs.results import spreadsheet_text, write_comparisons
+from streamsketch.jobs.results import spreadsheet_text, write_results
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
 def test_formulas_in_keys_are_escaped_in_csv_and_kept_in_parquet(start: str, tmp_path: Path) -> None:
     formula = f'{start}HYPERLINK("http://x")'
-    write_comparisons([((formula, "plain"), ss.Estimate(1.0, 1.0, 0.0))], str(tmp_path), "a guarantee", "distance")
+    table = ss.SJLT(sketch_dim=16, sparsity=4, seed=1).table()
+    table.update([formula, "plain"], ["a", "b"])
+    write_results(table.release(epsilon=1.0, neighbours=ss.L1(1), keys_are_public=True), str(tmp_path))
     with (tmp_path / "distances.csv").open(newline="") as file:
         _, row = csv.reader(file)
     assert row[:2] == [f"'{formula}", "plain"]

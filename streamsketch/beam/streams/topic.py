@@ -10,7 +10,7 @@ from streamsketch.beam.streams.lateness import Clock, agree_on_clock, check_cloc
 
 
 class ReadTopic(beam.PTransform):
-    """Read the messages of a Kafka topic by ``ReadLog`` of `pipelines/flink`, late ones marked.
+    """Read the messages of a Kafka topic by ``ReadLog`` of ``pipelines/flink``, late ones marked.
 
     Elements are messages, and lists of small ones of one window: what `DecodeMessages` takes.
 
