@@ -37,7 +37,7 @@ NOT_DISJOINT = "{} and {} share data, so their populations are not disjoint: say
 _RECEIPT = re.compile(r"(\d{1,15}):([0-9a-f]{64})")
 
 
-def name_of(where: str) -> str:
+def ledger_name(where: str) -> str:
     """Return the name of a ledger for people, without the password of a database."""
     return re.sub(r"\?.*", "", re.sub(r"(://[^/@]*?):[^/]*@", r"\1@", where)) if "://" in where else where
 

@@ -16,8 +16,8 @@ from streamsketch.cli._releasing import (
     Delta,
     Epsilon,
     ledger_at,
+    ledger_name,
     left_fields,
-    name_of,
     open_ledger,
     parse_receipt,
     receipt_text,
@@ -64,7 +64,7 @@ def init(
         "budget": f"{entered.budget} for each {unit}, by {entered.accounting}",
         "renewed": _NEVER if period_days is None else f"every {plural(period_days, 'day')}",
     }
-    show_result(f"{dataset}, in {name_of(ledger)}", facts, _fields(entered, book.left(dataset)), as_json=as_json)
+    show_result(f"{dataset}, in {ledger_name(ledger)}", facts, _fields(entered, book.left(dataset)), as_json=as_json)
 
 
 def show(ledger: Where, *, as_json: Json = False) -> None:
@@ -72,7 +72,7 @@ def show(ledger: Where, *, as_json: Json = False) -> None:
     book = open_ledger(ledger)
     found = [(each, book.left(each.name)) for each in book.datasets]
     if as_json:
-        show_json({"ledger": name_of(ledger), "datasets": [_fields(*each) for each in found]})
+        show_json({"ledger": ledger_name(ledger), "datasets": [_fields(*each) for each in found]})
         return
     filtered = any(left.rho is not None for _, left in found)
     columns = {
@@ -85,7 +85,7 @@ def show(ledger: Where, *, as_json: Json = False) -> None:
         **({"or ρ left": [_NONE if left.rho is None else f"{left.rho:.4g}" for _, left in found]} if filtered else {}),
         "renewed": [_day(left.renewed) for _, left in found],
     }
-    show_table(table_of(columns, title=name_of(ledger)))
+    show_table(table_of(columns, title=ledger_name(ledger)))
 
 
 def charge(  # noqa: PLR0913 - a command's options are its parameters
@@ -120,7 +120,7 @@ def charge(  # noqa: PLR0913 - a command's options are its parameters
     text = f"{receipt.number}:{receipt.digest}"
     facts = {"charged": str(guarantee), "left": str(left), "receipt": text}
     fields = {"receipt": text, "guarantee": guarantee_fields(guarantee), "left": left_fields(left)}
-    show_result(f"{dataset}, in {name_of(ledger)}", facts, fields, as_json=as_json)
+    show_result(f"{dataset}, in {ledger_name(ledger)}", facts, fields, as_json=as_json)
 
 
 def audit(
@@ -142,12 +142,12 @@ def audit(
         book = open_ledger(ledger)
         count = book.audit(*kept)
     except LedgerError as error:
-        say_mistake(f"{name_of(ledger)}: {error}")
+        say_mistake(f"{ledger_name(ledger)}: {error}")
         raise typer.Exit(1) from None
     newest = receipt_text(book.newest)
     facts = {"entries": f"{count:,}, each as it was written"} | ({} if newest is None else {"receipt": newest})
-    fields = {"ledger": name_of(ledger), "entries": count, "receipt": newest}
-    show_result(name_of(ledger), facts, fields, as_json=as_json)
+    fields = {"ledger": ledger_name(ledger), "entries": count, "receipt": newest}
+    show_result(ledger_name(ledger), facts, fields, as_json=as_json)
 
 
 def export(

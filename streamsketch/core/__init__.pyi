@@ -1,7 +1,18 @@
 from .files import append, appending, exclusive, locked, remove_partial, replacing, write_new, write_whole
 from .jit import compiles_for, kernel, part
 from .limits import Limits, check_length, current_limits, json_fields, read_bounded, read_open
-from .numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_int, check_resolution, exact_fraction, short
+from .numbers import (
+    INT64_MAX,
+    MAX_EXPONENT,
+    Exact,
+    Floats,
+    Ints,
+    as_int64,
+    check_int,
+    check_resolution,
+    exact_fraction,
+    short,
+)
 from .text import MAX_TEXT, NO_BREAK, aligned, check_text, filled, is_printable, names_given, printable, warn_outside
 
 __all__ = [
@@ -10,6 +21,7 @@ __all__ = [
     "MAX_TEXT",
     "NO_BREAK",
     "Exact",
+    "Floats",
     "Ints",
     "Limits",
     "aligned",

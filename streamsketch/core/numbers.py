@@ -13,6 +13,7 @@ from streamsketch.errors import InvalidInputError
 
 Exact: TypeAlias = int | float | str | Decimal | Fraction
 Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
 
 INT64_MAX = (1 << 63) - 1
 _MAX_SHOWN_BITS = 200

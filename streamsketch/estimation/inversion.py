@@ -4,15 +4,13 @@ import math
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from streamsketch.core import check_int
+from streamsketch.core import Floats, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.projections import MapVariance, Real
 
-Floats: TypeAlias = NDArray[np.float64]
 Method: TypeAlias = Literal["normal", "chebyshev"]
 
 

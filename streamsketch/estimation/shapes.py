@@ -8,13 +8,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import Block
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.projections import MapVariance
-
-Floats = NDArray[np.float64]
 
 _TWO_ERRORS = 1.96  # of a 95 % interval
 _NOISE_FLOOR = 2.0  # standard errors of an empty stream's squared norm

@@ -6,13 +6,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, check_int
+from streamsketch.core import Floats, Ints, check_int
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.kernels import Words
 from streamsketch.local.mechanism import Mechanism
 from streamsketch.local.plausible_lengths import all_fit, implausible, lengths_fit
 from streamsketch.local.portable_floats import power_below
-from streamsketch.local.random_words import Floats
 from streamsketch.local.report import Report, Reported, Reports
 from streamsketch.release import Encoded
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import kernel
+from streamsketch.core import Floats, kernel
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.local import randomized_response
@@ -16,7 +16,6 @@ from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.random_words import (
     LARGEST_NORMAL,
-    Floats,
     dot_rows,
     gaussian_vector,
     gaussian_vectors,

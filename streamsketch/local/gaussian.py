@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.plausible_lengths import noisy_lengths
-from streamsketch.local.random_words import Floats, dot_rows
+from streamsketch.local.random_words import dot_rows
 from streamsketch.local.report import Layout
 from streamsketch.privacy import MAX_SIGMA_SQUARED, BitSource, Budget, DiscreteGaussian, Sensitivity, gaussian_sigma
 

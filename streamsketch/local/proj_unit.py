@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints
+from streamsketch.core import Floats, Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.local.compressed import Compression
@@ -16,7 +16,7 @@ from streamsketch.local.mechanism import CHUNK_CELLS, MAX_DIM, register
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.plausible_lengths import gaussian_lengths
 from streamsketch.local.priv_unit_g import WithPrecision, check_float16, randomize_units
-from streamsketch.local.random_words import Floats, salt, secret_words
+from streamsketch.local.random_words import salt, secret_words
 from streamsketch.local.report import Layout
 from streamsketch.local.rotations import HadamardMap, MatrixMap, RandomMap, SharedHaarMap, SharedHadamardMap
 from streamsketch.privacy import BitSource

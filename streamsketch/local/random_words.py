@@ -9,17 +9,12 @@ accurate to 1e-15. It and the logarithm in its tails use IEEE sums, products, qu
 order.
 """
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core import Floats, Ints, kernel
 from streamsketch.kernels import Words, aligned_zeros, field_elements, mix
 from streamsketch.privacy import BitSource, Bytes
 from streamsketch.projections import transform_cells
-
-Floats: TypeAlias = NDArray[np.float64]
 
 LARGEST_NORMAL = 9.3
 """A bound on the absolute value of a Gaussian from one word."""

@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from streamsketch.core import Ints
+from streamsketch.core import Floats, Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.local import random_words
 from streamsketch.local.mechanism import add_in_chunks, whole_steps
 from streamsketch.local.portable_floats import gamma_ratio
-from streamsketch.local.random_words import Floats, dot_rows
+from streamsketch.local.random_words import dot_rows
 from streamsketch.projections import GaussianProjection, Rotation, transform_cells
 
 _FRACTION_BITS = 12  # of the matrices' entries
@@ -193,7 +193,7 @@ class MatrixMap(RandomMap):
     def __init__(self, dim: int, size: int, seed: int, family: type[Rotation | GaussianProjection]) -> None:
         super().__init__(dim, size, seed)
         self.family = family
-        projection_of(family, dim, size, seed)  # raises if the sizes are out of range
+        integer_map(family, dim, size, seed)  # raises if the sizes are out of range
 
     @property
     def mean_length(self) -> float:
@@ -213,7 +213,7 @@ class MatrixMap(RandomMap):
         return math.sqrt(self.dim / self.size) * (1 + 0.5 * math.sqrt(self.size) * 0.5**_FRACTION_BITS)
 
     def _matrix(self, seed: np.uint64) -> Floats:
-        return matrix_of(projection_of(self.family, self.dim, self.size, int(seed)))
+        return scaled_matrix(integer_map(self.family, self.dim, self.size, int(seed)))
 
     def project(self, units: Floats, seeds: Words) -> Floats:
         """Return W_i v_i; see `RandomMap.project`."""
@@ -233,7 +233,7 @@ class SharedHaarMap(RandomMap):
 
     def __init__(self, dim: int, size: int, seed: int) -> None:
         super().__init__(dim, size, seed)
-        projection_of(Rotation, dim, dim, seed)  # raises if the sizes are out of range
+        integer_map(Rotation, dim, dim, seed)  # raises if the sizes are out of range
 
     @property
     def stretch(self) -> float:
@@ -242,7 +242,7 @@ class SharedHaarMap(RandomMap):
 
     @functools.cached_property
     def _rotation(self) -> Floats:
-        return matrix_of(projection_of(Rotation, self.dim, self.dim, self.seed))
+        return scaled_matrix(integer_map(Rotation, self.dim, self.dim, self.seed))
 
     @functools.cached_property
     def _salt(self) -> np.uint64:
@@ -317,7 +317,7 @@ def shared_squared_bias(dim: int, padded_dim: int, size: int, mean_back: float) 
     return max(0.0, min(share**2 * (1 / 16 + 1.5 * dim / padded_dim) / size**2, most))
 
 
-def projection_of(
+def integer_map(
     family: type[Rotation | GaussianProjection], dim: int, size: int, seed: int
 ) -> Rotation | GaussianProjection:
     """Return the integer map whose matrix times its scale is W.
@@ -334,6 +334,6 @@ def projection_of(
     return build(_SEEDS_TRIED - 1)  # if this raises too, the seed is not the cause
 
 
-def matrix_of(projection: Rotation | GaussianProjection) -> Floats:
+def scaled_matrix(projection: Rotation | GaussianProjection) -> Floats:
     """Return the map's matrix times its scale: float64, (k, dim)."""
     return np.asarray(projection.block(np.arange(projection.dim, dtype=np.uint64)) * projection.scale)

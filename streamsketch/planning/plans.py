@@ -188,7 +188,7 @@ def _headline(option: Option) -> str:
     projection = option.projection
     if option.is_raw:
         return f"no sketch. Put noise on the raw histogram, {_cells(option)}, at resolution {projection.resolution}"
-    parts = [f"{name_of(option)} with k = {_cells(option)}"]
+    parts = [f"{_map_name(option)} with k = {_cells(option)}"]
     if isinstance(projection, BlockHashed):
         parts.append(f"s = {option.nonzeros} touched by an update")
     parts.append(f"independence t = {projection.agreed_fields()['independence']}")
@@ -200,7 +200,7 @@ def _cells(option: Option) -> str:
     return f"{option.cells:,} {'cell' if option.cells == 1 else 'cells'}"
 
 
-def name_of(option: Option) -> str:
+def _map_name(option: Option) -> str:
     """Return the short name of an option's map."""
     if option.is_raw:
         return _SAY_RAW
@@ -245,7 +245,7 @@ def _choices(plan: Plan) -> str:
         estimate = option.estimates[option.errors.index(option.error)]
         rows.append(
             (
-                f"{'>' if option is plan.chosen else ' '} {name_of(option)}",
+                f"{'>' if option is plan.chosen else ' '} {_map_name(option)}",
                 f"{option.cells:,}",
                 f"{option.nonzeros:,}",
                 option.mechanism.title(),

@@ -4,18 +4,14 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from streamsketch.core import short
+from streamsketch.core import Floats, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.gaussian import gaussian_deltas, gaussian_epsilon
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _MOST_EPSILON = 50.0  # of the sum: beyond, a finer figure is worth nothing and its grid too large
 _MARGIN = 1e-6  # relative, on ε: the solver's error, and the lattice's η (THEORY.md 3), far smaller

@@ -14,10 +14,9 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from scipy.special import expit
 
-from streamsketch.core import Ints, kernel, short
+from streamsketch.core import Floats, Ints, kernel, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.coins import Bytes, exp_coin
-from streamsketch.privacy.noise import Floats
 from streamsketch.privacy.samplers import BitSource, draw
 
 Shape: TypeAlias = Literal["constant", "levels", "linear"]

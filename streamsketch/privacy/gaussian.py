@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import erfcx, log_ndtr
 
-from streamsketch.core import Ints
+from streamsketch.core import Floats, Ints
 from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.noise import Floats, Loss, Noise, NoiseMoments, Sensitivity, round_up, shown
+from streamsketch.privacy.noise import Loss, Noise, NoiseMoments, Sensitivity, round_up, shown
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.privacy.zcdp import MARGIN as RHO_MARGIN
 

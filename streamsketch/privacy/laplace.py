@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamsketch.core import Ints
+from streamsketch.core import Floats, Ints
 from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.noise import Floats, Loss, Noise, NoiseMoments, Sensitivity, round_up, shown
+from streamsketch.privacy.noise import Loss, Noise, NoiseMoments, Sensitivity, round_up, shown
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.privacy.share_samplers import laplace_share
 from streamsketch.privacy.zcdp import MARGIN, pure_rho

@@ -8,17 +8,12 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import ClassVar, NamedTuple, Self, TypeAlias
+from typing import ClassVar, NamedTuple, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from streamsketch.core import Ints
+from streamsketch.core import Floats, Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.samplers import BitSource
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,12 +4,9 @@ import functools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamsketch.core import Ints
+from streamsketch.core import Floats, Ints
 from streamsketch.projections.base import Projection
-
-Floats = NDArray[np.float64]
 
 _MOST_ROWS = 2048  # for a bound by powers, which takes a few seconds then, and grows as the cube
 _MOST_DENSE = 1 << 34  # products of entries, where columns have many nonzeros

@@ -15,7 +15,7 @@ from streamsketch.explanation import (
 )
 from streamsketch.privacy import Guarantee
 from streamsketch.release import PrivateSketch, PrivateTable, Verdict
-from streamsketch.report.text import short
+from streamsketch.report.text import shorten
 
 _LONGEST = 20_000  # characters of text that may quote an untrusted file
 
@@ -62,7 +62,7 @@ def _only_if_enough(verdicts: Mapping[Verdict, int]) -> str:
 def _guarantee(explanation: Explanation, names: Sequence[str], *, alone: bool) -> dict[str, Any]:
     first, *rest = explanation.sections
     return {
-        "whose": "Every release" if alone else ", ".join(map(short, names)),
+        "whose": "Every release" if alone else ", ".join(map(shorten, names)),
         "guarantee": " ".join(first[1]),
         "sections": [(label, " ".join(sentences)) for label, sentences in rest],
         "not_protected": explanation.not_protected,
@@ -76,9 +76,9 @@ def _together(published: Mapping[str, PrivateSketch | PrivateTable], verdicts: M
     except InvalidInputError as error:
         if len({release.guarantee.neighbours for release in published.values()}) > 1:
             return "They have different neighbour relations, so their ε do not add up."
-        return f"No joint guarantee can be stated: {short(error, _LONGEST)}."
+        return f"No joint guarantee can be stated: {shorten(error, _LONGEST)}."
     over = joint.guarantee
-    only_if = f" Only if: {short('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
+    only_if = f" Only if: {shorten('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
     finer = ""
     if joint.finer is not None:
         epsilon = format_rounded_up(joint.finer.epsilon)
@@ -94,10 +94,10 @@ def _apart(published: Mapping[str, PrivateSketch | PrivateTable], joint: JointEx
     """Return what holds for disjoint populations, unless releases share data."""
     if joint.sharing:
         names = list(published)
-        first, second = (short(names[place]) for place in joint.sharing[0])
+        first, second = (shorten(names[place]) for place in joint.sharing[0])
         return f"{first} and {second} share data, so populations are not disjoint: "
     apart = explain_jointly(list(published.values()), populations="disjoint").guarantee
-    return f"{_budget(apart)} if no {short(apart.neighbours.unit)} is in two of the streams, and "
+    return f"{_budget(apart)} if no {shorten(apart.neighbours.unit)} is in two of the streams, and "
 
 
 def _budget(guarantee: Guarantee) -> str:

@@ -12,7 +12,7 @@ from streamsketch.report.choice import Chosen, choose
 from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pictures import Scaling, classical_scaling, heat_map, map_of, similarity_order
 from streamsketch.report.planned import against_plan, expected_errors
-from streamsketch.report.text import short, templates
+from streamsketch.report.text import shorten, templates
 
 _MAX_RELEASES = 400
 _MAX_PAIRS = 1000
@@ -59,7 +59,7 @@ def page_of(
             f"a report shows at most {_MAX_RELEASES} releases, got {len(releases)}; choose some of them"
         )
     chosen = choose(list(releases.values()), by)
-    everything = [short(name) for name in releases]
+    everything = [shorten(name) for name in releases]
     names = [everything[place] for place in chosen.kept]
     order = similarity_order(chosen.squares.value)
     scaling = classical_scaling(chosen.squares)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
+from streamsketch.core import Floats
 from streamsketch.estimation import By, Estimates, interval_text, rounded
-from streamsketch.report.text import short
+from streamsketch.report.text import shorten
 
-Floats = NDArray[np.float64]
 Colour = tuple[int, int, int]
 
 _VIRIDIS = np.array(
@@ -258,7 +258,7 @@ def map_of(names: Sequence[str], scaling: Scaling) -> dict[str, Any]:
     points = np.array([width / 2, height / 2]) + (scaling.places - middle) * scale * np.array([1.0, -1.0])
     square = _round_step(120 * grown / scale)
     shapes = [*points.T, *np.maximum(radii * scale, 1).T, -angles]
-    labels = [short(name, _LABEL) for name in names]
+    labels = [shorten(name, _LABEL) for name in names]
     return {
         "width": f"{width:.0f}",
         "height": f"{height:.0f}",

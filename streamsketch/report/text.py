@@ -20,7 +20,7 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["short"] = short
+    found.filters["short"] = shorten
     return found
 
 
@@ -34,7 +34,7 @@ def _printable(value: Any) -> Any:
     )
 
 
-def short(text: object, longest: int = 60) -> str:
+def shorten(text: object, longest: int = 60) -> str:
     """Return untrusted text, shortened to ``longest`` characters."""
     shown: str = _printable(text)
     return (shown if len(shown) <= longest else shown[: longest - 1] + "…") or "(no name)"

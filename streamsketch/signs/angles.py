@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from scipy.special import erf, ndtr
 
-from streamsketch.core import short
+from streamsketch.core import Floats, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate
 from streamsketch.privacy import Budget, FlipLaw, Guarantee, IndividualGuarantee
@@ -17,7 +17,7 @@ from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.hamming import hamming_distance
 from streamsketch.signs.individual import noise_near_zero
 from streamsketch.signs.sign_changes import cell_steps
-from streamsketch.signs.sign_curve import Floats, Gain, SignCurve, sign_curve
+from streamsketch.signs.sign_curve import Gain, SignCurve, sign_curve
 from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
 
 _GROUPS = 8  # of rows, where their steps differ

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import cumulative_simpson
 
-Floats: TypeAlias = NDArray[np.float64]
+from streamsketch.core import Floats
+
 Gain: TypeAlias = Callable[[Floats], Floats]
 
 _REACH, _STEP = 6.0, 1 / 16  # of the grid of standard normal cells on which a gain is a step function

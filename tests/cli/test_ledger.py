@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.cli._releasing import name_of, open_ledger
+from streamsketch.cli._releasing import ledger_name, open_ledger
 from streamsketch.storage import load_raw
 from tests.cli.running import Forks
 
@@ -145,6 +145,6 @@ def test_an_export_has_a_line_for_each_entry(books: Path, forks: Forks) -> None:
 
 
 def test_a_database_is_named_without_passwords() -> None:
-    assert name_of("postgresql+psycopg://ada:secret@h/db?password=x&host=y") == "postgresql+psycopg://ada@h/db"
-    assert name_of("postgresql+psycopg://h/db") == "postgresql+psycopg://h/db"
-    assert name_of("a:b@c?d.sqlite") == "a:b@c?d.sqlite"
+    assert ledger_name("postgresql+psycopg://ada:secret@h/db?password=x&host=y") == "postgresql+psycopg://ada@h/db"
+    assert ledger_name("postgresql+psycopg://h/db") == "postgresql+psycopg://h/db"
+    assert ledger_name("a:b@c?d.sqlite") == "a:b@c?d.sqlite"

@@ -7,7 +7,7 @@ import pytest
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.local import ProjUnit
-from streamsketch.local.rotations import mean_length, projection_of
+from streamsketch.local.rotations import integer_map, mean_length
 from streamsketch.projections import Rotation
 from tests.local.directions import directions
 from tests.oracles import naive_local
@@ -95,7 +95,7 @@ def test_eight_seeds_are_tried_and_no_more() -> None:
         raise InvalidInputError("another seed")
 
     with pytest.raises(InvalidInputError, match="another seed"):
-        projection_of(refusing, 2, 2, 2**64 - 3)  # type: ignore[arg-type]
+        integer_map(refusing, 2, 2, 2**64 - 3)  # type: ignore[arg-type]
     assert tried == [2**64 - 3, 2**64 - 2, 2**64 - 1, 0, 1, 2, 3, 4]
 
 

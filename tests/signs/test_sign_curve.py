@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from streamsketch.signs.sign_curve import Floats, sign_curve
+from streamsketch.core import Floats
+from streamsketch.signs.sign_curve import sign_curve
 
 
 def test_plain_signs_agree_as_the_angle_says() -> None:

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core import Floats, Ints, kernel
 from streamsketch.local import random_words
-from streamsketch.local.random_words import Floats
 from streamsketch.projections import hadamard_transform, transform_cells
 
 LEVEL = 1.75

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core import Floats
 from streamsketch.kernels import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.baselines.frames import add_directions, direction_salts, direction_scale, sides
 from streamsketch.local.mechanism import Mechanism, register
-from streamsketch.local.random_words import Floats, secret_words
+from streamsketch.local.random_words import secret_words
 from streamsketch.local.report import Layout
 from streamsketch.privacy import BitSource
 

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from streamsketch.core import Floats
 from streamsketch.kernels import Words
 from streamsketch.local.mechanism import register
 from streamsketch.local.parameters import SphereCap, sphere_cap
 from streamsketch.local.plausible_lengths import Lengths
 from streamsketch.local.priv_unit_g import WithPrecision, check_float16
-from streamsketch.local.random_words import LEAST_UNIFORM, Floats, dot_rows, secret_words, standard_normals, uniforms
+from streamsketch.local.random_words import LEAST_UNIFORM, dot_rows, secret_words, standard_normals, uniforms
 from streamsketch.local.report import Layout
 from streamsketch.privacy import BitSource
 
