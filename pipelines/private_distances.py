@@ -10,9 +10,8 @@ demonstration may also look at the flights, which a user of the releases could n
 import argparse
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -23,7 +22,7 @@ from pipelines.picture import heat_map
 from pipelines.tables import Results, show_results
 from pipelines.truth import look_at_truth
 from streamsketch.estimation import below_noise_floor, block_of
-from streamsketch.jobs import FilesJob, RunSecrets, read_comparisons, write
+from streamsketch.jobs import FilesJob, RunSecrets, comparisons, write
 
 FLIGHTS = Path(__file__).parent / "data" / "flights.parquet"
 CARRIERS = ["9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV"]
@@ -78,21 +77,10 @@ def job_of(known: argparse.Namespace) -> FilesJob:
 def results_of(job: FilesJob, options: Sequence[str] = ()) -> Results:
     """Run the job and return what it estimates."""
     releases = job.run(options)
-    return Results(
-        read_comparisons(job.output, "cosine"),
-        read_comparisons(job.output, "distance"),
-        {str(key): ss.squared_norm(release) for key, release in releases.items()},
-        below_noise(releases),
-    )
-
-
-def below_noise(releases: Mapping[Any, ss.PrivateSketch]) -> list[str]:
-    """Return the keys of the streams below the noise floor, in ascending order.
-
-    That is a question to each release by itself: a pair without a cosine does not say which of its two is the cause.
-    """
+    # a question to each release by itself: a pair without a cosine does not say which of its two is the cause
     lost = below_noise_floor(block_of(list(releases.values())))
-    return sorted(str(key) for key, gone in zip(releases, lost, strict=True) if gone)
+    below = sorted(str(key) for key, gone in zip(releases, lost, strict=True) if gone)
+    return Results(releases, comparisons(releases, "cosine"), comparisons(releases, "distance"), below)
 
 
 def _parser() -> argparse.ArgumentParser:

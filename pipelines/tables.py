@@ -17,12 +17,11 @@ _SHOWN = 24
 
 
 class Results(NamedTuple):
-    """What the job estimated."""
+    """What the job released and estimated."""
 
+    releases: ss.PrivateTable
     cosines: pa.Table
     distances: pa.Table
-    sizes: dict[str, ss.Estimate]
-    """The squared norm of each key's stream."""
     below_noise: list[str]
     """The keys of streams below the noise floor, which have no cosine with any other, in ascending order."""
 
@@ -45,7 +44,7 @@ def show_results(console: Console, results: Results, truth: Truth, job: FilesJob
     table.add_column("± raw**", justify="right", style="dim", no_wrap=True)
     table.add_column("sizes", justify="right", no_wrap=True)
     for row in rows[:_SHOWN]:
-        table.add_row(*_cells(row, results.sizes, truth))
+        table.add_row(*_cells(row, results.releases, truth))
     console.print()
     console.print(table)
     if len(rows) > _SHOWN:
@@ -59,7 +58,7 @@ def show_results(console: Console, results: Results, truth: Truth, job: FilesJob
     )
 
 
-def _cells(row: dict[str, Any], sizes: dict[str, ss.Estimate], truth: Truth) -> list[str]:
+def _cells(row: dict[str, Any], releases: ss.PrivateTable, truth: Truth) -> list[str]:
     pair = (row["first"], row["second"])
     cells = [escape(" – ".join(pair)), "undefined", ""]
     if row["cosine"] is not None:
@@ -73,7 +72,7 @@ def _cells(row: dict[str, Any], sizes: dict[str, ss.Estimate], truth: Truth) -> 
         f"{truth.cosines[pair]:.2f}",
         "" if inside is None else "yes" if inside else "no",
         "–" if np.isnan(raw) else f"{raw:.2f}",
-        " : ".join(f"{max(sizes[name].value, 0.0) ** 0.5:,.0f}" for name in pair),
+        " : ".join(f"{max(ss.squared_norm(releases[name]).value, 0.0) ** 0.5:,.0f}" for name in pair),
     ]
 
 
