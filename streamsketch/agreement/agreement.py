@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from streamsketch.agreement.casts import cast
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
-from streamsketch.agreement.fields import VERSION, arguments_of
 from streamsketch.core import check_text, current_limits, json_fields, read_bounded, short, write_whole
 from streamsketch.data import (
     HASHED_DIM,
@@ -21,10 +20,11 @@ from streamsketch.data import (
 )
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.privacy import NEIGHBOURS, Neighbours
-from streamsketch.projections import Projection
+from streamsketch.projections import Projection, projection_from_fields
 
 Missing: TypeAlias = Literal["refuse", "drop", "keep"]
 
+_VERSION = 1
 _FINGERPRINT_BYTES = 16
 _LARGEST = (1 << 63) - 1  # of a bound's numerator and denominator, as the exchange format carries them
 
@@ -223,7 +223,7 @@ class Agreement:
             return None if column is None else column._asdict()
 
         return {
-            "agreement": VERSION,
+            "agreement": _VERSION,
             "projection": json.loads(self.projection.to_json()),
             "key": shown(self.key),
             "index": [shown(column) for column in self.index],
@@ -249,7 +249,7 @@ class Agreement:
         """
         nested = {"projection", "key", "index", "unit", "neighbours"}
         given = json_fields(text, "an agreement", nested)
-        return Agreement(**arguments_of(given, {field.name for field in dataclasses.fields(Agreement)}))
+        return Agreement(**_arguments_of(given, {field.name for field in dataclasses.fields(Agreement)}))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_json` to a file, whole or not at all."""
@@ -316,3 +316,51 @@ def _said(value: Any) -> str:
     if isinstance(value, tuple):
         return " ".join(map(str, value))
     return "none" if value is None else repr(value) if isinstance(value, str) else str(value)
+
+
+def _arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    """Return the arguments of an agreement, whose fields are ``known``, from those of its JSON.
+
+    Raises
+    ------
+    InvalidInputError
+        For fields that are missing or unknown, or of another shape; `Agreement` checks the rest.
+    """
+    names = {"agreement", *known}
+    if "kind" in fields and "agreement" not in fields:
+        raise InvalidInputError("it is a projection alone; streamsketch.agree makes an agreement of it")
+    if fields.keys() != names:
+        missing_ones, unknown = sorted(names - fields.keys()), sorted(fields.keys() - names)
+        raise InvalidInputError(
+            f"an agreement has the fields {sorted(names)}; missing: {missing_ones}, unknown: {short(unknown)}"
+        )
+    if type(fields["agreement"]) is not int or fields["agreement"] != _VERSION:
+        raise InvalidInputError(
+            f"this release reads agreements of version {_VERSION}, got {short(fields['agreement'])}"
+        )
+    index = fields["index"]
+    if not isinstance(index, list):
+        raise InvalidInputError(f"the index of an agreement must be a list of columns, got {short(index)}")
+    return {
+        "projection": projection_from_fields(_object(fields["projection"], "the projection")),
+        "index": [_read_column(one, "an index column") for one in index],
+        "key": None if fields["key"] is None else _read_column(fields["key"], "the key column"),
+        "value": fields["value"],
+        "unit": None if fields["unit"] is None else _read_column(fields["unit"], "the unit column"),
+        "neighbours": None if fields["neighbours"] is None else Neighbours.from_dict(fields["neighbours"]),
+        "missing": fields["missing"],
+        "title": fields["title"],
+    }
+
+
+def _object(given: Any, what: str, names: set[str] | None = None) -> dict[str, Any]:
+    if not isinstance(given, dict) or (names is not None and given.keys() != names):
+        wanted = "a JSON object" if names is None else f"a JSON object of {', '.join(sorted(names))}"
+        raise InvalidInputError(f"{what} of an agreement must be {wanted}, got {short(given)}")
+    return given
+
+
+def _read_column(given: Any, what: str) -> Column:
+    fields = _object(given, what, {"name", "type"})
+    (column,) = columns_of([(fields["name"], fields["type"])], what, "text")
+    return column

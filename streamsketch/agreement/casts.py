@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamsketch.agreement.columns import Column, is_bytes, is_text
+from streamsketch.agreement.columns import Column
+from streamsketch.data import is_bytes_type, is_text_type
 from streamsketch.errors import InvalidInputError
 
 _NUMBER = pa.decimal128(38, 12)
@@ -39,11 +40,11 @@ def cast(array: pa.Array, column: Column, rows: Rows, *, keep_times: bool = Fals
         For a type that is not cast, or a value that does not fit; the ``hint`` ends its text.
     """
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-    if column.type == "text" and (is_text(kind) or (keep_times and pa.types.is_timestamp(kind))):
+    if column.type == "text" and (is_text_type(kind) or (keep_times and pa.types.is_timestamp(kind))):
         return array
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    if is_text(kind):
+    if is_text_type(kind):
         array = array.cast(pa.string())
     step = _step(kind, column)
     if step is None:
@@ -72,7 +73,7 @@ def numbers(array: pa.Array, name: str, resolution: Fraction | None, rows: Rows)
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    if is_text(kind) and resolution is not None:
+    if is_text_type(kind) and resolution is not None:
         return _parsed(array.cast(pa.string()), name, rows)
     if pa.types.is_floating(kind):
         array = array.cast(pa.float32()) if pa.types.is_float16(kind) else array
@@ -93,27 +94,27 @@ def _step(kind: pa.DataType, column: Column) -> _Cast | None:  # noqa: PLR0911 -
     match column.type:
         case "text" if types.is_integer(kind) or types.is_date(kind):
             return lambda array: array.cast(pa.string())
-        case "bytes" if is_bytes(kind):
+        case "bytes" if is_bytes_type(kind):
             return lambda array: array.cast(pa.binary())
-        case "integer" if numbers or is_text(kind):
+        case "integer" if numbers or is_text_type(kind):
             return lambda array: _whole(array, 0, _WHOLE)
         case "boolean" if types.is_boolean(kind):
             return lambda array: array.cast(pa.int64())
-        case "boolean" if types.is_integer(kind) or is_text(kind):
+        case "boolean" if types.is_integer(kind) or is_text_type(kind):
             return lambda array: _truth(array, kind)
-        case "date" if types.is_date(kind) or types.is_timestamp(kind) or is_text(kind):
+        case "date" if types.is_date(kind) or types.is_timestamp(kind) or is_text_type(kind):
             return lambda array: _days(array, kind)
-        case "timestamp" if types.is_date(kind) or types.is_timestamp(kind) or is_text(kind):
+        case "timestamp" if types.is_date(kind) or types.is_timestamp(kind) or is_text_type(kind):
             return lambda array: _times(array, kind)
     places = column.places
-    if places is not None and (numbers or is_text(kind)):
+    if places is not None and (numbers or is_text_type(kind)):
         return lambda array: _whole(array, places, _DECIMAL)
     return None
 
 
 def _whole(array: pa.Array, places: int, form: str) -> pa.Array:
     """Return numbers times 10^places, which must be whole, as int64."""
-    if is_text(array.type):
+    if is_text_type(array.type):
         _require(pc.all(pc.match_substring_regex(array, form), min_count=0))
         array = pc.replace_substring_regex(array, r"^\+", "")
         if not places:
@@ -134,7 +135,7 @@ def _whole(array: pa.Array, places: int, form: str) -> pa.Array:
 
 
 def _truth(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    if is_text(kind):
+    if is_text_type(kind):
         array = pc.utf8_lower(array)
         true, false = (pc.is_in(array, pa.array(words)) for words in (["true", "1"], ["false", "0"]))
     else:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from streamsketch.core import check_text, short
+from streamsketch.data import is_bytes_type, is_text_type
 from streamsketch.errors import InvalidInputError
 
 TYPES = ("integer", "text", "bytes", "date", "timestamp", "boolean", "decimal(PLACES)")
@@ -103,8 +104,8 @@ def logical_type(name: str, kind: pa.DataType) -> str:
     for is_kind, logical in (
         (types.is_boolean, "boolean"),
         (types.is_integer, "integer"),
-        (is_text, "text"),
-        (is_bytes, "bytes"),
+        (is_text_type, "text"),
+        (is_bytes_type, "bytes"),
         (types.is_date, "date"),
         (types.is_timestamp, "timestamp"),
     ):
@@ -115,18 +116,4 @@ def logical_type(name: str, kind: pa.DataType) -> str:
     raise InvalidInputError(
         f"the column {name} holds {kind}, which is no type of an agreement; say one of {', '.join(TYPES)}, such as "
         f"{{{name!r}: 'integer'}} for whole numbers that a data frame holds as floats"
-    )
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Return whether an Arrow type is one of text."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def is_bytes(kind: pa.DataType) -> bool:
-    """Return whether an Arrow type is one of bytes."""
-    types = pa.types
-    return any(
-        of_kind(kind)
-        for of_kind in (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
     )

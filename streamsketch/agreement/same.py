@@ -75,6 +75,6 @@ def check_same(*sketches: Any) -> None:
     IncompatibleProjectionsError, IncompatibleAgreementsError
         As `Projection.check_same` and `check_alike`.
     """
-    for sketch in sketches:
+    for sketch in sketches[1:]:
         sketches[0].projection.check_same(sketch.projection)
         check_alike(sketches[0].agreement, sketch.agreement)

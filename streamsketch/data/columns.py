@@ -266,8 +266,10 @@ def is_text_type(kind: pa.DataType) -> bool:
 
 
 def is_bytes_type(kind: pa.DataType) -> bool:
-    """Return whether Arrow values of a type are bytes of any length."""
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+    """Return whether Arrow values of a type are bytes."""
+    types = pa.types
+    is_variable = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
+    return bool(is_variable or types.is_fixed_size_binary(kind))
 
 
 def joined_bytes(array: pa.Array) -> tuple[NDArray[np.uint8], Ints]:
