@@ -11,7 +11,7 @@ from scipy.sparse import coo_array
 
 from streamsketch.beam import read_batches
 from streamsketch.estimation import OutputNoise
-from streamsketch.estimation.shapes import cosines as noisy_cosines
+from streamsketch.estimation.cosines import cosines as noisy_cosines
 from streamsketch.intake import Intake
 from streamsketch.jobs import FilesJob
 from streamsketch.privacy import DiscreteLaplace

@@ -17,7 +17,7 @@ from .projections.base import Projection
 from .projections.sjlt import SJLT, CountSketch
 from .release.private_sketch import PrivateSketch
 from .release.private_table import PrivateTable
-from .release.publish import AdditiveNoise
+from .release.publishers import AdditiveNoise
 from .sketching.bounding.units import bound
 from .sketching.sketch import Sketch
 from .sketching.table import SketchTable, sketch

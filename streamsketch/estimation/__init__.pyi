@@ -1,4 +1,5 @@
 from .blocks import AnySketch, Block, block_of, check_comparable
+from .cosines import below_noise_floor
 from .distances import MEASURES, By, check_by, compared, distances_between, pairwise
 from .estimate import Estimate, Estimates, estimate_cells, interval_text, rounded
 from .estimators import (
@@ -9,9 +10,8 @@ from .estimators import (
     squared_distance,
     squared_norm,
 )
-from .inversion import Interval
+from .intervals import Interval
 from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
-from .shapes import below_noise_floor
 
 __all__ = [
     "MEASURES",

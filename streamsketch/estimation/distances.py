@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, difference
+from streamsketch.estimation.cosines import cosines_between, profiles_from
 from streamsketch.estimation.estimate import Estimates
-from streamsketch.estimation.inversion import norm_growth
-from streamsketch.estimation.shapes import cosines_between, profiles_from
+from streamsketch.estimation.intervals import norm_growth
 
 By: TypeAlias = Literal["distance", "cosine", "profile"]
 """What streams are compared by: squared distances, cosines, or squared distances of streams scaled to length 1."""

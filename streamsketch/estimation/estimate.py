@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsketch.core import Floats
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.inversion import ErrorModel, Interval, Intervals, Method, inverted, quantile, selected
+from streamsketch.estimation.intervals import ErrorModel, Interval, Intervals, Method, inverted, quantile, selected
 
 if TYPE_CHECKING:
     import pyarrow as pa

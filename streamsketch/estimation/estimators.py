@@ -17,9 +17,9 @@ import numpy as np
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, pair_of
+from streamsketch.estimation.cosines import cosines_between, profiles_from
 from streamsketch.estimation.distances import distances_between, norms_of, products_between
 from streamsketch.estimation.estimate import Estimate, Estimates
-from streamsketch.estimation.shapes import cosines_between, profiles_from
 
 
 def squared_distance(x: AnySketch, y: AnySketch) -> Estimate:

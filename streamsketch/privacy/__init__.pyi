@@ -1,13 +1,12 @@
-from . import calibration
+from . import calibration, flips
+from .bound_choice import ChosenBound, choose_bound
 from .bounds import NO_DATA, UNKNOWN, Basis, Bounds
 from .budget import Budget
 from .calibration import Candidate, candidates, mechanism_names
-from .choosing import ChosenBound, choose_bound
 from .claims import Claim
-from .coins import Bytes
 from .composition import Accounted, PrivacyCost, account
-from .counting import non_redundant, sharing_data
-from .flips import FlipLaw, Shape, check_rate, flips, rate_below, sign_margin
+from .exact_coins import Bytes
+from .flips import FlipLaw, Shape, check_rate, rate_below, sign_margin
 from .gaussian import DiscreteGaussian, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
 from .guarantee import MAX_CONDITIONS, Guarantee, Populations, compose
 from .individual import IndividualGuarantee
@@ -26,6 +25,7 @@ from .mechanism import (
 )
 from .neighbours import L1, L2, NEIGHBOURS, Neighbours, OneCoordinate
 from .noise import NOISES, Loss, Noise, NoiseMoments, Sensitivity, register, squared_distance_variance
+from .redundancy import non_redundant, sharing_data
 from .samplers import MAX_SIGMA_SQUARED, BitSource, KeyedBits, SystemBits
 from .zcdp import epsilon_to_rho, pure_rho, rho_to_epsilon
 

@@ -16,7 +16,7 @@ from scipy.special import expit
 
 from streamsketch.core import Floats, Ints, kernel, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.coins import Bytes, exp_coin
+from streamsketch.privacy.exact_coins import Bytes, exp_coin
 from streamsketch.privacy.samplers import BitSource, draw
 
 Shape: TypeAlias = Literal["constant", "levels", "linear"]

@@ -9,9 +9,9 @@ from streamsketch.core import check_text, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.bounds import Basis
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.counting import Release, non_redundant, sharing_data
 from streamsketch.privacy.mechanism import Mechanism
 from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.redundancy import Release, non_redundant, sharing_data
 
 Populations = Literal["disjoint", "overlapping"]
 

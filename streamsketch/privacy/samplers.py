@@ -1,7 +1,8 @@
 """Exact samplers for discrete noise: integers and fair bits only.
 
 Every probability is proportional to the exponential of an exact rational, and is decided by comparing as many of its
-digits with uniform random bytes as it takes (`streamsketch.privacy.inversion`): no floating point, and no tail cut.
+digits with uniform random bytes as it takes (`streamsketch.privacy.inverse_sampler`): no floating point, and no tail
+cut.
 
 Bits come from a `BitSource`. Releases use `SystemBits`, the operating system's CSPRNG. `KeyedBits` is for
 pipelines that may retry a bundle: the same secret and context give the same noise, so a retry publishes
@@ -20,9 +21,9 @@ import numpy as np
 
 from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.coins import Bytes
-from streamsketch.privacy.digits import Shape
-from streamsketch.privacy.inversion import Table
+from streamsketch.privacy.exact_coins import Bytes
+from streamsketch.privacy.inverse_sampler import Table
+from streamsketch.privacy.probability_digits import Shape
 
 MAX_LAPLACE_SCALE = 1 << 32
 MIN_SIGMA_SQUARED = Fraction(1, 2)  # calibration asks for more

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from streamsketch.core import Ints, kernel
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.coins import Bytes, bernoulli, exp_coin, uniform
+from streamsketch.privacy.exact_coins import Bytes, bernoulli, exp_coin, uniform
 from streamsketch.privacy.samplers import BitSource, check_laplace, draw
 
 _FAR = 12  # octaves beyond the scale: there points are kept with probability e^-2036 at most

@@ -17,9 +17,9 @@ from .private_matrix import PrivateProjection
 from .private_sketch import RELEASE_ID_BYTES, NoisePart, PrivateSketch, noisy_coordinates
 from .private_table import PrivateTable
 from .private_vector import release_vector
-from .publish import AdditiveNoise, Calibrated, CalibratedNoise, Publisher, warn_of_exceeded
 from .published import Encoded, Published, check_disjoint, check_independent, check_same_place, with_agreement
 from .published_table import PublishedTable, sketches_to_release
+from .publishers import AdditiveNoise, Calibrated, CalibratedNoise, Publisher, warn_of_exceeded
 
 __all__ = [
     "QUICK_ENTRIES",

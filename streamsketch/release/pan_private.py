@@ -14,7 +14,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import L1, BitSource, Guarantee, Sensitivity, SystemBits
 from streamsketch.projections import Projection
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.publish import AdditiveNoise
+from streamsketch.release.publishers import AdditiveNoise
 from streamsketch.sketching import encode_batch
 
 

@@ -7,7 +7,7 @@ from streamsketch.accounting import Ledger, check_steps
 from streamsketch.privacy import Neighbours, Noise
 from streamsketch.projections import Projection
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.publish import AdditiveNoise
+from streamsketch.release.publishers import AdditiveNoise
 
 
 @dataclass(frozen=True, kw_only=True)

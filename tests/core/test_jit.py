@@ -15,7 +15,7 @@ ROOT = Path(streamsketch.__file__).parent
 CALLED = "from streamsketch.core.jit import kernel\n\n\n@kernel\ndef called(x):\n    return x + {}\n"
 CALLING = """
 from streamsketch.core.jit import kernel
-from streamsketch.privacy.coins import called
+from streamsketch.privacy.exact_coins import called
 
 
 @kernel
@@ -44,7 +44,7 @@ import numba, numpy  # once for all
 sys.dont_write_bytecode = True  # or what is written in the same second would be read as it was
 called, *added = sys.argv[1:]
 for number in added:
-    Path("streamsketch/privacy/coins.py").write_text(called.format(number))
+    Path("streamsketch/privacy/exact_coins.py").write_text(called.format(number))
     child = os.fork()
     if not child:
         from streamsketch.privacy.flips import calling

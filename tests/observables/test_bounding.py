@@ -22,7 +22,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.privacy import Neighbours, choosing
-from streamsketch.privacy.choosing import choose_bound, exponents_of
+from streamsketch.privacy.bound_choice import choose_bound, exponents_of
 from streamsketch.sketching.bounding import cut, units
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 from tests.observables.steps import Tape, steps_of

@@ -210,7 +210,7 @@ def refusing_rows(patch: pytest.MonkeyPatch) -> None:
             raise ss.errors.SketchOverflowError("a row leaves 63 bits")
         return read(projection, given, exact=exact)
 
-    patch.setattr("streamsketch.release.publish.transform_read", refusing)
+    patch.setattr("streamsketch.release.publishers.transform_read", refusing)
 
 
 def only_keys_with_data_have_ids(patch: pytest.MonkeyPatch) -> None:

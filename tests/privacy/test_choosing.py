@@ -13,7 +13,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.privacy import Budget, choosing
-from streamsketch.privacy.choosing import ChosenBound, choose_bound, exponents_of
+from streamsketch.privacy.bound_choice import ChosenBound, choose_bound, exponents_of
 
 GRID = [Fraction(bound) for bound in (1, 2, 4, 8)]
 EPSILON = Fraction(1, 2)

@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from streamsketch.privacy import inversion, samplers
-from streamsketch.privacy.digits import Digits, Shape, digits, exponential
-from streamsketch.privacy.inversion import Table, _rounds
+from streamsketch.privacy.inverse_sampler import Table, _rounds
+from streamsketch.privacy.probability_digits import Digits, Shape, digits, exponential
 from streamsketch.privacy.samplers import KeyedBits
 from tests.oracles import naive_noise
 from tests.oracles.naive_noise import Law, Tape
@@ -62,7 +62,7 @@ def test_digits_are_those_of_exponentials_to_60_places(table: Table, law: Law, l
 
 def test_too_few_guard_bits_are_doubled_until_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     sound = digits(Shape(1, 8, 1, 0), 4078, 2)
-    monkeypatch.setattr("streamsketch.privacy.digits._GUARD_BITS", 1)
+    monkeypatch.setattr("streamsketch.privacy.probability_digits._GUARD_BITS", 1)
     assert digits(Shape(1, 8, 1, 0), 4078, 2) == sound
 
 

@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import AddedNoise, Budget, DiscreteGaussian, DiscreteLaplace, Sensitivity, Shares, SystemBits
 from streamsketch.privacy import share_samplers as sampling
-from streamsketch.privacy.coins import bernoulli, exp_coin
+from streamsketch.privacy.exact_coins import bernoulli, exp_coin
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.privacy.share_samplers import laplace_share
 from tests.oracles.sources import Given

@@ -23,7 +23,7 @@ from streamsketch.estimation.estimators import Estimate
 from streamsketch.privacy import Budget, DiscreteGaussian, DiscreteLaplace, Mechanism, Noise, NoiseMoments, calibration
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.publish import CalibratedNoise
+from streamsketch.release.publishers import CalibratedNoise
 from streamsketch.sketching.sketch import Sketch
 
 Ints = NDArray[np.int64]

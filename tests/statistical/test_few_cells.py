@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from streamsketch.estimation.blocks import Block
+from streamsketch.estimation.cosines import cosines
 from streamsketch.estimation.distances import distances_between
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
-from streamsketch.estimation.shapes import cosines
 from streamsketch.projections import MapVariance
 
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ from scipy import stats
 
 from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Noise, NoiseMoments
 from streamsketch.privacy import samplers as sampling
-from streamsketch.privacy.inversion import Table
+from streamsketch.privacy.inverse_sampler import Table
 from streamsketch.privacy.samplers import KeyedBits
 from tests.oracles import naive_noise
 

@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 import streamsketch as ss
 from streamsketch.estimation import Estimates, OutputNoise
-from streamsketch.estimation.shapes import cosines, profiles_from
+from streamsketch.estimation.cosines import cosines, profiles_from
 from streamsketch.projections import MapVariance
 
 FALSE_REJECTS = 1e-6

@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch.beam import PrivateSketchCoder, ReleasePerKey, SketchPerKey
 from streamsketch.beam.run import runs
 from streamsketch.release import AdditiveNoise
-from streamsketch.release.publish import CalibratedNoise
+from streamsketch.release.publishers import CalibratedNoise
 from tests.beam.running import run
 from tests.noise_alone import assert_noise_alone
 

@@ -23,7 +23,7 @@ from streamsketch.beam import (
     SketchPerKey,
     TumblingWindows,
 )
-from streamsketch.release.publish import Calibrated
+from streamsketch.release.publishers import Calibrated
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)

@@ -1,8 +1,8 @@
 """Draws of discrete noise by comparing random words with exact digits of its probabilities, one word mostly.
 
-A round reads words until they have drawn a block of integers (`streamsketch.privacy.digits`), then the low bits, then a
-coin of probability exp(-exponent) over that of the block's anchor: heads, and the integer is drawn; tails, or words
-that draw nothing, and another round follows. So P(n) is proportional to exp(-exponent(n)), exactly (THEORY.md 3.2).
+A round reads words until they have drawn a block of integers (`streamsketch.privacy.probability_digits`), then the low
+bits, then a coin of probability exp(-exponent) over that of the block's anchor: heads, and the integer is drawn; tails,
+or words that draw nothing, and another round follows. So P(n) is proportional to exp(-exponent(n)), exactly (THEORY.md 3.2).
 
 The kernel knows the first two words of a round. The rare round that needs a third, fewer than 3 in 10^7, is read again
 from its first byte by `Table.round`, with as many digits as it takes.
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints, kernel, part
-from streamsketch.privacy.coins import Bytes, exp_coin, exp_fraction
-from streamsketch.privacy.digits import WORD_BITS, Shape, digits, weighted
+from streamsketch.privacy.exact_coins import Bytes, exp_coin, exp_fraction
+from streamsketch.privacy.probability_digits import WORD_BITS, Shape, digits, weighted
 
 _WORD_BYTES = WORD_BITS // 8
 
