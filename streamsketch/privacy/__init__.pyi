@@ -1,4 +1,4 @@
-from . import calibration, flips
+from . import calibration
 from .bound_choice import ChosenBound, choose_bound
 from .bounds import NO_DATA, UNKNOWN, Basis, Bounds
 from .budget import Budget
@@ -6,7 +6,6 @@ from .calibration import Candidate, candidates, mechanism_names
 from .claims import Claim
 from .composition import Accounted, PrivacyCost, account
 from .exact_coins import Bytes
-from .flips import FlipLaw, Shape, check_rate, rate_below, sign_margin
 from .gaussian import DiscreteGaussian, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
 from .guarantee import MAX_CONDITIONS, Guarantee, Populations, compose
 from .individual import IndividualGuarantee
@@ -27,6 +26,7 @@ from .neighbours import L1, L2, NEIGHBOURS, Neighbours, OneCoordinate
 from .noise import NOISES, Loss, Noise, NoiseMoments, Sensitivity, register, squared_distance_variance
 from .redundancy import non_redundant, sharing_data
 from .samplers import MAX_SIGMA_SQUARED, BitSource, KeyedBits, SystemBits
+from .sign_flips import FlipLaw, Shape, check_rate, flips, rate_below, sign_margin
 from .zcdp import epsilon_to_rho, pure_rho, rho_to_epsilon
 
 __all__ = [

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from streamsketch.core import MAX_TEXT, check_text, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.flips import FlipLaw
 from streamsketch.privacy.noise import NOISES, Noise, NoiseMoments
+from streamsketch.privacy.sign_flips import FlipLaw
 
 NoisePlace: TypeAlias = Literal["output", "input", "hadamard"]
 """Noise on the cells of A x̃; on the coordinates of x̃; or between the Hadamard and the sparse matrix of an FJLT."""

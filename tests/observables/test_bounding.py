@@ -21,7 +21,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
-from streamsketch.privacy import Neighbours, choosing
+from streamsketch.privacy import Neighbours, bound_choice
 from streamsketch.privacy.bound_choice import choose_bound, exponents_of
 from streamsketch.sketching.bounding import cut, units
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
@@ -362,7 +362,7 @@ def test_the_game_finds_a_choice_that_stops_at_the_first_success(monkeypatch: py
                 return place
         raise AssertionError
 
-    monkeypatch.setattr(choosing, "_first_to_succeed", first)
+    monkeypatch.setattr(bound_choice, "_first_to_succeed", first)
     assert differing_steps() > 1
 
 
@@ -375,7 +375,7 @@ def bound_chosen_by_command(world: list[Row], folder: Path, patch: pytest.Monkey
     columns = ["--unit-column", "customer", "--index", "item", "--key", "shop", "--value", "paid"]
     asked = ["--projection", "agreed.json", "--candidates", "1,5,50,1000", "--epsilon", "0.5"]
     with patch.context() as fixed, observed(patch) as seen:
-        fixed.setattr(choosing, "_first_to_succeed", lambda *_: 1)
+        fixed.setattr(bound_choice, "_first_to_succeed", lambda *_: 1)
         seen["exit code"] = run("choose-bound", "rows.csv", *columns, *asked)
         run("choose-bound", "rows.csv", *columns, *asked, "--json")
         run("choose-bound", "rows.csv", *columns, *asked, "--squared-distance", "9", "--trade-off", "told.json")

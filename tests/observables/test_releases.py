@@ -16,7 +16,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
 from streamsketch.privacy import NoisePlace
 from streamsketch.projections import MAX_MASS
-from streamsketch.release import publish
+from streamsketch.release import publishers
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed, target
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
@@ -203,7 +203,7 @@ def refusing_sums(patch: pytest.MonkeyPatch) -> None:
 
 
 def refusing_rows(patch: pytest.MonkeyPatch) -> None:
-    read = publish.transform_read
+    read = publishers.transform_read
 
     def refusing(projection: ss.Projection, given: Any, *, exact: bool) -> Any:
         if max(sum(map(abs, row)) for row in given.tolist()) >= 1 << 63:

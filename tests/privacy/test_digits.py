@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from streamsketch.privacy import inversion, samplers
+from streamsketch.privacy import inverse_sampler, samplers
 from streamsketch.privacy.inverse_sampler import Table, _rounds
 from streamsketch.privacy.probability_digits import Digits, Shape, digits, exponential
 from streamsketch.privacy.samplers import KeyedBits
@@ -203,7 +203,7 @@ def kept_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     def known(shape: Shape, c: int, level: int) -> Digits:
         return kept(shape, c, level)
 
-    monkeypatch.setattr(inversion, "digits", known)
+    monkeypatch.setattr(inverse_sampler, "digits", known)
 
 
 def third_words(table: Table, law: Law) -> Iterator[bytes]:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import streamsketch as ss
-from streamsketch.privacy.flips import check_rate, flips, rate_below
 from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.privacy.sign_flips import check_rate, flips, rate_below
 from tests.oracles import naive_signs
 from tests.oracles.naive_noise import Tape, TapeEndError
 from tests.oracles.sources import Given

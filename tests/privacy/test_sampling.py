@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import coins
+from streamsketch.privacy import exact_coins
 from streamsketch.privacy import samplers as sampling
 from streamsketch.privacy.samplers import BitSource, KeyedBits, SystemBits
 from tests.oracles import naive_noise
@@ -83,7 +83,7 @@ def test_bernoulli_decides_as_its_twin_does(denominator: int) -> None:
         probability = Fraction(numerator, denominator)
         for at in range(0, 600, 3):
             same_outcome(
-                lambda n=numerator, at=at: coins.bernoulli(n, denominator, as_buffer(data), at),  # type: ignore[misc]
+                lambda n=numerator, at=at: exact_coins.bernoulli(n, denominator, as_buffer(data), at),  # type: ignore[misc]
                 lambda tape, p=probability: naive_noise.bernoulli(p, tape),  # type: ignore[misc]
                 Tape(data, at),
             )
@@ -100,7 +100,7 @@ def test_a_tie_goes_on_to_the_next_digit_however_long_it_lasts(probability: Frac
         for last in {0, max(digits[length] - 1, 0), min(digits[length] + 1, 255), 255}:
             data = bytes([*digits[:length], last])
             same_outcome(
-                lambda data=data: coins.bernoulli(  # type: ignore[misc]
+                lambda data=data: exact_coins.bernoulli(  # type: ignore[misc]
                     probability.numerator, probability.denominator, as_buffer(data), 0
                 ),
                 lambda tape: naive_noise.bernoulli(probability, tape),
@@ -112,7 +112,7 @@ def test_bernoulli_has_its_probability_exactly_over_all_two_byte_streams() -> No
     pairs = np.stack(np.meshgrid(np.arange(256), np.arange(256), indexing="ij"), axis=-1).reshape(-1, 2)
     buffers = pairs.astype(np.uint8)
     for numerator, denominator in ((3, 256), (5, 65536), (40_000, 65536), (65535, 65536)):
-        ones = sum(coins.bernoulli(numerator, denominator, buffer, 0)[0] for buffer in buffers)
+        ones = sum(exact_coins.bernoulli(numerator, denominator, buffer, 0)[0] for buffer in buffers)
         assert Fraction(ones, 65536) == Fraction(numerator, denominator)
 
 
@@ -121,7 +121,7 @@ def test_an_exponential_coin_falls_as_its_twin_does(exponent: Fraction) -> None:
     data = stream(3000, b"exponential")
     for at in range(0, 3000, 5):
         same_outcome(
-            lambda at=at: coins.exp_fraction(  # type: ignore[misc]
+            lambda at=at: exact_coins.exp_fraction(  # type: ignore[misc]
                 exponent.numerator, exponent.denominator, as_buffer(data), at
             ),
             lambda tape: naive_noise.bernoulli_exp(exponent, tape),
@@ -134,7 +134,7 @@ def test_a_uniform_integer_is_its_twins(limit: int) -> None:
     data = stream(2000, b"uniform")
     for at in range(0, 2000, 7):
         same_outcome(
-            lambda at=at: coins.uniform(limit, as_buffer(data), at),  # type: ignore[misc]
+            lambda at=at: exact_coins.uniform(limit, as_buffer(data), at),  # type: ignore[misc]
             lambda tape: naive_noise.uniform(limit, tape),
             Tape(data, at),
         )
@@ -145,7 +145,7 @@ def test_uniform_integers_are_equally_likely_over_all_first_bytes(limit: int) ->
     counts = np.zeros(limit, dtype=np.int64)
     width = -(-(limit - 1).bit_length() // 8)
     for number in range(256**width):
-        drawn, at = coins.uniform(limit, as_buffer(number.to_bytes(width, "big")), 0)
+        drawn, at = exact_coins.uniform(limit, as_buffer(number.to_bytes(width, "big")), 0)
         if at >= 0:  # else the number was rejected, and the next one is wanted
             counts[drawn] += 1
     assert counts.min() == counts.max() > 0

@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch import signs
 from streamsketch.core.numbers import Ints
 from streamsketch.privacy import DiscreteGaussian, IndividualGuarantee, Neighbours
-from streamsketch.privacy.flips import rate_below
+from streamsketch.privacy.sign_flips import rate_below
 from streamsketch.signs.individual import find_near_zero
 from streamsketch.signs.sign_changes import cell_steps
 from tests.oracles import naive_signs
