@@ -23,7 +23,6 @@ NOT_YET: dict[str, set[str]] = {
     "beam/streams/changes.py": {"there"},
     "beam/streams/lateness.py": {"moment"},
     "beam/streams/messages.py": {"_sound", "moment"},
-    "cli/_agreeing.py": {"there"},
     "sketching/bounding/cut.py": {"how"},
 }
 
