@@ -1,5 +1,6 @@
 """What a stream published is computed again from its log, and whatever differs is found."""
 
+import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -7,12 +8,14 @@ import apache_beam as beam
 import pyarrow as pa
 import pytest
 from apache_beam.transforms.window import TimestampedValue
+from confluent_kafka import Producer
 
 import streamsketch as ss
 from streamsketch.beam.streams import encoded_batch
 from streamsketch.jobs import Record, Replay, StreamJob, replay
 from tests.beam.streams.prism import BASE, MINUTE
-from tests.jobs.job import KEYS, SCHEMA, Row, job_of
+from tests.jobs.job import KEYS, SCHEMA, Row, job_of, options
+from tests.jobs.running import command
 
 ROWS: list[Row] = [("AA", "JFK-LAX", "N1", 5), ("UA", "EWR-SFO", "N2", 61), ("AA", "JFK-SFO", "N3", 125)]
 
@@ -74,3 +77,22 @@ def test_a_unit_over_its_bound_has_other_sums_than_the_log_and_the_same_bytes(tm
     log = [*LOG[:2], heavy, *LOG[2:]]
     slots = 3 * len(KEYS)
     assert replay(ran(tmp_path, log), log) == Replay(slots, slots, slots - 1, 0)
+
+
+@pytest.mark.usefixtures("root_key")
+def test_the_command_reads_the_topic_and_ends_with_1_where_a_release_differs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran(tmp_path)
+    broker = Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1})  # librdkafka's own, in this process
+    (address,) = broker.list_topics(timeout=30).brokers.values()
+    files = [one for one in options(tmp_path, folder=None) if one.startswith("--")]
+    given = ["job", "replay", *files, f"--servers={address.host}:{address.port}", "--epoch=1", "--json"]
+    for topic, log in {"whole": LOG, "cut": LOG[1:]}.items():
+        for one in log:
+            broker.produce(topic, one.content, partition=0, timestamp=one.timestamp)
+        assert broker.flush(30) == 0
+        capsys.readouterr()
+        assert command(*given, f"--topic={topic}") == (0 if topic == "whole" else 1)
+        found = json.loads(capsys.readouterr().out)
+        assert found == {"slots": 6, "same_bytes": 6 - (topic == "cut"), "same_sums": 6, "missing": 0}

@@ -1,0 +1,46 @@
+"""The command `streamsketch job` says what it needs."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import streamsketch as ss
+from streamsketch import jobs
+from tests.jobs.job import options
+from tests.jobs.running import command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file", "name", "package", "said"),
+    [
+        (["stream"], "stream", "StreamJob", "apache_beam", r"Apache Beam: pip install 'streamsketch\[beam\]'"),
+        (["watch"], "serving", "Server", "prometheus_client", r"prometheus-client: .*'streamsketch\[streams\]'"),
+        (["publish", "--servers=a:1", "--topic=b"], "topics", "Publisher", "confluent_kafka", r"\[streams\]'"),
+    ],
+)
+def test_what_is_not_installed_is_named_with_its_extra(
+    arguments: list[str],
+    file: str,
+    name: str,
+    package: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, f"streamsketch.jobs.{file}", raising=False)
+    monkeypatch.delitem(vars(jobs), name, raising=False)
+    given = options(tmp_path)[2:]
+    wanted = {"stream": given, "watch": given[:2], "publish": given[1:2]}[arguments[0]]
+    with pytest.raises(ModuleNotFoundError, match=said):
+        command("job", *arguments, *wanted)
+
+
+def test_a_policy_without_a_name_is_not_of_a_job(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.json"
+    fields = {"policy": 1, "time": "at", "window": 60, "start": "2026-01-01", "delay": 0, "epsilon": 1, "folder": "out"}
+    policy.write_text(json.dumps(fields))
+    with pytest.raises(ss.InvalidInputError, match="names no stream, so no job follows it"):
+        command("job", "publish", f"--policy={policy}", "--servers=a:1", "--topic=b")
