@@ -181,6 +181,11 @@ def test_rows_are_in_the_windows_of_their_times() -> None:
         assert found.window is not None
         assert found.window.tolist() == [ten - 1, ten, ten]
         assert found.malformed == 1
+        sold = [float("inf"), 2.5, 1.0, 4.0]
+        found = Intake(AGREEMENT, on_bad="drop", time="at", windows=hours, bounded=bounded).read(
+            batch(at=at, sold=sold)
+        )
+        assert found.window.tolist() == [ten, ten]  # type: ignore[union-attr]
     timed = Intake(AGREEMENT, time="at", time_format="%d.%m.%Y", windows=Tumbling(86_400_000_000))
     assert timed.read(batch(at=["02.01.1970"] * 4)).window.tolist() == [1] * 4  # type: ignore[union-attr]
 
