@@ -206,8 +206,8 @@ def refusing_blanks(patch: pytest.MonkeyPatch) -> None:
         if given[-1].rows_blank:
             raise ss.InvalidInputError("there are rows of nobody")
 
-    read = units._read
-    patch.setattr(units, "_read", refusing)
+    read = units.UnitBounds.read
+    patch.setattr(units.UnitBounds, "read", refusing)
 
 
 def reading_for_each_unit(patch: pytest.MonkeyPatch) -> None:

@@ -253,7 +253,18 @@ class UnitBounds:
 
     def read(self, batches: Iterable[Events], secret: bytes, summary: BoundingSummary) -> Iterator[Contributions]:
         """Yield the events of batches, of public keys if any are named; count what is dropped."""
-        yield from _read(batches, UnitDigests(secret), self._public, self._projection, summary)
+        digests, public = UnitDigests(secret), self._public
+        held: dict[type, Any] = {}  # a key of each type
+        for batch in batches:
+            summary.note(batch, self._projection)
+            found = Contributions.of(batch, digests)
+            if public is not None and len(found):
+                held |= {type(key): key for key, _ in found.slots}
+                wanted = np.array([key in public for key, _ in found.slots], dtype=bool)[found.codes]
+                summary.rows_of_other_keys += int((~wanted).sum())
+                found = found.rows(wanted)
+            yield found
+        warn_of_other_types(public or (), held.values())
 
     def add_to(self, table: SketchTable, events: Contributions, secret: bytes, summary: BoundingSummary) -> None:
         """Add what the bounds leave of whole units, read with the same secret, to a table of the projection."""
@@ -358,24 +369,3 @@ def _kept_keys(neighbours: "Neighbours", max_keys: int | None) -> tuple[int, boo
             f"Gaussian noise"
         )
     return max_keys, True
-
-
-def _read(
-    batches: Iterable[Events],
-    digests: UnitDigests,
-    public: frozenset[Any] | None,
-    projection: Projection,
-    summary: BoundingSummary,
-) -> Iterator[Contributions]:
-    """Yield the events of batches, those of public keys if any are named."""
-    held: dict[type, Any] = {}  # a key of each type
-    for batch in batches:
-        summary.note(batch, projection)
-        found = Contributions.of(batch, digests)
-        if public is not None and len(found):
-            held |= {type(key): key for key, _ in found.slots}
-            wanted = np.array([key in public for key, _ in found.slots], dtype=bool)[found.codes]
-            summary.rows_of_other_keys += int((~wanted).sum())
-            found = found.rows(wanted)
-        yield found
-    warn_of_other_types(public or (), held.values())
