@@ -1,4 +1,4 @@
-"""Columns of any layout: what is missing in them, and rows that cannot be read together."""
+"""Columns of any layout: what is missing in them, and how to read rows of which some are bad."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar
@@ -69,7 +69,7 @@ def salvage(
     on_bad: Callable[[int, Exception], Any],
     errors: Any = InvalidInputError,
 ) -> Iterator[Read]:
-    """Yield what is read of rows, in their order: all together if possible, else by halves, without the bad ones.
+    """Yield what ``read`` makes of rows, in their order: all together if possible, else by halves, without bad ones.
 
     Parameters
     ----------
@@ -80,8 +80,8 @@ def salvage(
     on_bad
         Gets the place of each row that cannot be read alone, and why.
     errors
-        What ``read`` raises for a bad row; anything else ends the reading, and so does what it raises for no row at
-        all, which is no row's fault.
+        What ``read`` raises for a bad row. Anything else is passed on, and so is an error for no rows at all, which is
+        no row's fault.
 
     Examples
     --------

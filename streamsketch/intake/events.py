@@ -32,7 +32,8 @@ class Events:
     rows
         How many rows were read.
     blank
-        How many of them were left out as something in them is missing. All others that are not here were malformed.
+        How many of them were left out because something in them is missing. The others that were left out were
+        malformed.
 
     Examples
     --------

@@ -34,7 +34,7 @@ _HASHING = "a projection of dim {dim} takes integers as indices, and only one of
 
 
 class Intake:
-    """Reads the rows of tables, files and streams under an agreement, as `Events`.
+    """Reads rows of tables, files and streams under an agreement, as `Events`.
 
     A row in which something is missing, null, NaN or blank text, is refused or dropped as the agreement's ``missing``
     says. A row is malformed if a value does not fit its agreed type, an index is out of range, a number is not finite,
@@ -49,10 +49,10 @@ class Intake:
         other rows hold. A function: it is left out too, and the function gets its number and what is wrong with it, a
         text that shows no value.
     bounded
-        Whether each unit's rows will be clipped to the agreed bound. An error for what one unit sent would then tell of
-        it, so a row that cannot be sketched is left out in any case (`unit_events`), also where a null is kept by the
-        agreement, and a value of 2**62 grid steps or more is cut to one step less. What ``on_bad`` then says is what
-        becomes of rows that break the agreement.
+        Whether each unit's rows will be clipped to the agreed bound. An error would then reveal what one unit sent, so
+        rows that cannot be sketched are always left out, also those with nulls where the agreement has
+        ``missing="keep"``, and values of 2**62 grid steps or more are cut to one step less. ``on_bad`` then applies to
+        rows that break the agreement: those with a value that does not fit its type, or that it refuses as blank.
     time
         A column of times, dates or text that says them, beside those agreed on or one of them.
     time_format
@@ -167,8 +167,8 @@ class Intake:
         """Return the columns of a batch, of the agreed types, without rows in which something is missing.
 
         Integers, booleans and decimals become int64, as they are hashed, and values numbers; times stay as they are.
-        The batch says in its schema which agreement cast it, so `read` does not cast it again. Errors are as of `read`,
-        but for what is wrong with numbers that fit: whether they can be sketched, `read` says.
+        The schema names the agreement that cast the batch, so that `read` does not cast it again. Errors are those of
+        `read`, which also checks that the rows can be sketched.
         """
         columns, rows, is_cast = self._present(batch, first)
         if is_cast:
@@ -270,7 +270,7 @@ class Intake:
             ) from None
 
     def _read(self, read: Callable[..., Read], columns: _Columns, rows: Rows) -> Read:
-        """Return what is read of rows, unless they are refused without those that cannot be read alone."""
+        """Return what ``read`` makes of rows; unless bad ones are refused, without those it cannot read alone."""
         on_bad: Any = self._on_bad if callable(self._on_bad) else lambda *_: None
         try:
             return read(columns, rows, on_bad)

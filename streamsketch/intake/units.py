@@ -1,4 +1,4 @@
-"""Rows whose privacy units will be clipped: what is wrong with one of them is no error, as it would tell of its unit.
+"""Rows whose privacy units will be clipped: a malformed row is no error, as that would reveal its unit's data.
 
 A fault in a *row* (a null, NaN, an infinity, an index out of range, text that is not UTF-8, empty text as the unit)
 drops that row, and a value that is too heavy is cut; a fault in a *column* (its type, its length) is the caller's

@@ -94,7 +94,7 @@ def events_of(
         columns = [batch.column(name) for name in names]
         indices = columns[0] if len(columns) == 1 else projection.indices_of(*columns)
         encoded, steps = encode_batch(projection, indices, 1 if value is None else batch.column(value))
-        yield Events(None if key is None else batch.column(key), None, encoded, steps)
+        yield Events(None if key is None else batch.column(key), None, encoded, steps, rows=batch.num_rows)
 
 
 def check_keyed(agreement: "Agreement", *, keyed: bool) -> None:
