@@ -82,8 +82,9 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
         by = "cosine" if shares.get("cosine", 0.0) >= ENOUGH else "distance"
     elif everything:
         by = "distance"
-    squares = found["distance" if by == "distance" else "profile"]
-    return Chosen(by, kept, np.flatnonzero(lost).tolist(), shares, found[by], squares)
+    estimates = found[by] if by in found else compared(block, block, by, same=True)
+    squares = found["profile" if by in ("cosine", "profile") else "distance"]
+    return Chosen(by, kept, np.flatnonzero(lost).tolist(), shares, estimates, squares)
 
 
 def distinguishable_share(estimates: Estimates) -> float:
