@@ -83,6 +83,7 @@ def pytest_collection_finish() -> None:
     """Let the garbage collector pass over what was loaded, and make small pipelines cheap where a test runs any."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # tests leave little garbage, and pipelines make much that is soon gone
     if "apache_beam" in sys.modules:
         from tests.beam.quick import remember  # noqa: PLC0415 - it needs Beam
 
