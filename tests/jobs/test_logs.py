@@ -2,9 +2,6 @@
 
 import json
 import logging
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ import pytest
 
 from streamsketch.jobs import logs
 from tests.beam.streams.prism import ROOT
+from tests.cli.running import Forks
 from tests.jobs.job import end, options, published, put, run
 
 CANARY = "canary-7391"
@@ -53,14 +51,11 @@ def test_a_job_says_what_becomes_of_it_and_nothing_of_its_data(
 
 
 @pytest.mark.usefixtures("root_key")
-def test_a_failure_shows_no_data_either(tmp_path: Path) -> None:
+def test_a_failure_shows_no_data_either(tmp_path: Path, forks: Forks) -> None:
     log = tmp_path / "log"
     put(log, "001.parquet", ROWS)
     (log / f"003-{CANARY}.parquet").write_text(CANARY)
-    command = [sys.executable, "-m", "streamsketch", *options(tmp_path, log="json")]
-    done = subprocess.run(  # noqa: S603 - our own command
-        command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, check=False
-    )
+    done = forks.run(*options(tmp_path, log="json"), cwd=ROOT)
     assert done.returncode == 2, done.stderr
     *_, last = said(done.stdout + done.stderr)
     assert (last["event"], last["epoch"]) == ("failed", 1)

@@ -19,8 +19,8 @@ from streamsketch.beam.streams import PartitionClock, ReadGrowingFolder, TakeOnT
 from streamsketch.beam.streams.folder import _Read
 from streamsketch.beam.streams.lateness import Clock
 from streamsketch.release import AdditiveNoise
-from tests.beam.streams import job
 from tests.beam.streams.prism import BASE, MINUTE, run, with_minute
+from tests.jobs import job
 
 SIZE, DELAY = 60, 5
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
