@@ -29,7 +29,7 @@ from streamsketch.beam.streams import (
     encoded_batch,
     slot_of,
 )
-from streamsketch.beam.streams.lateness import Clock
+from streamsketch.intake import ClockKind
 from streamsketch.jobs import Record
 from streamsketch.release import AdditiveNoise
 from tests.clusters.cluster import FlinkCluster
@@ -97,12 +97,12 @@ class Log:
             self._writer.write(partition, (BASE + MINUTE * minute) * 1000, encoded_batch(batch))
             self._writer.flush()
 
-    def source(self, clock: Clock) -> beam.PTransform:
+    def source(self, clock: ClockKind) -> beam.PTransform:
         """Return what reads the topic."""
         times: dict[str, Any] = {"delay": DELAY, "size": MINUTE, "offset": 0, "clock": clock}
         return ReadTopic(self.kafka.servers, self.topic, expansion=self.kafka.expansion, **times)
 
-    def elements(self, clock: Clock) -> Iterator[TimestampedValue]:
+    def elements(self, clock: ClockKind) -> Iterator[TimestampedValue]:
         """Yield what a source has to give of the topic."""
         micros = DELAY * 10**6, MINUTE * 10**6
         clocks: dict[int, PartitionClock] = defaultdict(lambda: PartitionClock(*micros, clock=clock))
@@ -145,12 +145,12 @@ class Files:
         pq.write_table(pa.Table.from_batches([batch, last]), self.folder / f".{name}")
         (self.folder / f".{name}").rename(self.folder / name)
 
-    def source(self, clock: Clock) -> beam.PTransform:
+    def source(self, clock: ClockKind) -> beam.PTransform:
         """Return what reads the folder."""
         times: dict[str, Any] = {"time": "time", "delay": DELAY, "size": MINUTE, "clock": clock}
         return ReadGrowingFolder(str(self.folder), SCHEMA.names, every=0.2, **times)
 
-    def elements(self, clock: Clock) -> Iterator[TimestampedValue]:
+    def elements(self, clock: ClockKind) -> Iterator[TimestampedValue]:
         """Yield what a source has to give of the folder, row by row; with heartbeats, the same windows."""
         own = PartitionClock(DELAY * 10**6, MINUTE * 10**6, clock=clock)
         for path in sorted(self.folder.glob("*.parquet")):
@@ -202,7 +202,7 @@ def build(
     epoch: int | None = None,
     stop: int | None = None,
     late_by_runner: bool = False,
-    clock: Clock = "events",
+    clock: ClockKind = "events",
     ledger: Path | None = None,
 ) -> int:
     """Release the messages' rows in windows, and note all that is released on the way; return the epoch."""
@@ -324,7 +324,7 @@ def replayed(
     stop: int,
     *,
     only: set[int] | None = None,
-    clock: Clock = "events",
+    clock: ClockKind = "events",
 ) -> Folder:
     """Compute what a log holds once more, in batch and in this process, with the secrets of an epoch."""
     elements = list(log.elements(clock))

@@ -9,7 +9,7 @@ import apache_beam as beam
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam.streams.lateness import Clock
+from streamsketch.intake import ClockKind
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka
 from tests.clusters.streaming import BASE, KEYS, MINUTE, Files, Folder, Job, Log, replayed, rows
@@ -29,7 +29,7 @@ def assert_once(folder: Folder) -> None:
 
 
 def assert_is_the_log(
-    log: Log | Files, folder: Folder, scratch: Path, epoch: int, stop: int, clock: Clock = "events"
+    log: Log | Files, folder: Folder, scratch: Path, epoch: int, stop: int, clock: ClockKind = "events"
 ) -> None:
     """Check bytes, and the sums before the noise, against a replay of the log in batch."""
     again = replayed(log, folder, scratch, epoch, stop, clock=clock)

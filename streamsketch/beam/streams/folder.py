@@ -16,11 +16,11 @@ from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, 
 from numpy.typing import NDArray
 
 from streamsketch.beam.intake.events import column_of
-from streamsketch.beam.streams.lateness import Clock, PartitionClock, agree_on_clock, check_clock
+from streamsketch.beam.streams.lateness import PartitionClock, agree_on_clock
 from streamsketch.beam.streams.messages import encoded_batch
 from streamsketch.data import batches, parts_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Tumbling, missing
+from streamsketch.intake import Clock, ClockKind, Tumbling, missing
 
 
 class ReadGrowingFolder(beam.PTransform):
@@ -66,10 +66,10 @@ class ReadGrowingFolder(beam.PTransform):
         offset: float = 0,
         every: float = 1.0,
         last: str = "_END",
-        clock: Clock = "events",
+        clock: ClockKind = "events",
     ) -> None:
         super().__init__()
-        check_clock(clock)
+        Clock(0, clock)  # which knows the kinds
         if time not in columns:
             raise InvalidInputError(f"time must be one of the columns {', '.join(columns)}, got {time!r}")
         micros = [round(seconds * 10**6) for seconds in (delay, size, offset)]
@@ -126,7 +126,7 @@ class _Files(RestrictionProvider):
 class _Read(beam.DoFn):
     def __init__(self, columns: list[str], time: str, micros: list[int], every: float, last: str) -> None:
         self._columns, self._time, self._micros, self._every, self._last = columns, time, micros, every, last
-        self.clock: Clock = "events"
+        self.clock: ClockKind = "events"
 
     @beam.DoFn.unbounded_per_element()
     def process(

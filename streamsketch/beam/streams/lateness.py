@@ -11,7 +11,7 @@ heartbeats alone, records that carry nobody's data, no unit decides about others
 
 import weakref
 from collections.abc import Iterator
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -23,24 +23,16 @@ from numpy.typing import NDArray
 
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.intake.windows import LATE
+from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Tumbling
+from streamsketch.intake import Clock, ClockKind, Tumbling
 
-Clock: TypeAlias = Literal["events", "heartbeats"]
-
-
-def check_clock(clock: Clock) -> None:
-    """Raise `InvalidInputError` unless this is the name of a clock."""
-    if clock not in get_args(Clock):
-        raise InvalidInputError(f"clock must be one of {', '.join(get_args(Clock))}, got {clock!r:.80}")
+_CLOCKS: "weakref.WeakKeyDictionary[beam.Pipeline, ClockKind]" = weakref.WeakKeyDictionary()
 
 
-_CLOCKS: "weakref.WeakKeyDictionary[beam.Pipeline, Clock]" = weakref.WeakKeyDictionary()
-
-
-def agree_on_clock(pipeline: beam.Pipeline, clock: Clock) -> None:
+def agree_on_clock(pipeline: beam.Pipeline, clock: ClockKind) -> None:
     """Note what moves a pipeline's watermark; raise `InvalidInputError` if its sources or its stream say otherwise."""
-    check_clock(clock)
+    Clock(0, clock)  # which knows the kinds
     known = _CLOCKS.setdefault(pipeline, clock)
     if known != clock:
         raise InvalidInputError(
@@ -49,7 +41,7 @@ def agree_on_clock(pipeline: beam.Pipeline, clock: Clock) -> None:
         )
 
 
-class PartitionClock:
+class PartitionClock(Clock):
     """The watermark of one partition of a log: the newest timestamp that moves it, less the allowed delay.
 
     Timestamps so far off that Beam cannot hold their window are late, and move nothing.
@@ -67,40 +59,31 @@ class PartitionClock:
     """
 
     def __init__(
-        self, delay: int, size: int, offset: int = 0, newest: int | None = None, *, clock: Clock = "events"
+        self, delay: int, size: int, offset: int = 0, newest: int | None = None, *, clock: ClockKind = "events"
     ) -> None:
-        check_clock(clock)
-        self._delay, self._windows, self._clock = delay, Tumbling(size, offset), clock
         margin = size + delay  # so that what follows stays within 64 bits
-        self._low, self._high = MIN_TIMESTAMP.micros + margin, GlobalWindow().max_timestamp().micros - margin
-        self.newest = newest
+        span = MIN_TIMESTAMP.micros + margin, GlobalWindow().max_timestamp().micros - margin
+        super().__init__(delay, clock, newest=newest, span=span)
+        self._windows = Tumbling(size, offset)
 
     @property
     def watermark(self) -> int:
         """No record that is on time has an earlier timestamp: microseconds."""
-        return MIN_TIMESTAMP.micros if self.newest is None else self.newest - self._delay
+        found = super().watermark
+        return MIN_TIMESTAMP.micros if found is None else found
 
     def is_late(self, moment: int, *, heartbeat: bool = False) -> bool:
         """Say whether a record with this timestamp is late, then let the clock go on with it, if it moves the clock."""
-        late = self._windows.end_of(moment) <= self.watermark or not self._low <= moment <= self._high
-        if heartbeat or self._clock == "events":
-            self.go_on(moment)
-        return late
+        return bool(self.are_late(np.array([moment]), np.array([heartbeat]))[0])
 
     def go_on(self, moment: int) -> None:
         """Let the clock go on to a timestamp, unless that is behind it or beyond Beam's times."""
-        if self._low <= moment <= self._high:
-            self.newest = moment if self.newest is None else max(self.newest, moment)
+        self.advance(np.array([moment]), np.array([True]))
 
-    def are_late(self, moments: NDArray[np.int64], heartbeats: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Say which of some records in a row are late, by heartbeats alone: as `is_late` of one after the other."""
-        sound = (self._low <= moments) & (moments <= self._high)
-        before = self._low if self.newest is None else self.newest  # nothing sound is late for the former
-        newest = np.maximum.accumulate(np.append(before, np.where(heartbeats & sound, moments, before)))
-        if (heartbeats & sound).any():
-            self.newest = int(newest[-1])
-        ends = self._windows.end_of(np.clip(moments, self._low, self._high))
-        late: NDArray[np.bool_] = (ends <= newest[:-1] - self._delay) | ~sound
+    def are_late(self, moments: Ints, heartbeats: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Say which of some records in a row are late, and let the clock go on: as `is_late` of one after the other."""
+        late = self.late(moments, self._windows, heartbeats)
+        self.advance(moments, heartbeats)
         return late
 
 

@@ -12,8 +12,9 @@ from apache_beam.options.value_provider import ValueProvider
 from streamsketch.beam.run.claims import create_once, read_claim
 from streamsketch.beam.run.root_keys import RootKey, check_root_key, fetch_root_key, fingerprint
 from streamsketch.beam.run.runs import RunSecret, has_stream, run_secret, use_secret
-from streamsketch.beam.streams.lateness import Clock, agree_on_clock
+from streamsketch.beam.streams.lateness import agree_on_clock
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake import ClockKind
 
 Epoch: TypeAlias = int | ValueProvider
 
@@ -42,10 +43,10 @@ class StreamSecret(RunSecret):
 
     __slots__ = ("_claims", "_epoch", "_place", "_stream", "clock")
 
-    def __init__(self, stream: str, epoch: Epoch, claims: str, source: RootKey, clock: Clock = "events") -> None:
+    def __init__(self, stream: str, epoch: Epoch, claims: str, source: RootKey, clock: ClockKind = "events") -> None:
         super().__init__(b"", b"", source)
         self._stream, self._epoch, self._claims, self._place = stream, epoch, claims, source
-        self.clock: Clock = clock
+        self.clock: ClockKind = clock
 
     def derive(self, use: str, label: str) -> bytes:
         """Return 32 secret bytes: HKDF (RFC 5869) of the root key, the stream, the use, the label, and the epoch.
@@ -74,7 +75,7 @@ class StreamSecret(RunSecret):
         return f"StreamSecret({self._stream!r}, …)"
 
 
-def _restored(stream: str, epoch: bytes, claims: str, source: bytes, clock: Clock) -> StreamSecret:
+def _restored(stream: str, epoch: bytes, claims: str, source: bytes, clock: ClockKind) -> StreamSecret:
     return StreamSecret(stream, pickler.loads(epoch), claims, pickler.loads(source), clock)
 
 
@@ -92,7 +93,7 @@ def configure_stream(
     root_key: RootKey,
     claims: str,
     epoch: Epoch | None = None,
-    clock: Clock = "events",
+    clock: ClockKind = "events",
 ) -> Epoch:
     """Say which stream an endless pipeline publishes, before the first transform that draws; return its epoch.
 
@@ -156,7 +157,7 @@ def configure_stream(
     return epoch
 
 
-def clock_of(pipeline: beam.Pipeline) -> Clock | None:
+def clock_of(pipeline: beam.Pipeline) -> ClockKind | None:
     """Return what moves the watermark of a pipeline's stream, None if it publishes no stream."""
     secret = run_secret(pipeline) if has_stream(pipeline) else None
     return secret.clock if isinstance(secret, StreamSecret) else None

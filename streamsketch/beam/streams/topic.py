@@ -6,7 +6,8 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.transforms.external import JavaExternalTransform
 
-from streamsketch.beam.streams.lateness import Clock, agree_on_clock, check_clock
+from streamsketch.beam.streams.lateness import agree_on_clock
+from streamsketch.intake import Clock, ClockKind
 
 
 class ReadTopic(beam.PTransform):
@@ -40,10 +41,10 @@ class ReadTopic(beam.PTransform):
         size: float,
         offset: float,
         expansion: str,
-        clock: Clock = "events",
+        clock: ClockKind = "events",
     ) -> None:
         super().__init__()
-        check_clock(clock)
+        Clock(0, clock)  # which knows the kinds
         self._servers, self._topic, self._expansion, self._clock = servers, topic, expansion, clock
         self._times = [round(seconds * 1000) for seconds in (delay, size, offset)]
 

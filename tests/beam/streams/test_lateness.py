@@ -17,7 +17,7 @@ import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.streams import PartitionClock, ReadGrowingFolder, TakeOnTime, configure_stream
 from streamsketch.beam.streams.folder import _Read
-from streamsketch.beam.streams.lateness import Clock
+from streamsketch.intake import ClockKind
 from streamsketch.release import AdditiveNoise
 from tests.beam.streams.prism import BASE, MINUTE, run, with_minute
 from tests.jobs import job
@@ -70,7 +70,7 @@ ROWS: list[tuple[int, Any]] = [  # None is a heartbeat
 ]
 
 
-def stream(rows: list[tuple[int, Any]], moved_by: Clock) -> test_stream.TestStream:
+def stream(rows: list[tuple[int, Any]], moved_by: ClockKind) -> test_stream.TestStream:
     """Return a log as its source gives it, with late rows marked."""
     clock = PartitionClock(DELAY * 10**6, MINUTE * 10**6, clock=moved_by)
     passed = Timestamp(BASE - DELAY)
@@ -88,7 +88,7 @@ def stream(rows: list[tuple[int, Any]], moved_by: Clock) -> test_stream.TestStre
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize("moved_by", ["heartbeats", "events"])
 def test_one_unit_cannot_move_what_heartbeats_move(
-    moved_by: Clock, prism: list[str], root_key: Path, tmp_path: Path
+    moved_by: ClockKind, prism: list[str], root_key: Path, tmp_path: Path
 ) -> None:
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
         secrets = {"root_key": root_key, "claims": str(tmp_path / "claims"), "clock": moved_by}
