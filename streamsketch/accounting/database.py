@@ -5,7 +5,7 @@ import datetime as dt
 import functools
 from collections.abc import Iterator
 
-from streamsketch.accounting.store import COLUMNS, PATIENCE, Row, Transaction, checked
+from streamsketch.accounting.store import COLUMNS, PATIENCE, Row, Transaction, check_row
 from streamsketch.errors import InvalidInputError
 
 try:
@@ -60,7 +60,7 @@ class _DatabaseTransaction:
 
     def rows(self, after: int = 0) -> list[Row]:
         """Return the entries behind a number, in order."""
-        return [checked(row) for row in self._connection.execute(_READ, {"after": after})]
+        return [check_row(row) for row in self._connection.execute(_READ, {"after": after})]
 
     def add(self, row: Row) -> None:
         """Append an entry."""

@@ -42,7 +42,7 @@ class Store(Protocol):
         """Return a transaction that excludes other writers, and keeps nothing if it ends by an exception."""
 
 
-def checked(row: Any) -> Row:
+def check_row(row: Any) -> Row:
     """Return a row as it was read, once its cells are of the types that were written."""
     number, previous, body, digest = row
     if type(number) is not int or not all(isinstance(text, str) for text in (previous, body, digest)):
@@ -94,7 +94,7 @@ class _FileTransaction:
 
     def rows(self, after: int = 0) -> list[Row]:
         """Return the entries behind a number, in order."""
-        return [checked(row) for row in self._connection.execute(_READ, (after,))]
+        return [check_row(row) for row in self._connection.execute(_READ, (after,))]
 
     def add(self, row: Row) -> None:
         """Append an entry."""

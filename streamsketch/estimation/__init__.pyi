@@ -1,7 +1,7 @@
 from .blocks import AnySketch, Block, block_of, check_comparable
 from .cosines import below_noise_floor
-from .distances import MEASURES, By, check_by, compared, distances_between, pairwise
-from .estimate import Estimate, Estimates, estimate_cells, interval_text, rounded
+from .distances import MEASURES, By, check_by, compare_blocks, distances_between, pairwise
+from .estimate import Estimate, Estimates, estimate_cells, format_value, interval_text
 from .estimators import (
     cosine,
     inner_product,
@@ -27,18 +27,18 @@ __all__ = [
     "block_of",
     "check_by",
     "check_comparable",
-    "compared",
+    "compare_blocks",
     "cosine",
     "distances_between",
     "effect_of",
     "estimate_cells",
+    "format_value",
     "inner_product",
     "interval_text",
     "noise_unit",
     "normalised_inner_product",
     "pairwise",
     "profile_distance",
-    "rounded",
     "squared_distance",
     "squared_norm",
 ]

@@ -49,7 +49,7 @@ def pairwise(sketches: Iterable[AnySketch], *, by: By = "distance") -> Estimates
     check_by(by)
     check_comparable(sketches)
     block = block_of(sketches)
-    return compared(block, block, by, same=True)
+    return compare_blocks(block, block, by, same=True)
 
 
 def check_by(by: str) -> None:
@@ -59,7 +59,7 @@ def check_by(by: str) -> None:
         raise InvalidInputError(f"by must be {', '.join(others)} or {last}, got {by!r:.40}")
 
 
-def compared(rows: Block, columns: Block, by: By, *, same: bool) -> Estimates:
+def compare_blocks(rows: Block, columns: Block, by: By, *, same: bool) -> Estimates:
     """Compare two blocks, or a block with itself if ``same``: (n, m) arrays; errors as `pairwise`."""
     return MEASURES[by].between(rows, columns, same)
 

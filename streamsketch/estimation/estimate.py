@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsketch.core import Floats
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.intervals import ErrorModel, Interval, Intervals, Method, inverted, quantile, selected
+from streamsketch.estimation.intervals import ErrorModel, Interval, Intervals, Method, invert, invert_selected, quantile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,7 +134,7 @@ class Estimate:
         InvalidInputError
             For a confidence outside (0, 1) or another method.
         """
-        low, high = inverted(self._stated(), quantile(confidence, method))
+        low, high = invert(self._stated(), quantile(confidence, method))
         return Interval(float(low), float(high))
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Interval:
@@ -171,7 +171,7 @@ class Estimate:
         >>> round(low, 1), round(high, 1), round(estimate.interval().high, 1)
         (84.7, 117.1, 110.2)
         """
-        low, high = selected(self._stated(), candidates, confidence)
+        low, high = invert_selected(self._stated(), candidates, confidence)
         return Interval(float(low), float(high))
 
     def _stated(self) -> ErrorModel:
@@ -186,11 +186,12 @@ class Estimate:
         )
 
     def __repr__(self) -> str:
-        low, high = (rounded(end, self.standard_error) for end in self.interval(0.95))
+        low, high = (format_value(end, self.standard_error) for end in self.interval(0.95))
         return f"<Estimate {self}, 95 % interval {low} … {high}>"
 
     def __str__(self) -> str:
-        return f"{rounded(self.value, self.standard_error)} ± {rounded(self.standard_error, self.standard_error)}"
+        error = self.standard_error
+        return f"{format_value(self.value, error)} ± {format_value(error, error)}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -230,11 +231,11 @@ class Estimates:
 
     def interval(self, confidence: float = 0.95, method: Method = "normal") -> Intervals:
         """Return the intervals around the values; parameters and errors as in `Estimate.interval`."""
-        return inverted(self._stated(), quantile(confidence, method))
+        return invert(self._stated(), quantile(confidence, method))
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Intervals:
         """Return intervals for estimates selected for their values; see `Estimate.selected_interval`."""
-        return selected(self._stated(), candidates, confidence)
+        return invert_selected(self._stated(), candidates, confidence)
 
     def parts(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Return value, both variances, slope and curvature: arrays of one shape."""
@@ -325,12 +326,12 @@ class Estimates:
         return f"{' by '.join(map(str, self.value.shape))} estimates"
 
 
-def rounded(value: float, standard_error: float) -> str:
+def format_value(value: float, standard_error: float) -> str:
     """Return a value rounded to two significant digits of its standard error; ∞ for an end that does not exist.
 
     Examples
     --------
-    >>> rounded(20931.46, 1734.2), rounded(0.16423, 0.036)
+    >>> format_value(20931.46, 1734.2), format_value(0.16423, 0.036)
     ('20,931', '0.164')
     """
     if math.isinf(value):
@@ -342,11 +343,11 @@ def rounded(value: float, standard_error: float) -> str:
 
 def interval_text(estimate: Estimate, ends: Interval | None = None) -> str:
     """Return an interval, by default that of 95 %, with the digits that mean something."""
-    low, high = (rounded(end, estimate.standard_error) for end in ends or estimate.interval(0.95))
+    low, high = (format_value(end, estimate.standard_error) for end in ends or estimate.interval(0.95))
     return f"{low} … {high}"
 
 
 def estimate_cells(estimate: Estimate, ends: Interval | None = None) -> tuple[str, str, str]:
     """Return an estimate, its standard error and its interval as the cells of a table."""
     error = estimate.standard_error
-    return rounded(estimate.value, error), rounded(error, error), interval_text(estimate, ends)
+    return format_value(estimate.value, error), format_value(error, error), interval_text(estimate, ends)

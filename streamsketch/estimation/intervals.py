@@ -40,7 +40,7 @@ class ErrorModel(NamedTuple):
     highest: float
 
 
-def inverted(stated: ErrorModel, reach: float) -> Intervals:
+def invert(stated: ErrorModel, reach: float) -> Intervals:
     """Return all t in the range with |value - t| ≤ ``reach``·√S(t), S(t) the variance if t is the truth.
 
     S(t) = S + slope·(t - q) + curvature·(t - q)², q the value clipped to the range and S the stated variance. The set
@@ -73,14 +73,14 @@ def inverted(stated: ErrorModel, reach: float) -> Intervals:
     return Intervals(*(np.clip(clipped + end, lowest, highest) for end in (low, high)))
 
 
-def selected(stated: ErrorModel, candidates: int, confidence: float) -> Intervals:
+def invert_selected(stated: ErrorModel, candidates: int, confidence: float) -> Intervals:
     """Return intervals that hold for all of ``candidates`` estimates at once; see `Estimate.selected_interval`."""
     check_int(candidates, "candidates", 1)
     _check_confidence(confidence)
     z = -float(ndtri((1 - confidence) / (2 * candidates)))
     lowest, highest = stated.lowest, stated.highest
     if not (math.isfinite(lowest) and math.isfinite(highest)):
-        return inverted(stated, z)
+        return invert(stated, z)
     middle, half = (highest + lowest) / 2, (highest - lowest) / 2
     cosine = np.minimum(np.abs(stated.value - middle) / half, 1.0)
     of_map = _map_width(cosine, np.sqrt(stated.projection_variance) / half, z)

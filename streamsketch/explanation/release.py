@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from streamsketch.accounting import number_for, sensitivity_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimate, effect_of, noise_unit, rounded
+from streamsketch.estimation import Estimate, effect_of, format_value, noise_unit
 from streamsketch.explanation.base import (
     EXACT_SKETCH,
     WHO_TAKES_PART,
@@ -313,7 +313,10 @@ class Explanation(BaseExplanation):
             *(
                 (
                     f"{one.value:,.6g}",
-                    *(f"{part:.3g}" if part >= _LONG else rounded(part, one.standard_error) for part in one.errors),
+                    *(
+                        f"{part:.3g}" if part >= _LONG else format_value(part, one.standard_error)
+                        for part in one.errors
+                    ),
                 )
                 for one in self.distances
             ),

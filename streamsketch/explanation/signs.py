@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimate, rounded
+from streamsketch.estimation import Estimate, format_value
 from streamsketch.explanation.base import (
     EXACT_SKETCH,
     WHO_TAKES_PART,
@@ -360,7 +360,7 @@ def _row(at: AtAngle) -> list[str]:
     return [
         *([] if at.norm is None else [f"{at.norm:,.0f}" if 1 <= at.norm < _LONG else f"{at.norm:.3g}"]),
         f"{at.degrees:g}°",
-        *(f"{rounded(error, angle.standard_error)}°" for error in angle.errors),
+        *(f"{format_value(error, angle.standard_error)}°" for error in angle.errors),
         _UNKNOWN if cosine is None else str(dataclasses.replace(cosine, value=math.cos(math.radians(at.degrees)))),
     ]
 

@@ -11,7 +11,7 @@ import numpy as np
 from streamsketch.accounting import sensitivity_of
 from streamsketch.core import Exact, aligned, exact_fraction, filled, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import rounded
+from streamsketch.estimation import format_value
 from streamsketch.privacy import L1, Budget, candidates, squared_distance_variance
 from streamsketch.projections import Projection
 
@@ -98,7 +98,7 @@ class BoundPlan:
                     f"{'>' if option is self.least else ' '} {option.bound}",
                     _percent(option.units_over),
                     _percent(option.lost),
-                    rounded(option.cell_noise, option.cell_noise),
+                    format_value(option.cell_noise, option.cell_noise),
                     *map(_percent, shares),
                 )
             )

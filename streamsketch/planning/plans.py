@@ -9,7 +9,7 @@ from typing import Any
 from streamsketch.accounting import guarantee_of
 from streamsketch.core import NO_BREAK, aligned, filled
 from streamsketch.data import HASHED_DIM
-from streamsketch.estimation import rounded
+from streamsketch.estimation import format_value
 from streamsketch.planning.facts import Goal, StreamFacts
 from streamsketch.planning.options import Option, planned_sensitivity
 from streamsketch.privacy import NOISES, Budget, Guarantee, Neighbours
@@ -214,7 +214,7 @@ def _predictions(plan: Plan) -> str:
     for estimate, error in zip(plan.chosen.estimates, plan.chosen.errors, strict=True):
         spread = estimate.standard_error
         parts = (*estimate.errors, error * estimate.value)
-        shown = [f"{part:.3g}" if error >= _HOPELESS or part >= _LONG else rounded(part, spread) for part in parts]
+        shown = [f"{part:.3g}" if error >= _HOPELESS or part >= _LONG else format_value(part, spread) for part in parts]
         rows.append((f"{estimate.value:,.6g}", *shown[:3], f"± {shown[3]} ({_percent(error)})"))
     return aligned(rows, left=0)
 

@@ -11,7 +11,7 @@ from scipy.special import erfcx, log_ndtr
 from streamsketch.core import Floats, Ints
 from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.noise import Loss, Noise, NoiseMoments, Sensitivity, round_up, shown
+from streamsketch.privacy.noise import Loss, Noise, NoiseMoments, Sensitivity, parameter_text, round_up
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.privacy.zcdp import MARGIN as RHO_MARGIN
 
@@ -128,8 +128,8 @@ class DiscreteGaussian(Noise):
         if gaussian_log_delta(budget.epsilon, sigma) <= math.log(budget.delta) + _MARGIN:
             spent = min(spent, budget.epsilon)  # the solver's last digit
         reason = (
-            f"variance {shown(self.sigma_squared)} at ℓ2 sensitivity {math.sqrt(sensitivity.l2_squared):.6g} gives "
-            f"ε = {spent:.4g} at δ = {budget.delta:.4g}"
+            f"variance {parameter_text(self.sigma_squared)} at ℓ2 sensitivity "
+            f"{math.sqrt(sensitivity.l2_squared):.6g} gives ε = {spent:.4g} at δ = {budget.delta:.4g}"
         )
         return Loss(spent, reason, sigma)
 

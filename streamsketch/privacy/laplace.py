@@ -9,7 +9,7 @@ import numpy as np
 from streamsketch.core import Floats, Ints
 from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.noise import Loss, Noise, NoiseMoments, Sensitivity, round_up, shown
+from streamsketch.privacy.noise import Loss, Noise, NoiseMoments, Sensitivity, parameter_text, round_up
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.privacy.share_samplers import laplace_share
 from streamsketch.privacy.zcdp import MARGIN, pure_rho
@@ -85,7 +85,9 @@ class DiscreteLaplace(Noise):
         """Return D1 / scale, for any δ; see `Noise.loss`."""
         del budget
         spent = float(sensitivity.l1 / self.scale)
-        return Loss(spent, f"scale {shown(self.scale)} at ℓ1 sensitivity {sensitivity.l1:,} gives ε = {spent:.4g}")
+        return Loss(
+            spent, f"scale {parameter_text(self.scale)} at ℓ1 sensitivity {sensitivity.l1:,} gives ε = {spent:.4g}"
+        )
 
     def rho(self, sensitivity: Sensitivity, cell: int, honest: int = 1) -> float:
         """Return the ρ that the noise spends: shares make exactly this noise; see `Noise.rho`.

@@ -251,7 +251,7 @@ def round_up(value: Fraction, fractional_bits: int) -> Fraction:
     return Fraction(math.ceil(value * (1 << fractional_bits)), 1 << fractional_bits)
 
 
-def shown(value: Fraction) -> str:
+def parameter_text(value: Fraction) -> str:
     """Return a parameter for people: a whole number as it is, else six digits."""
     return f"{value}" if value.denominator == 1 else f"{float(value):.6g}"
 

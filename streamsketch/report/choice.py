@@ -16,7 +16,7 @@ from streamsketch.estimation import (
     block_of,
     check_by,
     check_comparable,
-    compared,
+    compare_blocks,
 )
 from streamsketch.release import PrivateSketch
 
@@ -73,16 +73,16 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
     everything = int((~lost).sum()) < 2
     kept = [place for place, gone in enumerate(lost) if everything or not gone]
     block = block_of([releases[place] for place in kept])
-    found: dict[By, Estimates] = {"distance": compared(block, block, "distance", same=True)}
+    found: dict[By, Estimates] = {"distance": compare_blocks(block, block, "distance", same=True)}
     if by in ("cosine", "profile") or (isinstance(block.effect, OutputNoise) and not everything):
-        found["cosine"] = compared(block, block, "cosine", same=True)
-        found["profile"] = compared(block, block, "profile", same=True)
+        found["cosine"] = compare_blocks(block, block, "cosine", same=True)
+        found["profile"] = compare_blocks(block, block, "profile", same=True)
     shares: dict[By, float] = {one: distinguishable_share(found[one]) for one in found if one != "profile"}
     if by is None:
         by = "cosine" if shares.get("cosine", 0.0) >= ENOUGH else "distance"
     elif everything:
         by = "distance"
-    estimates = found[by] if by in found else compared(block, block, by, same=True)
+    estimates = found[by] if by in found else compare_blocks(block, block, by, same=True)
     squares = found["profile" if by in ("cosine", "profile") else "distance"]
     return Chosen(by, kept, np.flatnonzero(lost).tolist(), shares, estimates, squares)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import MEASURES, By, estimate_cells, rounded, squared_norm
+from streamsketch.estimation import MEASURES, By, estimate_cells, format_value, squared_norm
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.report.choice import Chosen, choose
 from streamsketch.report.guarantees import guarantees
@@ -98,7 +98,7 @@ def page_of(
 def _places(names: Sequence[str], scaling: Scaling) -> list[tuple[str, list[str]]]:
     errors = np.sqrt(np.diagonal(scaling.covariances, axis1=1, axis2=2))
     return [
-        (name, [rounded(x, dx), rounded(dx, dx), rounded(y, dy), rounded(dy, dy)])
+        (name, [format_value(x, dx), format_value(dx, dx), format_value(y, dy), format_value(dy, dy)])
         for name, (x, y), (dx, dy) in zip(names, scaling.places.tolist(), errors.tolist(), strict=True)
     ]
 

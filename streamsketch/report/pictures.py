@@ -13,7 +13,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from streamsketch.core import Floats
-from streamsketch.estimation import By, Estimates, interval_text, rounded
+from streamsketch.estimation import By, Estimates, format_value, interval_text
 from streamsketch.report.text import shorten
 
 Colour = tuple[int, int, int]
@@ -227,7 +227,7 @@ def heat_map(names: Sequence[str], estimates: Estimates, order: Sequence[int], b
         estimate, filling = estimates[i, j], colour(float(places[i, j]))
         style = f"background:rgb{filling};color:{readable_on(filling)}"
         error = estimate.standard_error / factor
-        shown = f"{estimate.value:.2f}" if by == "cosine" else rounded(estimate.value / factor, error)
+        shown = f"{estimate.value:.2f}" if by == "cosine" else format_value(estimate.value / factor, error)
         return style, shown, f"{names[i]} – {names[j]}: {estimate}, 95\u00a0% interval {interval_text(estimate)}"
 
     return found | {"rows": [(names[i], [cell(i, j) for j in order]) for i in order]}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import rounded
+from streamsketch.estimation import format_value
 from streamsketch.explanation import Explanation
 from streamsketch.release import PrivateSketch
 
@@ -18,7 +18,7 @@ def expected_errors(releases: Mapping[str, PrivateSketch]) -> list[tuple[str, li
         (
             str(explanation.guarantee.mechanism),
             [
-                (f"{one.value:,.6g}", [rounded(part, one.standard_error) for part in one.errors])
+                (f"{one.value:,.6g}", [format_value(part, one.standard_error) for part in one.errors])
                 for one in explanation.distances
             ],
         )
@@ -57,7 +57,7 @@ def _against_plan(plan: Mapping[str, Any], kinds: list[Explanation]) -> dict[str
     for predicted in plan["chosen"]["predictions"]:
         value, error = float(predicted["squared_distance"]), float(predicted["standard_error"])
         now = max(explanation.at_distance(value).standard_error for explanation in kinds)
-        errors.append((f"{value:,.6g}", [rounded(error, error), rounded(now, now), _percent(predicted)]))
+        errors.append((f"{value:,.6g}", [format_value(error, error), format_value(now, now), _percent(predicted)]))
     return {
         "epsilon": f"{float(guarantee['epsilon']):g}",
         "delta": f"{float(guarantee['delta']):g}",

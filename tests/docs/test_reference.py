@@ -37,7 +37,7 @@ SHOWN_AMONG_US = {
         "data.quantise",
         *("intake.Clock", "intake.Tumbling", "intake.column_events", "intake.microseconds"),
         *("intake.seconds_text", "intake.window_seconds"),
-        "estimation.rounded",
+        "estimation.format_value",
         "explanation.format_rounded_up",
     ),
     *("privacy.NoiseMoments", "privacy.DiscreteGaussian", "privacy.DiscreteLaplace", "privacy.FlipLaw"),

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.estimation.estimate import rounded
+from streamsketch.estimation.estimate import format_value
 from streamsketch.planning import Plan
 from streamsketch.report.page import page_of
 from streamsketch.report.pictures import colour, luminance, readable_on
@@ -155,7 +155,7 @@ def test_the_intervals_of_neighbours_allow_for_their_selection() -> None:
     distances = ss.pairwise(found.values())
     others = [(float(distances.value[0, j]), j) for j in range(1, 12)]
     first = distances[0, min(others)[1]]
-    low, high = (rounded(end, first.standard_error) for end in first.selected_interval(11))
+    low, high = (format_value(end, first.standard_error) for end in first.selected_interval(11))
     assert f"<td>{low} … {high}</td>" in nearest
 
 
@@ -172,7 +172,7 @@ def test_without_a_plan_the_page_says_what_the_sketches_can_tell_apart() -> None
     text = "".join(Page(page_of(found, title="t")).text)
     assert "Errors to expect" in text
     for estimate in found["a"].explain().distances:
-        assert rounded(estimate.standard_error, estimate.standard_error) in text
+        assert format_value(estimate.standard_error, estimate.standard_error) in text
 
 
 def test_with_its_plan_the_errors_planned_stand_beside_those_of_the_releases() -> None:
@@ -182,14 +182,14 @@ def test_with_its_plan_the_errors_planned_stand_beside_those_of_the_releases() -
     found = {name: sketch.release(**plan.release_arguments) for name in "ab"}
     text = "".join(Page(page_of(found, title="t", plan=plan.to_dict())).text)
     (predicted,) = plan.chosen.estimates
-    error = rounded(predicted.standard_error, predicted.standard_error)
+    error = format_value(predicted.standard_error, predicted.standard_error)
     assert f"4,000{error}{error}" in text, "as planned"
     assert "The goal was ± 30\xa0% at 95\xa0%, which it reaches." in text
     assert "chosen" in text
     looser = {name: sketch.release(**(plan.release_arguments | {"epsilon": 0.1})) for name in "ab"}
     text = "".join(Page(page_of(looser, title="t", plan=plan.to_dict())).text)
     now = looser["a"].explain().at_distance(4000.0).standard_error
-    assert f"4,000{error}{rounded(now, now)}" in text
+    assert f"4,000{error}{format_value(now, now)}" in text
 
 
 def test_a_plan_of_another_sketch_is_refused() -> None:

@@ -10,7 +10,7 @@ import apache_beam as beam
 from streamsketch.agreement import check_same
 from streamsketch.beam.intake.keys import plain_key
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Block, By, Estimates, block_of, check_comparable, compared
+from streamsketch.estimation import Block, By, Estimates, block_of, check_comparable, compare_blocks
 from streamsketch.release import PrivateSketch, check_disjoint, check_same_place
 
 Make: TypeAlias = Callable[[int, list[Any], list[Any]], Any]
@@ -72,7 +72,7 @@ def gaps(rows: KeyedBlock, columns: KeyedBlock, by: By) -> Estimates:
         check_same(rows.sample, columns.sample)
         check_same_place([rows.sample, columns.sample])
         check_disjoint([rows.release_ids, columns.release_ids])
-    return compared(rows.block, columns.block, by, same=same)
+    return compare_blocks(rows.block, columns.block, by, same=same)
 
 
 def order(key: Any) -> tuple[str, Any]:

@@ -72,7 +72,7 @@ def least_squared_norm(noises: tuple[CellNoise, ...], cells: int) -> float:
     return max(_bound(noises, cells, float(rate) / variance, deviation) for rate in _RATES)
 
 
-def readable(noise: Noise) -> bool:
+def has_known_characteristic(noise: Noise) -> bool:
     """Return whether the noise's characteristic function is known, and positive."""
     return noise.log_characteristic(np.zeros(1)) is not None
 

@@ -14,7 +14,7 @@ from streamsketch.errors import InvalidInputError, NoiseMismatchWarning
 from streamsketch.privacy import Guarantee, NoiseMoments, NoisePlace
 from streamsketch.projections import Projection
 from streamsketch.release.checking.noise import NoiseCheck, agree, check_noise, judge
-from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm, readable
+from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, has_known_characteristic, least_squared_norm
 from streamsketch.release.private_sketch import NoisePart, PrivateSketch
 
 Composition: TypeAlias = Literal["overlapping", "disjoint", "mixed"]
@@ -221,7 +221,7 @@ def _least_norm(stated: StatedNoise) -> float:
     noises = []
     for part in stated.all_parts:
         one = part.guarantee.mechanism.the_noise
-        if one is not None and readable(one.noise) and agree(one.cumulants, part.noise):
+        if one is not None and has_known_characteristic(one.noise) and agree(one.cumulants, part.noise):
             factor = float(Fraction(part.multiplier) / abs(stated.multiplier))
             noises.append(CellNoise(one.noise, factor, float(one.draws * part.count)))
     noises.sort(key=lambda one: one.draws * one.factor**2 * one.noise.cumulants.k2, reverse=True)
