@@ -27,13 +27,15 @@ _SCHEMA = (
 )
 _PUT = (
     "INSERT INTO rows (part, key, number, data, digest) VALUES (?, ?, ?, ?, ?) ON CONFLICT (part, key) DO UPDATE SET "
-    "number = excluded.number, data = excluded.data, digest = excluded.digest WHERE digest != excluded.digest"
+    "number = excluded.number, data = excluded.data, digest = excluded.digest "
+    "WHERE (number, data, digest) IS NOT (excluded.number, excluded.data, excluded.digest)"
 )
 _VERSION = 3
 _MOST_DATA = 1 << 27  # bytes of a row, but for a header: the cells of the widest sketch
 _DIGEST_BYTES = 16
 _MODULUS = 1 << 8 * _DIGEST_BYTES
 _BACKUP = "fetch the file from a backup"
+_CACHE = 1 << 15  # KiB, so that few transactions are written in several steps
 _WAIT = 0.5  # seconds, after which a signal is heeded that came meanwhile
 _HEADER = b""  # the key of a part's header
 _ERRORS = {
@@ -111,8 +113,16 @@ class Database:
 
     def write(self, part: str, fields: dict[str, Any], rows: Iterable[Row] = ()) -> str:
         """Write a part in the place of what is there; return a digest of all of it, in hex."""
-        self._connection.execute("DELETE FROM rows WHERE part = ?", (part,))
-        return self._write(part, Header(fields, 0, 0), rows)
+        left = set(self._connection.execute("SELECT key FROM rows WHERE part = ? AND key > x''", (part,)))
+
+        def written() -> Iterator[Row]:
+            for row in rows:
+                left.discard((row.key,))
+                yield row
+
+        digest = self._write(part, Header(fields, 0, 0), written())  # in place where there is a row of the same length
+        self._connection.executemany("DELETE FROM rows WHERE part = ? AND key = ?", ((part, *key) for key in left))
+        return digest
 
     def change(
         self, part: str, fields: dict[str, Any], rows: Iterable[Row] = (), add: Callable[[Row, Row], Row] | None = None
@@ -202,6 +212,8 @@ def opened(
         check_one_name(path)
     with _connected(path, target) as connection:
         connection.execute("PRAGMA synchronous = EXTRA")
+        if write:
+            connection.execute(f"PRAGMA cache_size = -{_CACHE}")
         _patiently(connection, "BEGIN IMMEDIATE" if write else "BEGIN")
         try:
             _patiently(connection, "PRAGMA schema_version")  # takes the lock of a reader

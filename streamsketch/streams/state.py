@@ -27,7 +27,7 @@ STREAM_SUFFIX = ".raw-stream"
 
 _KIND = b"SSST"
 _STREAM = "stream"
-_PIECE_BYTES = 1 << 26
+_PIECE_BYTES = 1 << 18
 _LARGEST = 1 << 61  # numbers of windows, and microseconds
 _SECRETS = {"stream": 16, "secret": SECRET_BYTES}
 _COUNTS = ("events", "released", "bad_lines", "rows_late", "rows_before_start")

@@ -1,5 +1,6 @@
 """What is appended to a raw file: added in one transaction, whole or not at all."""
 
+import contextlib
 import multiprocessing
 import os
 import random
@@ -210,7 +211,15 @@ def appending(path: Path, keys: list[str], ready: Any) -> None:
         append_raw(RawSketch(many(keys), 1), path)
 
 
-def test_what_several_processes_append_at_once_all_counts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("folders_lock", [True, False])
+def test_what_several_processes_append_at_once_all_counts(
+    folders_lock: bool,  # noqa: FBT001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not folders_lock:  # as on some network file systems
+        append_raw(RawSketch(PROJECTION.table()), tmp_path / "a")
+        monkeypatch.setattr("streamsketch.storage.files.locked", contextlib.nullcontext)
     context = multiprocessing.get_context("fork")
     ready = context.Barrier(3)
     keys = (["a", "b"], ["b", "c"], ["c"])
