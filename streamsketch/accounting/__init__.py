@@ -1,4 +1,4 @@
-"""What releases spend: how far one unit moves a sketch, what noise costs, and ledgers of budgets."""
+"""How far one unit moves a sketch, what a release spends, and ledgers of budgets."""
 
 from streamsketch._lazy import attach
 

@@ -1,4 +1,4 @@
-"""Apache Beam transforms: sketches, releases and distances of data that does not fit one machine.
+"""The same on a cluster: Apache Beam transforms for data that does not fit one machine.
 
 The merged sketches have the same bits as one loop over the data, on any runner, with any bundling and any
 retries; releases carry noise that is drawn once (THEORY.md 4.2).

@@ -1,4 +1,4 @@
-"""Public hashing, compiled kernels, exact numbers, input limits and files; independent of sketches."""
+"""Exact numbers, text, limits on input, atomic files and compilation; knows nothing of sketches."""
 
 from streamsketch._lazy import attach
 

@@ -1,4 +1,4 @@
-"""Input as integers: columns and tables, keys, values on a grid, and files of events."""
+"""What users pass in as integers: columns and tables, keys, values on a grid, and readers of files."""
 
 from streamsketch._lazy import attach
 

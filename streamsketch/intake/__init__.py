@@ -1,4 +1,4 @@
-"""How rows of any source enter: the windows that their times fall into."""
+"""Rows of any source as events: tables, files, pipes and logs; what is missing or malformed; windows of time."""
 
 from streamsketch._lazy import attach
 

@@ -1,1 +1,1 @@
-"""Integrations with other libraries: scikit-learn and DuckDB."""
+"""The same inside other libraries: scikit-learn and DuckDB."""

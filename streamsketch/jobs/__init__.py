@@ -1,4 +1,4 @@
-"""What operators run: Apache Beam jobs on files and streams, and what stands beside them."""
+"""What operators run on a cluster, and beside it: jobs on files and streams, by an agreement and a policy."""
 
 from streamsketch._lazy import attach
 

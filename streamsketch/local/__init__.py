@@ -1,4 +1,4 @@
-"""Local mean estimation: each person randomises their own unit vector, and a server averages the reports.
+"""Local mean estimation: each person randomises their own vector, and a server averages the reports.
 
 All mechanisms have the same interface: `Mechanism.randomize` and `randomize_many` on the device,
 `Mechanism.aggregator` on the server, and `Mechanism.expected_squared_error`. ``baselines/`` holds earlier mechanisms,

@@ -1,4 +1,4 @@
-"""Guarantees, calibration, exact samplers and noise. Knows nothing of projections beyond their sensitivities."""
+"""Neighbours, budgets, guarantees, noises, exact samplers and composition; knows nothing of projections."""
 
 import streamsketch.privacy.noises  # noqa: F401 - from here on every noise is known by its name
 from streamsketch._lazy import attach

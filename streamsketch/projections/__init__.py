@@ -1,4 +1,4 @@
-"""The public maps: integer matrices, rebuilt from a public seed, times a public scale."""
+"""The public maps, one file a family: integer matrices, rebuilt from a public seed, times a public scale."""
 
 from streamsketch._lazy import attach
 

@@ -1,4 +1,4 @@
-"""Noise meets sketches: what is published of vectors, matrices, streams and tables, and how it is checked."""
+"""Noise meets sketches: all that is published of them, and checks of what others published."""
 
 from streamsketch._lazy import attach
 

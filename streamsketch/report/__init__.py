@@ -1,4 +1,4 @@
-"""A report of releases as one page."""
+"""A report of releases, for people, as one page."""
 
 from streamsketch._lazy import attach
 

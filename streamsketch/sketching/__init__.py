@@ -1,4 +1,4 @@
-"""Exact, mergeable, secret sketches of one stream or of one per key, and contribution bounding."""
+"""Exact, mergeable, secret sketches of one stream or of many by key; ``bounding`` clips what a unit contributes."""
 
 from streamsketch._lazy import attach
 

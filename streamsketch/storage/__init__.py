@@ -1,4 +1,4 @@
-"""Raw sketches at rest: secret files of one party, which remember what was released from them."""
+"""Raw sketches and states of streams at rest: secret files of one party, which remember their releases."""
 
 from streamsketch._lazy import attach
 

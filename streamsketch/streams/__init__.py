@@ -1,4 +1,4 @@
-"""Unbounded streams on one machine: windows of a log, each released once."""
+"""Unbounded streams on one machine: windows of a log, each released once, by a policy."""
 
 from streamsketch._lazy import attach
 
