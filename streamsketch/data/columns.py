@@ -59,6 +59,14 @@ def key_column(column: Any, name: str) -> pa.Array:
     return array
 
 
+def plain_key(key: Any, name: str) -> Any:
+    """Return a key without NumPy's types; raise `InvalidInputError` with a name for what it is if it is of others."""
+    plain = key.item() if isinstance(key, np.generic) else key
+    if type(plain) not in (str, bytes, int):
+        raise InvalidInputError(f"{name} must be text, bytes or integers, got {type(plain).__name__}; cast them")
+    return plain
+
+
 def keys_named(keys: Any, what: str) -> Any:
     """Return keys in any collection as a column for `key_column` or `arrow_column`.
 

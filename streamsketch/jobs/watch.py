@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamsketch.agreement import Agreement
-from streamsketch.beam.streams import Slot, named_key, window_start
 from streamsketch.errors import InvalidInputError
 from streamsketch.jobs.databases import connection
-from streamsketch.streams import StreamPolicy
+from streamsketch.streams import Slot, StreamPolicy, named_key, window_start
 
 
 class Sink(ABC):

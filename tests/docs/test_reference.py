@@ -21,8 +21,8 @@ AMONG_US = {
     *("signs.Expected", "signs.FlipLaw", "signs.Method", "signs.Shape", "signs.Signs", "signs.cell_steps"),
     *("signs.check_comparable", "signs.check_flips", "signs.check_individual", "signs.check_signs"),
     *("signs.distances_between", "signs.expected", "signs.needs_norms", "signs.words_of"),
-    *("beam.claim_path", "beam.streams.EVENT", "beam.streams.named_key", "beam.streams.slot_of"),
-    *("beam.streams.window_start", "jobs.LogForm", "jobs.Source", "jobs.comparisons"),
+    *("beam.claim_path", "beam.streams.EVENT", "beam.streams.slot_of"),
+    *("jobs.LogForm", "jobs.Source", "jobs.comparisons"),
     *("jobs.logs", "jobs.read_comparisons", "jobs.read_releases", "jobs.write"),
     *("local.all_fit", "local.implausible", "local.mechanism_from_fields", "local.step_exponent_of"),
 }

@@ -12,8 +12,9 @@ from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
 from streamsketch.beam import ReleasePerKey, SketchPerKey, TumblingWindows
-from streamsketch.beam.streams import Slot, Slots, WriteOnce
+from streamsketch.beam.streams import Slots, WriteOnce
 from streamsketch.release import AdditiveNoise
+from streamsketch.streams import Slot
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
 NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1))

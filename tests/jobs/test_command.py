@@ -1,6 +1,7 @@
 """The command `streamsketch job` says what it needs."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import jobs
+from tests.cli.running import ENVIRONMENT
 from tests.jobs.job import options
 from tests.jobs.running import command
 
@@ -44,3 +46,9 @@ def test_a_policy_without_a_name_is_not_of_a_job(tmp_path: Path) -> None:
     policy.write_text(json.dumps(fields))
     with pytest.raises(ss.InvalidInputError, match="names no stream, so no job follows it"):
         command("job", "publish", f"--policy={policy}", "--servers=a:1", "--topic=b")
+
+
+def test_what_stands_beside_a_job_needs_no_beam() -> None:
+    code = "import sys; from streamsketch.jobs import Publisher, Server, Watch; print('apache_beam' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=ENVIRONMENT)  # noqa: S603
+    assert done.stdout.strip() == "False"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import apache_beam as beam
 
 from streamsketch.agreement import check_same
-from streamsketch.beam.intake.keys import plain_key
+from streamsketch.data import plain_key
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Block, By, Estimates, block_of, check_comparable, compare_blocks
 from streamsketch.release import PrivateSketch, check_disjoint, check_same_place

@@ -8,8 +8,8 @@ import numpy as np
 
 from streamsketch.beam.compare.blocks import Gather, KeyedBlock, Make, gaps, keyed_block, order
 from streamsketch.beam.compare.results import Form, check_form, check_kinds, in_form, kinds_of, taken
-from streamsketch.beam.intake.keys import plain_key
 from streamsketch.beam.run.runner import refuse_broken_runner
+from streamsketch.data import plain_key
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import By, check_by
 from streamsketch.release import PrivateSketch

@@ -15,8 +15,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import GlobalWindows
 
 from streamsketch.beam.compare.results import check_kinds, kinds_of
-from streamsketch.beam.intake.keys import plain_key
-from streamsketch.data import key_column
+from streamsketch.data import key_column, plain_key
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import Projection
 from streamsketch.release import PrivateTable, PublishedTable

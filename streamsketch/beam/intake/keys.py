@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import apache_beam as beam
-import numpy as np
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
 from streamsketch.agreement import Agreement
 from streamsketch.beam.run.steps import Each, Step
-from streamsketch.data import keys_named
+from streamsketch.data import keys_named, plain_key
 from streamsketch.errors import InvalidInputError
 
 METRICS = "streamsketch"
@@ -117,14 +116,6 @@ class KeepKeys(Step):
 def plain_keys(keys: Iterable[Any]) -> list[Any]:
     """Return different keys; equal keys of other types would be released beside those of the data."""
     return list(dict.fromkeys(map(_public_key, keys)))
-
-
-def plain_key(key: Any, name: str) -> Any:
-    """Return a key without NumPy's types; raise `InvalidInputError` with a name for what it is if it is of others."""
-    plain = key.item() if isinstance(key, np.generic) else key
-    if type(plain) not in (str, bytes, int):
-        raise InvalidInputError(f"{name} must be text, bytes or integers, got {type(plain).__name__}; cast them")
-    return plain
 
 
 def _same(_: bytes, keys: list[Any]) -> list[Any]:

@@ -7,7 +7,7 @@ from .logs import EVENT, log_event
 from .messages import DecodeMessages, encoded_batch
 from .secret import claim_epoch, configure_stream
 from .sinks import Slots, WriteFilesOnce, WriteOnce, WriteRowsOnce
-from .slots import Slot, named_key, slot_of, window_start
+from .slots import slot_of
 from .stable import StableParDo
 from .topic import ReadTopic
 
@@ -19,7 +19,6 @@ __all__ = [
     "PartitionClock",
     "ReadGrowingFolder",
     "ReadTopic",
-    "Slot",
     "Slots",
     "StableParDo",
     "TakeOnTime",
@@ -33,8 +32,6 @@ __all__ = [
     "configure_stream",
     "encoded_batch",
     "log_event",
-    "named_key",
     "refused_alarm",
     "slot_of",
-    "window_start",
 ]

@@ -10,7 +10,8 @@ from apache_beam.transforms.window import IntervalWindow
 
 from streamsketch.beam.run.claims import create_once
 from streamsketch.beam.run.once import REFUSED
-from streamsketch.beam.streams.slots import Slot, slot_of
+from streamsketch.beam.streams.slots import slot_of
+from streamsketch.streams import Slot
 
 
 class Alarm(NamedTuple):

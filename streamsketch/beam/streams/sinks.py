@@ -19,9 +19,10 @@ from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.run.claims import create_once
 from streamsketch.beam.streams.alarms import Alarm
 from streamsketch.beam.streams.logs import log_event
-from streamsketch.beam.streams.slots import Slot, slot_of
+from streamsketch.beam.streams.slots import slot_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.release import Published
+from streamsketch.streams import Slot
 
 ALARMS = "alarms"
 _LOG = logging.getLogger(__name__)

@@ -14,9 +14,10 @@ from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
 from streamsketch.beam import TumblingWindows
-from streamsketch.beam.streams import Alarm, Slot, WriteAlarms, WriteFilesOnce, WriteRowsOnce
-from streamsketch.beam.streams.slots import slot_of, window_start
+from streamsketch.beam.streams import Alarm, WriteAlarms, WriteFilesOnce, WriteRowsOnce
+from streamsketch.beam.streams.slots import slot_of
 from streamsketch.jobs.databases import connection
+from streamsketch.streams import Slot, window_start
 from tests.beam.running import append_to, recorded
 from tests.postgres import programs, server
 

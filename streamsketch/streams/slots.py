@@ -1,0 +1,64 @@
+"""Names of what a stream publishes: one slot for each key and window."""
+
+import datetime as dt
+import hashlib
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from streamsketch.data import plain_key
+
+_LONGEST_NAME = 200  # of a file, with room for what stands before and behind it
+_1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICRO = dt.timedelta(microseconds=1)
+
+
+class Slot(NamedTuple):
+    """A key in a window of a stream.
+
+    Parameters
+    ----------
+    stream
+        Name of the stream.
+    start
+        Start of the window, in microseconds after 1970-01-01T00:00Z.
+    kind, key
+        The key as text, and what it was: ``text``, ``integer`` or ``bytes`` (in hexadecimal digits).
+    """
+
+    stream: str
+    start: int
+    kind: str
+    key: str
+
+    @property
+    def window(self) -> str:
+        """Start of the window as people and file systems read it: 2013-01-01T05-00-00Z."""
+        return f"{(_1970 + self.start * _MICRO).replace(tzinfo=None).isoformat()}Z".replace(":", "-")
+
+    @property
+    def file(self) -> str:
+        """Name of a file for the slot: no two keys share one."""
+        name = {"text": "", "integer": "=", "bytes": "=x"}[self.kind] + quote(self.key, safe=" ")
+        if len(name) <= _LONGEST_NAME:
+            return name
+        return "==" + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+
+    def __str__(self) -> str:
+        return f"{self.stream} {self.window} {self.file}"
+
+
+def named_key(key: Any) -> tuple[str, str]:
+    """Return ``kind`` and ``key`` of a key's slots."""
+    plain = plain_key(key, "keys of a stream")
+    if isinstance(plain, bytes):
+        return "bytes", plain.hex()
+    return "integer" if isinstance(plain, int) else "text", str(plain)
+
+
+def window_start(name: str) -> int | None:
+    """Return the start of the window that `Slot.window` names, in microseconds, or None for another name."""
+    day, _, moment = name.partition("T")
+    try:
+        return (dt.datetime.fromisoformat(f"{day}T{moment.replace('-', ':')}") - _1970) // _MICRO
+    except (ValueError, TypeError):  # no moment, or none with a zone
+        return None
