@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 import apache_beam as beam
 import pyarrow as pa
@@ -41,6 +41,17 @@ from streamsketch.streams import StreamPolicy
 _LOG = logging.getLogger(__name__)
 
 
+class Source(Protocol):
+    """Where a job's log is; one of your own has the same two members."""
+
+    @property
+    def format(self) -> Literal["arrow", "json"]:
+        """What a message is, as in `streamsketch.beam.streams.DecodeMessages`."""
+
+    def read(self, pipeline: beam.Pipeline, agreement: Agreement, policy: StreamPolicy) -> beam.PCollection:
+        """Return the messages, late ones marked, with a watermark that is a function of the log."""
+
+
 class Topic(NamedTuple):
     """A Kafka topic: addresses of the brokers, its name, Beam's expansion service, and what its messages are."""
 
@@ -64,9 +75,6 @@ class GrowingFolder(NamedTuple):
         """Return the rows of the files, as messages."""
         columns = list(dict.fromkeys([*agreement.names, policy.time]))
         return pipeline | "Folder" >> ReadGrowingFolder(self.folder, columns, time=policy.time, **_timing(policy))
-
-
-Source: TypeAlias = Topic | GrowingFolder
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ AMONG_US = {
     *("signs.check_comparable", "signs.check_flips", "signs.check_individual", "signs.check_signs"),
     *("signs.distances_between", "signs.expected", "signs.needs_norms", "signs.words_of"),
     *("beam.claim_path", "beam.streams.EVENT", "beam.streams.slot_of"),
-    *("jobs.LogForm", "jobs.Source", "jobs.comparisons"),
+    *("jobs.LogForm", "jobs.comparisons"),
     *("jobs.logs", "jobs.read_comparisons", "jobs.read_releases", "jobs.write"),
     *("local.all_fit", "local.implausible", "local.mechanism_from_fields", "local.step_exponent_of"),
 }

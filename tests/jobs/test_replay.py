@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
@@ -23,7 +23,7 @@ ROWS: list[Row] = [("AA", "JFK-LAX", "N1", 5), ("UA", "EWR-SFO", "N2", 61), ("AA
 def record(*rows: Row) -> Record:
     """Return a record of a topic of one partition."""
     columns = [*zip(*rows, strict=True)]
-    columns[-1] = tuple((BASE + second) * 10**6 for second in columns[-1])  # type: ignore[operator, assignment]
+    columns[-1] = tuple((BASE + second) * 10**6 for second in columns[-1])
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     return Record(0, (BASE + rows[0][-1]) * 1000, encoded_batch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)))
 
@@ -35,7 +35,7 @@ class Given(NamedTuple):
     """A log of which all is known."""
 
     log: list[Record]
-    format: str = "arrow"
+    format: Literal["arrow"] = "arrow"
 
     def read(self, pipeline: beam.Pipeline, *_: Any) -> beam.PCollection:
         elements = [TimestampedValue(one.content, one.timestamp / 1000) for one in self.log]
@@ -44,9 +44,11 @@ class Given(NamedTuple):
 
 def ran(place: Path, log: list[Record] = LOG) -> StreamJob:
     """Let a job run; return it as its operator replays it."""
-    fields = {name: getattr(job_of(place), name) for name in ("agreement", "policy", "root_key", "claims")}
-    assert StreamJob(source=Given(log), **fields).run() == 0  # type: ignore[arg-type]
-    return StreamJob(source=Given(log), epoch=1, **fields)  # type: ignore[arg-type]
+    fields: dict[str, Any] = {
+        name: getattr(job_of(place), name) for name in ("agreement", "policy", "root_key", "claims")
+    }
+    assert StreamJob(source=Given(log), **fields).run() == 0
+    return StreamJob(source=Given(log), epoch=1, **fields)
 
 
 @pytest.mark.usefixtures("root_key")
