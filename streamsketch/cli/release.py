@@ -14,7 +14,14 @@ from streamsketch.cli._showing import Json, guarantee_fields, show_result
 from streamsketch.core import names_given
 from streamsketch.privacy import Neighbours, mechanism_names
 from streamsketch.release import AdditiveNoise
-from streamsketch.storage import PastRelease, State, release_loaded, released_before, transaction
+from streamsketch.storage import (
+    PastRelease,
+    ReleasedBeforeError,
+    State,
+    release_loaded,
+    released_before,
+    transaction,
+)
 
 
 def release(  # noqa: PLR0913 - a command's options are its parameters
@@ -71,30 +78,26 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     account = ledger_for(ledger, dataset)
     with naming_raw(file), transaction(file) as raw_file:
         raw = raw_file.load()
-        state = raw.state
         unstated = stated is None and unit is None and max_keys is None
-        neighbours = require_neighbours(_known_neighbours(state) if unstated else stated)
-        privacy: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
-        if isinstance(state, ss.Sketch):
-            if public_keys or keys_are_public:
-                raise ss.InvalidInputError(f"{file} holds one stream; --public-key and --keys-are-public are for many")
-            if neighbours.max_keys != 1:
-                raise ss.InvalidInputError(
-                    f"{file} holds one stream, so --max-keys must be 1, got {neighbours.max_keys}"
-                )
+        neighbours = require_neighbours(raw.neighbours if unstated else stated)
+        _check_keys(file, raw.state, neighbours, public_keys, keys_are_public=keys_are_public)
+        if isinstance(raw.state, ss.Sketch):
             new_file(output, ".sketch", "a release")
         else:
-            _check_keys(file, state, public_keys, keys_are_public=keys_are_public)
             new_file(output, ".parquet", "a table of releases")
-        publisher = AdditiveNoise(**privacy).calibrated(state.projection)  # to find mistakes early
-        guarantee = publisher.on(state, assert_bounds=assert_bounds).guarantee
-        which, releases = released_before(raw, file)
-        if releases and not again:
-            raise ss.InvalidInputError(_cost(which, releases, guarantee))
+        noise: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
+        keys: dict[str, Any] = {"public_keys": public_keys or None, "keys_are_public": keys_are_public}
+        charged: dict[str, Any] = {"ledger": account, "dataset": dataset}
         # recorded before it is written: a failure between the two costs a release, not the guarantee
-        privacy |= {"assert_bounds": assert_bounds, "ledger": account, "dataset": dataset}
-        keys = public_keys or None
-        released = release_loaded(raw, raw_file, public_keys=keys, keys_are_public=keys_are_public, **privacy)
+        try:
+            released = release_loaded(
+                raw, raw_file, file, again=again, assert_bounds=assert_bounds, **noise, **keys, **charged
+            )
+        except ReleasedBeforeError as error:
+            guarantee = AdditiveNoise(**noise).guarantee(raw.projection)
+            raise ss.InvalidInputError(_cost(error.data, error.releases, guarantee)) from None
+        releases = released_before(raw, file)[1] if again else ()
+    guarantee = released.rows[0].guarantee
     try:
         released.save(output)
     except OSError as error:
@@ -107,17 +110,10 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     facts = {"guarantee": str(guarantee)} | left_facts
     if releases:
         facts["in all"] = f"{total}, with {len(releases)} before"
-    if not isinstance(state, ss.Sketch):
+    if not isinstance(raw.state, ss.Sketch):
         facts["keys"] = f"{len(released.rows):,}"
     fields = {"file": str(output), "sketches": len(released.rows), "guarantee": guarantee_fields(guarantee)}
     show_result(str(output), facts, fields | {"together": total} | left_fields, as_json=as_json)
-
-
-def _known_neighbours(state: State) -> Neighbours | None:
-    """Return the relation that was enforced on a raw sketch, or that its agreement names."""
-    if state.bounds.is_enforced:
-        return state.bounds.neighbours
-    return None if state.agreement is None else state.agreement.neighbours
 
 
 def require_neighbours(neighbours: Neighbours | None) -> Neighbours:
@@ -130,13 +126,22 @@ def require_neighbours(neighbours: Neighbours | None) -> Neighbours:
     return neighbours
 
 
-def _check_keys(file: Path, table: ss.SketchTable, public_keys: list[str] | None, *, keys_are_public: bool) -> None:
+def _check_keys(
+    file: Path, state: State, neighbours: Neighbours, public_keys: list[str], *, keys_are_public: bool
+) -> None:
+    """Raise `InvalidInputError` unless the options say which keys are released, of a file that has any."""
+    if isinstance(state, ss.Sketch):
+        if public_keys or keys_are_public:
+            raise ss.InvalidInputError(f"{file} holds one stream; --public-key and --keys-are-public are for many")
+        if neighbours.max_keys != 1:
+            raise ss.InvalidInputError(f"{file} holds one stream, so --max-keys must be 1, got {neighbours.max_keys}")
+        return
     if bool(public_keys) == keys_are_public:
         raise ss.InvalidInputError(
             f"{file} holds many keys, and which ones is private unless you say: --public-key NAME for each key that "
             f"you name without a look at the data, or --keys-are-public; one of the two"
         )
-    if keys_are_public and not len(table):
+    if keys_are_public and not len(state):
         raise ss.InvalidInputError(f"{file} holds no key yet; there is nothing to release")
 
 

@@ -1,7 +1,7 @@
 from .convert import is_old_sketch, read_old_sketch, read_old_state
 from .database import Database, NotSQLiteError, Row, create, opened
 from .files import SUFFIX, RawTransaction, append_raw, is_raw, load_raw, read_header, save_raw, transaction
-from .releases import release_loaded, release_raw, released_before
+from .releases import ReleasedBeforeError, release_loaded, release_raw, released_before
 from .sketches import (
     PastRelease,
     RawHeader,
@@ -22,6 +22,7 @@ __all__ = [
     "RawHeader",
     "RawSketch",
     "RawTransaction",
+    "ReleasedBeforeError",
     "Row",
     "State",
     "append_raw",

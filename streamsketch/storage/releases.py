@@ -11,7 +11,7 @@ from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy import Neighbours
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.sketching import Sketch
-from streamsketch.storage.files import RawTransaction, read_header, transaction
+from streamsketch.storage.files import RawTransaction, is_raw, read_header, transaction
 from streamsketch.storage.sketches import PastRelease, RawSketch, distinct_releases
 
 
@@ -71,38 +71,60 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
     True
     """
     with transaction(path) as file:
-        raw = file.load()
-        which, releases = released_before(raw, path)
-        if releases and not again:
-            before = "; ".join(str(past.guarantee) for past in releases)
-            raise InvalidInputError(
-                f"{which} released before: {before}. Use that release, or say again=True to release once more, which "
-                f"the same people pay for once more"
-            )
         return release_loaded(
-            raw,
+            file.load(),
             file,
+            path,
+            again=again,
+            public_keys=public_keys,
+            keys_are_public=keys_are_public,
             epsilon=epsilon,
             neighbours=neighbours,
             delta=delta,
             mechanism=mechanism,
-            public_keys=public_keys,
-            keys_are_public=keys_are_public,
             assert_bounds=assert_bounds,
             ledger=ledger,
             dataset=dataset,
         )
 
 
+class ReleasedBeforeError(InvalidInputError):
+    """Some of the data of a raw file were released before, and another release was not meant.
+
+    Parameters
+    ----------
+    data
+        Which data, as `released_before` says.
+    releases
+        The earlier releases.
+    """
+
+    def __init__(self, data: str, releases: tuple[PastRelease, ...]) -> None:
+        before = "; ".join(str(past.guarantee) for past in releases)
+        super().__init__(
+            f"{data} released before: {before}. Use that release, or say again=True to release once more, which the "
+            f"same people pay for once more"
+        )
+        self.data, self.releases = data, releases
+
+
 def release_loaded(
     raw: RawSketch,
     file: RawTransaction,
+    path: str | os.PathLike[str],
     *,
+    again: bool,
     public_keys: Iterable[Any] | None = None,
     keys_are_public: bool = False,
     **privacy: Any,
 ) -> PrivateSketch | PrivateTable:
-    """Return a release of what was loaded from a file, which has it in its record once the transaction ends."""
+    """Return a release of what was loaded from a file, which has it in its record once the transaction ends.
+
+    Errors are as of `release_raw`: `ReleasedBeforeError` unless ``again`` is meant.
+    """
+    data, releases = released_before(raw, path)
+    if releases and not again:
+        raise ReleasedBeforeError(data, releases)
     released: PrivateSketch | PrivateTable
     if isinstance(raw.state, Sketch):
         if public_keys is not None or keys_are_public:
@@ -137,6 +159,8 @@ def _releases_beside(raw: RawSketch, path: Path) -> dict[str, Sequence[PastRelea
         if other.resolve() == own:
             continue
         with contextlib.suppress(OSError, WireFormatError):
+            if not is_raw(other):  # of which nothing is read but its start
+                continue
             header = read_header(other)
             if header.releases and not raw.state.data_ids.parts.isdisjoint(header.ids.parts):
                 found[other.name] = header.releases

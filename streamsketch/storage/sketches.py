@@ -13,7 +13,7 @@ from streamsketch.agreement import Agreement, check_agreed
 from streamsketch.core import Ints, Limits
 from streamsketch.data import DataIds, canonical_bytes, data_ids
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
-from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds, Guarantee
+from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds, Guarantee, Neighbours
 from streamsketch.projections import MAX_MASS, Projection, check_entries
 from streamsketch.release import RELEASE_ID_BYTES
 from streamsketch.sketching import Sketch, SketchTable
@@ -72,6 +72,13 @@ class RawSketch:
     def agreement(self) -> Agreement | None:
         """The agreement that all rows in it followed, if any."""
         return self.state.agreement
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The relation that was enforced on the data, or else the one that their agreement names."""
+        if self.state.bounds.is_enforced:
+            return self.state.bounds.neighbours
+        return None if self.agreement is None else self.agreement.neighbours
 
     def __repr__(self) -> str:
         return f"<RawSketch, secret, of {self.projection!r}>"
