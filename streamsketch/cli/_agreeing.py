@@ -2,7 +2,7 @@
 
 import contextlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,15 +105,20 @@ def neighbours_of(
     return found
 
 
+def given_options(options: Mapping[str, object]) -> str:
+    """Return the names of the options that were given: "--index, --max-keys"."""
+    given = [name for name, value in options.items() if value is not None and value is not False and value != []]
+    return ", ".join(f"--{name.replace('_', '-')}" for name in given)
+
+
 def projection_from(path: Path | None, **options: int | str | None) -> ss.Projection:
     """Return the projection in a file, beside which options say nothing, or without one a new SJLT by the options."""
-    given = {name: value for name, value in options.items() if value is not None}
     if path is None:
         fields = {"dim": ss.HASHED_DIM, "sketch_dim": SKETCH_DIM, "sparsity": SPARSITY, "seed": secrets.randbits(63)}
+        given = {name: value for name, value in options.items() if value is not None}
         return ss.SJLT(**(fields | given))  # type: ignore[arg-type]
-    if given:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise ss.InvalidInputError(f"{path} says all about the projection; leave out {names}")
+    if named := given_options(options):
+        raise ss.InvalidInputError(f"{path} says all about the projection; leave out {named}")
     return load_projection(path)
 
 

@@ -8,17 +8,20 @@ import typer
 
 import streamsketch as ss
 from streamsketch.agreement import check_agreed
-from streamsketch.cli._agreeing import SKETCH_DIM, SPARSITY, projection_from
-from streamsketch.cli._bounding import bounds_of, check_bounded, neighbours_of, sketch_bounded
-from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
-from streamsketch.cli._intake import Pending
+from streamsketch.cli._agreeing import SKETCH_DIM, SPARSITY, given_options, neighbours_of, projection_from
+from streamsketch.cli._inputs import STDIN, Format
 from streamsketch.cli._reading import load_raw_file, new_file
-from streamsketch.cli._showing import Json, plural, progress_bar, say, show_json
+from streamsketch.cli._showing import Json, plural, say, show_json
+from streamsketch.cli._sketching import Pending, sketch_bounded, sketch_files, sketch_stream
 from streamsketch.cli._unbounded import UnboundedLog
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
-from streamsketch.intake import BadLines, Intake, RowReader, Tumbling, microseconds, pipe_blocks
+from streamsketch.intake import BadLines, Intake, RowReader, Tumbling, microseconds
+from streamsketch.sketching import check_clip
 from streamsketch.storage import SUFFIX, RawHeader, RawSketch, State, append_raw, read_header
+
+WITHIN = "none"
+"""What `--clip` says of rows that keep to the bounds of their agreement already."""
 
 
 def sketch(  # noqa: PLR0913 - a command's options are its parameters
@@ -146,33 +149,32 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     streaming = STDIN in inputs
     _check_inputs(inputs, form, every)
     agreed = (
-        _of_options(chosen, options, bound, neighbours_of(bound, clip, summary))
+        _agreement_from(chosen, options, bound, {"clip": clip, "summary": summary})
         if agreement is None
-        else _agreement(agreement, chosen | options | bound | {"window": window})
+        else _load_agreement(agreement, chosen | options | bound | {"window": window})
     )
     # options leave the file without an agreement: so are files of before, and releases of other parties by options
     stated = agreed.projection if agreement is None else agreed
-    bounds = bounds_of(agreed, clip, summary)
     keyed = agreed.key is not None or window is not None
-    if bounds is not None:
-        check_bounded(inputs, whole=not append and window is None and bad_lines == "stop")
+    whole = not append and window is None and bad_lines == "stop"
+    is_clipped = _check_clipping(agreed, inputs, clip, summary, whole=whole)
     intake = Intake(agreed, time=time, time_format=time_format, windows=windows)
     pending = Pending(intake, _start(output, stated, keyed=keyed, append=append), windows)
     with BadLines(bad_lines) as bad:
         reader = RowReader(agreed, time, form, check_delimiter(delimiter), bad)
         if not streaming:
             paths = [Path(name) for name in inputs]
-            if bounds is None:
-                _sketch_files(pending, paths, reader)
-                pending.flush(append_raw(pending.raw, output, new=not append))
-            else:
-                raw = sketch_bounded(ss.SketchTable(stated), paths, reader, bounds)
+            if is_clipped:
+                raw = sketch_bounded(paths, reader, stated, clip or "scale", summary)
                 pending.start(append_raw(raw, output, new=True))
+            else:
+                sketch_files(pending, paths, reader)
+                pending.flush(append_raw(pending.raw, output, new=not append))
         if new_projection is not None:  # without it the sketch would be of no use, and the other way round
             write_whole(new_projection, agreed.projection.to_json().encode() + b"\n")
         try:
             if streaming:
-                _sketch_stream(pending, output, reader, every, new=not append)
+                sketch_stream(pending, output, reader, every, new=not append)
         finally:
             for note in filter(None, (pending.warning, str(bad) if bad.count else "", _left_out(pending.dropped))):
                 say(note)
@@ -205,31 +207,68 @@ def _by_policy(agreement: Path | None, policy: Path | None, others: dict[str, An
         raise ss.InvalidInputError("--follow is for streams released by a policy: --policy FILE")
     if agreement is None:
         raise ss.InvalidInputError("a policy releases what an agreement says is sketched: say --agreement FILE, too")
-    if given := [f"--{name.replace('_', '-')}" for name, value in others.items() if value]:
-        raise ss.InvalidInputError(f"{agreement} and {policy} say that; leave out {', '.join(given)}")
+    if given := given_options(others):
+        raise ss.InvalidInputError(f"{agreement} and {policy} say that; leave out {given}")
     return agreement, policy
 
 
-def _agreement(path: Path, others: dict[str, Any]) -> ss.Agreement:
+def _load_agreement(path: Path, others: dict[str, Any]) -> ss.Agreement:
     if others["window"]:
         raise ss.InvalidInputError(
             f"windows of what {path} says, each with its units bounded, are made by a policy: --policy FILE, for "
             f"--window and --time"
         )
-    if given := [f"--{name.replace('_', '-')}" for name, value in others.items() if value]:
-        raise ss.InvalidInputError(f"{path} says which columns are sketched, and how; leave out {', '.join(given)}")
+    if given := given_options(others):
+        raise ss.InvalidInputError(f"{path} says which columns are sketched, and how; leave out {given}")
     return ss.Agreement.load(path)
 
 
-def _of_options(
-    chosen: dict[str, Any], options: dict[str, Any], bound: dict[str, Any], neighbours: ss.L1 | None
+def _agreement_from(
+    chosen: dict[str, Any], options: dict[str, Any], bound: dict[str, Any], clipping: dict[str, Any]
 ) -> ss.Agreement:
+    """Return the agreement that options make."""
+    unit, neighbours = bound["unit_column"], None
+    if unit is None:
+        if given := given_options(bound | clipping):
+            raise ss.InvalidInputError(f"{given}: say whose contributions are bounded, --unit-column COLUMN")
+    elif bound["l1"] is None:
+        raise ss.InvalidInputError("say how much one unit may add to a key: --l1 BOUND, in the values' units")
+    else:
+        max_keys = 1 if bound["max_keys"] is None else bound["max_keys"]
+        neighbours = neighbours_of(bound["l1"], None, None, bound["unit"] or unit, max_keys)
+        check_clip(clipping["clip"] or "scale")
     if not chosen["index"]:
         raise ss.InvalidInputError("say which columns are sketched: --agreement FILE, or --index COLUMN for each")
     index = names_given(chosen["index"], "--index")
     projection = _projection(chosen["projection"], chosen["new_projection"], options)
-    columns: dict[str, Any] = {"key": chosen["key"], "value": chosen["value"], "unit": bound["unit_column"]}
+    columns: dict[str, Any] = {"key": chosen["key"], "value": chosen["value"], "unit": unit}
     return ss.Agreement.of(projection, index=index, **columns, neighbours=neighbours)
+
+
+def _check_clipping(
+    agreed: ss.Agreement, inputs: list[str], clip: str | None, summary: Path | None, *, whole: bool
+) -> bool:
+    """Return whether units are clipped; raise `InvalidInputError` if they cannot be, as their events are not whole."""
+    if agreed.unit is None or agreed.neighbours is None or clip == WITHIN:
+        if summary is not None or clip not in (None, WITHIN):
+            raise ss.InvalidInputError("nothing is clipped here, so leave out --clip and --summary")
+        return False
+    check_clip(clip or "scale")
+    if summary is not None:
+        new_file(summary, ".json", "a summary")
+    if STDIN in inputs or any(Path(name).is_fifo() for name in inputs):
+        raise ss.InvalidInputError(
+            f"units are bounded once all their events are there: name files, not standard input; or, where rows keep "
+            f"to an agreement's bounds, say --clip {WITHIN}"
+        )
+    if not whole:
+        raise ss.InvalidInputError(
+            "a unit in two windows, or in the file and in the new events, would have two bounds: sketch all files in "
+            "one command, without --append, --window and --bad-lines. To bound a unit in each window by itself, say "
+            "--agreement FILE and --policy FILE; where rows keep to an agreement's bounds, "
+            f"say --clip {WITHIN}"
+        )
+    return True
 
 
 def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
@@ -282,60 +321,3 @@ def _check_agreed(output: Path, header: RawHeader, new: State) -> None:
         remedy = "without --agreement" if header.agreement is None else "say --agreement FILE to add to it"
         raise ss.InvalidInputError(f"the rows in {output} follow {follows} {remedy}")
     check_agreed(header.agreement, new.agreement)
-
-
-def _sketch_files(pending: Pending, paths: list[Path], reader: RowReader) -> None:
-    """Take the events of files, apart from what is there: other processes may add to it meanwhile."""
-    with progress_bar() as progress:
-        task = progress.add_task("sketching", total=sum(path.stat().st_size for path in paths), events=0)
-        done = 0
-        for path in paths:
-
-            def on_read(at: int, done: int = done) -> None:
-                progress.update(task, completed=done + at, events=pending.events)
-
-            if path.is_file():
-                reader.read(path, pending.add, on_read)
-            else:
-                with Stop() as stop:
-                    reader.read(path, pending.add, on_read, stop)
-                    if stop.number is not None:
-                        raise typer.Exit(128 + stop.number)
-            done += path.stat().st_size
-            progress.update(task, completed=done)
-
-
-def _sketch_stream(pending: Pending, output: Path, reader: RowReader, every: float, *, new: bool) -> None:
-    """Add the events of a stream to a file, again and again."""
-    snapshots = Snapshots(every)
-    pending.start(append_raw(pending.raw, output, new=new))  # what cannot be written is known at once
-    snapshots.taken()
-
-    def snapshot() -> None:
-        """Move what was read since the last one to the file, which others may have added to or moved away."""
-        if pending.events:
-            pending.flush(append_raw(pending.raw, output))
-        snapshots.taken()
-
-    wrong: ss.StreamsketchError | None = None
-    lines = reader.lines("standard input", reader.format or "csv")  # type: ignore[arg-type]
-    with Stop() as stop:
-        try:
-            with progress_bar() as progress:
-                task = progress.add_task("sketching", total=None, events=pending.header.events)
-                for piece in lines.pieces(pipe_blocks(sys.stdin.fileno(), stop, snapshots.wait)):
-                    lines.read(piece, pending.add)
-                    progress.update(task, events=pending.header.events + pending.events)
-                    if not snapshots.wait():
-                        snapshot()
-        except ss.StreamsketchError as error:
-            wrong = error
-        finally:
-            snapshot()
-        number = stop.number
-    held = f"{plural(pending.header.events, 'event')}"
-    if wrong is not None:
-        raise ss.InvalidInputError(f"{wrong}. {output} holds the {held} before")
-    if number is not None:
-        say(f"Stopped: {output}, secret, holds {held}. Go on with --append.")
-        raise typer.Exit(128 + number)

@@ -1,0 +1,191 @@
+"""Files and streams into a raw file, and what the operator should know of their rows."""
+
+import dataclasses
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+
+import streamsketch as ss
+from streamsketch.cli._inputs import Snapshots, Stop
+from streamsketch.cli._showing import plural, progress_bar, say
+from streamsketch.data import NO_LOSS
+from streamsketch.intake import Events, Intake, RowReader, Tumbling, pipe_blocks
+from streamsketch.privacy import UNKNOWN
+from streamsketch.sketching import bound_batches
+from streamsketch.storage import RawHeader, RawSketch, State, append_raw, check_size
+
+
+class Pending:
+    """Events that are not in a raw file yet.
+
+    Parameters
+    ----------
+    intake
+        How rows are read.
+    header
+        What is known of the file.
+    windows
+        Where given, each key's events in each of them are a stream of their own.
+    """
+
+    def __init__(self, intake: Intake, header: RawHeader, windows: Tumbling | None) -> None:
+        self._intake, self._windows = intake, windows
+        self.dropped = 0
+        """Rows left out, as something in them is missing."""
+        self._given = self._kept = 0.0
+        self.start(header)
+
+    def start(self, header: RawHeader) -> None:
+        """Go on without events, once those before are in the file: other processes may have added to it, too."""
+        # nothing clips them: the file's bounds end with or without rows, as one unit's may be the only ones
+        self.header = header
+        self._state: State = header.empty(UNKNOWN)
+        self.events = 0
+
+    @property
+    def raw(self) -> RawSketch:
+        """The events as what can be appended to the file."""
+        return RawSketch(self._state, self.events)
+
+    def add(self, batch: pa.RecordBatch, first: int) -> None:
+        """Add a batch, its rows counted from ``first``; after an error all is as it was."""
+        events = self._intake.read(batch, first)
+        if isinstance(self._state, ss.Sketch):
+            self._state.add_steps(events.indices, events.steps)
+        else:
+            keys = self._keys(events)
+            _check_room(self._state, keys.unique().to_pylist())
+            self._state.add_events(dataclasses.replace(events, keys=keys))
+        self.events += len(events)
+        self.dropped += events.blank
+        if events.amounts is not None and len(events):
+            self._given += pc.sum(pc.abs(events.amounts.cast(pa.float64(), safe=False))).as_py()
+
+    def _keys(self, events: Events) -> pa.DictionaryArray:
+        """Return the keys of events; with windows, their texts with a space between, without a key that of windows."""
+        keys: Any = events.keys
+        if self._windows is not None and events.window is not None:
+            names = self._windows.names(events.window)
+            keys = names if keys is None else pc.binary_join_element_wise(_text(keys), _text(names), " ")
+        found: pa.DictionaryArray = keys if pa.types.is_dictionary(keys.type) else keys.dictionary_encode()
+        return found
+
+    def flush(self, header: RawHeader) -> None:
+        """Go on without events, which are in the file now."""
+        masses = self._state.masses if isinstance(self._state, ss.SketchTable) else [self._state.mass]
+        self._kept += float(sum(map(int, masses)) * self._state.projection.grid)
+        self.start(header)
+
+    @property
+    def warning(self) -> str:
+        """What truncation lost of the values, for the operator; nothing if all is kept."""
+        lost, name = self._given - self._kept, self._intake.agreement.value
+        if lost <= NO_LOSS * self._given:
+            return ""
+        return (
+            f"warning: of --value {name} {100 * lost / self._given:.2g} % is lost: absolute values "
+            f"sum to {self._given:,.6g}, and to {self._kept:,.6g} in the sketch, since each is truncated to a multiple "
+            f"of the resolution, {self._state.projection.grid}. A finer one, such as 1/100, keeps it; all parties "
+            f"must agree on it"
+        )
+
+
+def _text(keys: Any) -> pa.Array:
+    return keys.cast(pa.string())
+
+
+def _check_room(state: ss.SketchTable, keys: list[Any]) -> None:
+    """Raise, before memory is filled with what no file holds, if a table with these keys too is too large for one."""
+    try:
+        check_size(state.projection, len(state) + sum(key not in state for key in keys))
+    except ss.InvalidInputError as error:
+        raise ss.StreamsketchError(str(error)) from None  # which is no fault of a line
+
+
+def sketch_files(pending: Pending, paths: list[Path], reader: RowReader) -> None:
+    """Take the events of files, apart from what is there: other processes may add to it meanwhile."""
+    with progress_bar() as progress:
+        task = progress.add_task("sketching", total=sum(path.stat().st_size for path in paths), events=0)
+        done = 0
+        for path in paths:
+
+            def on_read(at: int, done: int = done) -> None:
+                progress.update(task, completed=done + at, events=pending.events)
+
+            if path.is_file():
+                reader.read(path, pending.add, on_read)
+            else:
+                with Stop() as stop:
+                    reader.read(path, pending.add, on_read, stop)
+                    if stop.number is not None:
+                        raise typer.Exit(128 + stop.number)
+            done += path.stat().st_size
+            progress.update(task, completed=done)
+
+
+def sketch_stream(pending: Pending, output: Path, reader: RowReader, every: float, *, new: bool) -> None:
+    """Add the events of a stream to a file, again and again."""
+    snapshots = Snapshots(every)
+    pending.start(append_raw(pending.raw, output, new=new))  # what cannot be written is known at once
+    snapshots.taken()
+
+    def snapshot() -> None:
+        """Move what was read since the last one to the file, which others may have added to or moved away."""
+        if pending.events:
+            pending.flush(append_raw(pending.raw, output))
+        snapshots.taken()
+
+    wrong: ss.StreamsketchError | None = None
+    lines = reader.lines("standard input", reader.format or "csv")  # type: ignore[arg-type]
+    with Stop() as stop:
+        try:
+            with progress_bar() as progress:
+                task = progress.add_task("sketching", total=None, events=pending.header.events)
+                for piece in lines.pieces(pipe_blocks(sys.stdin.fileno(), stop, snapshots.wait)):
+                    lines.read(piece, pending.add)
+                    progress.update(task, events=pending.header.events + pending.events)
+                    if not snapshots.wait():
+                        snapshot()
+        except ss.StreamsketchError as error:
+            wrong = error
+        finally:
+            snapshot()
+        number = stop.number
+    held = f"{plural(pending.header.events, 'event')}"
+    if wrong is not None:
+        raise ss.InvalidInputError(f"{wrong}. {output} holds the {held} before")
+    if number is not None:
+        say(f"Stopped: {output}, secret, holds {held}. Go on with --append.")
+        raise typer.Exit(128 + number)
+
+
+def sketch_bounded(
+    paths: list[Path], reader: RowReader, stated: ss.Projection | ss.Agreement, clip: str, summary_file: Path | None
+) -> RawSketch:
+    """Return the sketches of files within the bounds of their agreement; write the summary that is asked for.
+
+    They are those of a projection or of the agreement, as ``stated``.
+    """
+    summary, agreement = ss.bounding.BoundingSummary(), reader.agreement
+    batches = (batch for path in paths for batch in reader.batches(path))
+    state = bound_batches(batches, agreement, table=ss.SketchTable(stated), clip=clip, summary=summary)  # type: ignore[arg-type]
+    if isinstance(state, ss.SketchTable):
+        check_size(state.projection, len(state))
+    if summary_file is not None:
+        summary.save(summary_file)
+        say(f"{summary_file}, secret: what the bounds dropped and clipped.")
+    else:
+        say("What the bounds dropped and clipped is counted, in secret: --summary FILE writes it.")
+    say(f"Release it with {_release_options(agreement.neighbours)}.")
+    return RawSketch(state, summary.rows_read - summary.rows_dropped)
+
+
+def _release_options(neighbours: Any) -> str:
+    """Return the options of `release` that state a relation."""
+    keys = "" if neighbours.max_keys == 1 else f" --max-keys {neighbours.max_keys}"
+    return f"--{neighbours.kind} {neighbours.bound}{keys} --unit {shlex.quote(neighbours.unit)}"
