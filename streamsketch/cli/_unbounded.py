@@ -56,7 +56,7 @@ class UnboundedLog:
             stream = Stream(policy, agreement, self.output, charge)
             with Stop() as stop:
                 try:
-                    log = Log(descriptor, reader, form, self._name, stream.place)
+                    log = Log(descriptor, reader, form, self._name, stream.position)
                     self._read(stream, log, bad, stop)
                 except ss.StreamsketchError as error:
                     remedy = f"{self.output} holds what was read before, and goes on from there"

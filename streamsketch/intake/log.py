@@ -78,7 +78,7 @@ class Log:
         self._lines.mark = self._mark
         self.is_file = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
         """Whether it can grow after its end was read."""
-        self._taken, self._head, self._tail = 0, b"", b""
+        self._consumed, self._head, self._tail = 0, b"", b""
         if position is None:
             return
         if not _is_position(position):
@@ -93,7 +93,7 @@ class Log:
             return self._position
         number, header = self._lines.position
         ends = {"head": _digest(self._head), "tail": _digest(self._tail)}
-        return {"bytes": self._taken, "line": number, "header": header.hex(), **ends}
+        return {"bytes": self._consumed, "line": number, "header": header.hex(), **ends}
 
     def pieces(
         self,
@@ -130,19 +130,19 @@ class Log:
 
     def _mark(self, data: bytes) -> None:
         """Note bytes that were read."""
-        self._taken += len(data)
+        self._consumed += len(data)
         self._head = (self._head + data[:_KNOWN_BY])[:_KNOWN_BY]
         self._tail = data[-_KNOWN_BY:] if len(data) >= _KNOWN_BY else (self._tail + data)[-_KNOWN_BY:]
 
     def _seek(self, position: dict[str, Any]) -> None:
-        taken, size = position["bytes"], os.fstat(self._descriptor).st_size
-        if size < taken:
-            raise InvalidInputError(self._shorter(size, taken))
-        self._head = os.pread(self._descriptor, min(taken, _KNOWN_BY), 0)
-        self._tail = os.pread(self._descriptor, min(taken, _KNOWN_BY), max(0, taken - _KNOWN_BY))
-        self._taken = taken
+        consumed, size = position["bytes"], os.fstat(self._descriptor).st_size
+        if size < consumed:
+            raise InvalidInputError(self._shorter(size, consumed))
+        self._head = os.pread(self._descriptor, min(consumed, _KNOWN_BY), 0)
+        self._tail = os.pread(self._descriptor, min(consumed, _KNOWN_BY), max(0, consumed - _KNOWN_BY))
+        self._consumed = consumed
         self._go_on(position)
-        os.lseek(self._descriptor, taken, os.SEEK_SET)
+        os.lseek(self._descriptor, consumed, os.SEEK_SET)
 
     def _go_on(self, position: dict[str, Any]) -> None:
         """Go on from a position, once the bytes before it were read."""
@@ -158,13 +158,13 @@ class Log:
         """Yield what a pipe has beyond its position; never an end, so that an unfinished line is left."""
         if (position := self._position) is not None:
             before = pipe_blocks(self._descriptor, stop)
-            while self._taken < position["bytes"]:
+            while self._consumed < position["bytes"]:
                 block = next(before, None)
                 if block is None:
                     return  # stopped
                 if not block:
-                    raise InvalidInputError(self._shorter(self._taken, position["bytes"]))
-                rest = position["bytes"] - self._taken
+                    raise InvalidInputError(self._shorter(self._consumed, position["bytes"]))
+                rest = position["bytes"] - self._consumed
                 self._mark(block[:rest])
                 block = block[rest:]
             self._go_on(position)
@@ -190,10 +190,10 @@ class Log:
             if wait() == 0:
                 yield None
 
-    def _shorter(self, size: int, taken: int) -> str:
+    def _shorter(self, size: int, consumed: int) -> str:
         return (
-            f"{self._name} has {size:,} byte{'' if size == 1 else 's'}, and {taken:,} of it were read before: give the "
-            f"same log from its beginning, or begin a new state and a new folder"
+            f"{self._name} has {size:,} byte{'' if size == 1 else 's'}, and {consumed:,} of it were read before: give "
+            f"the same log from its beginning, or begin a new state and a new folder"
         )
 
 

@@ -216,8 +216,8 @@ class StreamPolicy:
 
     def noise(self, agreement: Agreement) -> AdditiveNoise:
         """Return what a window's release adds, for the unit and the bound that `bounds_in` says; errors as there."""
-        near = self.bounds_in(agreement)
-        return AdditiveNoise(epsilon=self.epsilon, delta=self.delta, neighbours=near, mechanism=self.mechanism)
+        neighbours = self.bounds_in(agreement)
+        return AdditiveNoise(epsilon=self.epsilon, delta=self.delta, neighbours=neighbours, mechanism=self.mechanism)
 
     def publisher(self, agreement: Agreement) -> Calibrated[Any]:
         """Return what draws a window's release, calibrated; errors as `bounds_in` and `AdditiveNoise`."""
@@ -240,8 +240,8 @@ class StreamPolicy:
         """Return the policy as what JSON can hold."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
         keys = None if self.public_keys is None else list(self.public_keys)
-        near = None if self.neighbours is None else self.neighbours.to_dict()
-        return {"policy": VERSION, **fields, "public_keys": keys, "neighbours": near}
+        neighbours = None if self.neighbours is None else self.neighbours.to_dict()
+        return {"policy": VERSION, **fields, "public_keys": keys, "neighbours": neighbours}
 
     def changed(self, before: dict[str, Any]) -> list[str]:
         """Return which fields differ from those of an earlier `to_dict`, but for those that say where files are."""

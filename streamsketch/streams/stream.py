@@ -66,7 +66,7 @@ class Stream:
         self._publisher = policy.publisher(agreement)
         # of a unit in all its windows: releases of several add up for it
         self._spent = dataclasses.replace(self._publisher.guarantee, neighbours=policy.bounds_in(agreement))
-        self.place: dict[str, Any] | None = None
+        self.position: dict[str, Any] | None = None
         """How far the log was read: what the caller gives to `save`."""
         self.events = self.released = self.bad_lines = 0
         self._waiting: dict[int, bytes] = {}
@@ -91,7 +91,7 @@ class Stream:
             )
         self._id, self._secret = bytes.fromhex(header["stream"]), bytes.fromhex(header["secret"])
         self.windows = Windows(policy, self._agreement, self._secret)
-        self.place = header["place"]
+        self.position = header["place"]
         self.events, self.released, self.bad_lines = header["events"], header["released"], header["bad_lines"]
         self.windows.clock.newest, self.windows.next = header["newest"], header["next"]
         self._draws = (
@@ -119,7 +119,7 @@ class Stream:
         """Add rows in the order of the log, counted from ``first``; nothing has changed after an error."""
         self.events += self.windows.add(batch, first)
 
-    def save(self, place: dict[str, Any]) -> list[str]:
+    def save(self, position: dict[str, Any]) -> list[str]:
         """Write the state with how far the log was read, and publish what is over; return what others had published.
 
         Raises
@@ -129,25 +129,25 @@ class Stream:
         LedgerError
             If a release does not fit into what is left of the budget. It is not drawn; those before it are published.
         """
-        taken: list[str] = []
-        self.place = place
+        existing: list[str] = []
+        self.position = position
         while True:
             try:
-                taken += self._draw()
+                existing += self._draw()
             finally:
                 write_state(self._saved(), self._path)
-                taken += self._publish()
+                existing += self._publish()
             if not self.windows.is_over:
-                return taken
+                return existing
 
     def _draw(self) -> list[str]:
         """Draw releases of windows that are over, not too many at once; return names that were there already."""
-        taken = []
+        existing = []
         while self.windows.is_over and sum(map(len, self._waiting.values())) < _MOST_WAITING:
             number = self.windows.next
             table, summary = self.windows.closing()
             if self.file_of(number).exists():  # of a state that was lost: it stays the only release
-                taken.append(self.file_of(number).name)
+                existing.append(self.file_of(number).name)
             else:
                 ids = self._ids_of(number)
                 sketches = self._sketches(table, ids)
@@ -159,17 +159,17 @@ class Stream:
                 self.released += 1
             self.windows.advance(summary)
             self._draws = self._draws.after()
-        return taken
+        return existing
 
     def _publish(self) -> list[str]:
-        """Publish what the state on disk holds, in the order of windows; return names that others had taken."""
-        taken = []
+        """Publish what the state on disk holds, in the order of windows; return names that others had published."""
+        existing = []
         for number, data in self._waiting.items():
             path, end = self.file_of(number), self._policy.windows.start(number + 1)
             if not write_new(path, data, modified=end / 10**6) and path.read_bytes() != data:
-                taken.append(path.name)
+                existing.append(path.name)
         self._waiting = {}
-        return taken
+        return existing
 
     def file_of(self, number: int) -> Path:
         """Return where a window's release is."""
@@ -184,7 +184,7 @@ class Stream:
             "draws": self._draws.value.hex(),
             "agreement": self._agreement.fingerprint,
             "policy": self._policy.to_dict(),
-            "place": self.place,
+            "place": self.position,
             "newest": windows.clock.newest,
             "next": windows.next,
             "events": self.events,

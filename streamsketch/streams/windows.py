@@ -195,13 +195,13 @@ class Windows:
         self._intake = Intake(agreement)
         self._tolerant = policy.clock == "heartbeats"
         self._drops = self._tolerant or agreement.missing == "drop"
-        near = policy.bounds_in(agreement)
+        neighbours = policy.bounds_in(agreement)
         self.public = None if policy.public_keys is None else agreement.keys_of(policy.public_keys)
         keys = [NO_KEY] if self.public is None else self.public
         self._bounds = (
             None
             if policy.clip == WITHIN
-            else UnitBounds(agreement.projection, near, clip=policy.clip, public_keys=keys)  # type: ignore[arg-type]
+            else UnitBounds(agreement.projection, neighbours, clip=policy.clip, public_keys=keys)  # type: ignore[arg-type]
         )
         self._public_column = None if self.public is None else key_column(self.public, "key")
         self._agreed = [name for name in agreement.names if name != policy.time]

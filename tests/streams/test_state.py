@@ -142,7 +142,7 @@ def test_a_state_of_version_1_goes_on(clip: str, name: str, out: Path) -> None:
     shutil.copy(Path(__file__).parents[1] / "storage" / "version2" / f"{name}.raw-stream", path)
     saved = read_state(path)
     stream = stream_of(out, clip)
-    assert stream.place == {"row": len(ROWS)}
+    assert stream.position == {"row": len(ROWS)}
     fresh = stream_of(out.parent / "fresh" / "out", clip)
     fresh.add(batch_of(ROWS), 1)
     (number,) = stream.windows.open

@@ -65,7 +65,7 @@ def test_a_stream_that_is_always_restarted_is_the_same(every: int, out: Path, mo
     before: dict[str, bytes] = {}
     for at in range(0, len(LOG), every):
         stream = stream_of(out)
-        assert stream.place == ({"row": at} if at else None)
+        assert stream.position == ({"row": at} if at else None)
         stream.add(batch_of(LOG[at : at + every]), at + 1)
         stream.save({"row": min(at + every, len(LOG))})
         now = published(out)
@@ -111,8 +111,8 @@ def test_killed_around_a_release_it_is_drawn_once(
     assert bool(before) is (name == "write_new" and after)
     again = stream_of(out)
     drawn = dict(again._waiting)
-    assert again.place == {"row": 20 if (name, after) == ("write_state", False) else len(LOG)}
-    if again.place == {"row": 20}:
+    assert again.position == {"row": 20 if (name, after) == ("write_state", False) else len(LOG)}
+    if again.position == {"row": 20}:
         again.add(batch_of(LOG[20:]), 21)
     assert again.save({"row": len(LOG)}) == []
     assert {name: data for name, data in published(out).items() if name in before} == before
@@ -172,7 +172,7 @@ def test_each_window_is_charged_once_and_not_beyond_the_budget(out: Path) -> Non
         stream_of(out, charge("small"), epsilon=1.0).save({"row": len(LOG)})
     assert ledger.left("small").epsilon == 0.5
     again = stream_of(out, charge("large"), epsilon=1.0)
-    assert again.place == {"row": len(LOG)}
+    assert again.position == {"row": len(LOG)}
     again.save({"row": len(LOG)})
     assert len(published(out)) == over_in(LOG)
     assert ledger.left("large").epsilon == 100.0 - (over_in(LOG) - 2)
@@ -182,7 +182,7 @@ def test_a_charge_is_repeated_where_its_release_was_lost(out: Path, monkeypatch:
     charged: list[str] = []
     for fails in (True, False):
         stream = stream_of(out, lambda *arguments: charged.append(arguments[2]))
-        if stream.place is None:
+        if stream.position is None:
             stream.save({})
         stream.add(batch_of(LOG), 1)
         with monkeypatch.context() as patch:
