@@ -245,14 +245,14 @@ def bounded_release(folder: Path) -> Callable[[], Any]:
     """Beam: from a Parquet file to a table of releases, with contributions bounded."""
     path = folder / "data.parquet"
     pq.write_table(pa.table(COLUMNS), path)
-    columns: dict[str, Any] = {"key": "shop", "index": "item", "value": "sold"}
+    columns = {"key": "shop", "index": "item", "value": "sold", "unit": "customer"}
+    agreement = ss.Agreement.of(PROJECTION, **columns, neighbours=NEIGHBOURS)
     noise = AdditiveNoise(epsilon=1.0, neighbours=NEIGHBOURS)
 
     def work() -> None:
         with beam.Pipeline(runner="FnApiRunner") as pipeline:
-            events = pipeline | ReadColumns([str(path)], list(COLUMNS))
-            bounded = events | BoundContributions(PROJECTION, unit="customer", max_keys=1, l1=3, **columns)
-            releases = bounded | SketchPerKey(PROJECTION, **columns)
+            events = pipeline | ReadColumns([str(path)], agreement)
+            releases = events | BoundContributions(agreement) | SketchPerKey(agreement)
             _ = releases | ReleasePerKey(noise, public_keys=["shop 0", "shop 1"])
 
     return work

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import streamsketch as ss
 from benchmarks.rows import NANOSECONDS, Effort, Row, Target, compare
 from benchmarks.timing import Work
-from streamsketch.beam import BoundContributions, MergeSketches, ReadColumns, ReleasePerKey, SketchPerKey
+from streamsketch.beam import BoundContributions, MergeSketches, ReadColumns, ReleasePerKey, RowsToBatches, SketchPerKey
 from streamsketch.release import AdditiveNoise
 
 _KEYS = 100
@@ -32,6 +32,9 @@ _UNITS = 100_000
 _COLUMNS = ["key", "index", "value"]
 _FEWER = 20
 _PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=1024, sparsity=8, seed=2024)
+_AGREEMENT = ss.Agreement(_PROJECTION, key="key", index="index", value="value", missing="keep")
+_NEIGHBOURS = ss.L1(100, unit="unit", max_keys=20)
+_BOUNDED = _AGREEMENT.replace(unit={"unit": "integer"}, neighbours=_NEIGHBOURS)
 
 
 def run(effort: Effort) -> list[Row]:
@@ -50,7 +53,7 @@ def run(effort: Effort) -> list[Row]:
                 "plain CombineFn": Work(
                     lambda: run_pipeline(_rows(part), beam.CombinePerKey(_ByElement(_PROJECTION)), release()), fewer
                 ),
-                "rows": Work(lambda: run_pipeline(_rows(part), SketchPerKey(_PROJECTION), release()), fewer),
+                "rows": Work(lambda: run_pipeline(_sketched_rows(part), release()), fewer),
             },
             rounds,
             NANOSECONDS,
@@ -68,7 +71,7 @@ def run(effort: Effort) -> list[Row]:
         rows = compare(
             f"{fewer:,} rows (key, (index, value)), {_KEYS} keys",
             {
-                "rows": Work(lambda: run_pipeline(_rows(part), SketchPerKey(_PROJECTION)), fewer),
+                "rows": Work(lambda: run_pipeline(_sketched_rows(part)), fewer),
                 "only read": Work(lambda: run_pipeline(_rows(part)), fewer),
                 "and an identity": Work(lambda: run_pipeline(_rows(part), beam.Map(_itself)), fewer),
             },
@@ -124,9 +127,8 @@ def read_and_sketch(*paths: Path, bounded: bool = False) -> beam.PTransform:
     """Return what makes files' sketches by columns."""
     names = [str(path) for path in paths]
     if not bounded:
-        return ReadColumns(names, _COLUMNS) | SketchPerKey(_PROJECTION)
-    bounds = BoundContributions(_PROJECTION, unit="unit", max_keys=20, l1=100)
-    return ReadColumns(names, [*_COLUMNS, "unit"]) | bounds | SketchPerKey(_PROJECTION)
+        return ReadColumns(names, _AGREEMENT) | SketchPerKey(_AGREEMENT)
+    return ReadColumns(names, _BOUNDED) | BoundContributions(_BOUNDED) | SketchPerKey(_BOUNDED)
 
 
 def _rows(path: Path) -> beam.PTransform:
@@ -134,10 +136,20 @@ def _rows(path: Path) -> beam.PTransform:
     return beam.io.ReadFromParquet(str(path), columns=_COLUMNS) | event.with_output_types(tuple[str, tuple[int, int]])
 
 
+def _sketched_rows(path: Path) -> beam.PTransform:
+    rows = beam.Map(lambda row: (row["key"], row["index"], row["value"])).with_output_types(tuple[str, int, int])
+    return (
+        beam.io.ReadFromParquet(str(path), columns=_COLUMNS)
+        | rows
+        | RowsToBatches(_AGREEMENT)
+        | SketchPerKey(_AGREEMENT)
+    )
+
+
 def release(*, bounded: bool = False) -> beam.PTransform:
     """Return what releases the sketches, each key once."""
     keys = [f"key {key}" for key in range(_KEYS)]
-    neighbours = ss.L1(100, unit="unit", max_keys=20) if bounded else ss.L1(9)
+    neighbours = _NEIGHBOURS if bounded else ss.L1(9)
     return ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=neighbours), public_keys=keys, projection=_PROJECTION)
 
 

@@ -5,6 +5,7 @@ from .compare.results import comparison_schema
 from .compare.tables import WriteTable
 from .intake.bound import BoundContributions
 from .intake.read import ReadColumns, read_batches
+from .intake.rows import RowsToBatches
 from .intake.sketch import MergeSketches, SketchPerKey
 from .intake.windows import SlidingWindowSums, TumblingWindows
 from .release.contribute import RoundContribution
@@ -29,6 +30,7 @@ __all__ = [
     "ReadColumns",
     "ReleasePerKey",
     "RoundContribution",
+    "RowsToBatches",
     "SelectKeys",
     "SignSketchCoder",
     "SketchCoder",

@@ -58,8 +58,8 @@ class RowReader:
         return list(dict.fromkeys([*self.agreement.names, *([] if self.time is None else [self.time])]))
 
     @property
-    def _options(self) -> dict[str, Any]:
-        """Which columns are text where a format leaves that open: all, if the agreement casts values from text."""
+    def options(self) -> dict[str, Any]:
+        """Arguments of `data.batches`: where a format leaves types open, what the agreement casts is read as text."""
         any_text, columns = self.agreement.missing != "keep", self.columns
         text = columns if any_text else [name for name in columns if name != self.agreement.value]
         return {"columns": columns, "text": text, "delimiter": self.delimiter, "any_text": any_text}
@@ -78,14 +78,14 @@ class RowReader:
         # Not closed here, as they may be reading: it closes itself
         file, name = pa.OSFile(os.fspath(path)), str(path)
         for part in range(parts_of(file, name, self.format)):
-            for batch in batches(file, name, part, form=self.format, **self._options):
+            for batch in batches(file, name, part, form=self.format, **self.options):
                 yield batch
                 if not file.closed:
                     on_read(file.tell())
 
     def lines(self, name: str, form: LineFormat) -> Lines:
         """Return how the lines of a stream are read; ``name`` is for errors."""
-        return Lines(name, form, bad=self.bad, **self._options)
+        return Lines(name, form, bad=self.bad, **self.options)
 
     def read(
         self,

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import apache_beam as beam
 import pyarrow as pa
@@ -145,7 +145,8 @@ class FilesJob:
             named = beam.Map(_by_window, self.agreement, self.window, self.time, self.time_format)
             events |= "Keys by window" >> named.with_output_types(pa.RecordBatch)
         if self.is_enforced:
-            events |= "Bound" >> bounds_of(self.agreement, self.clip or "scale", self.public_keys)
+            clip: Any = self.clip or "scale"
+            events |= "Bound" >> BoundContributions(self.agreement, clip=clip, public_keys=self.public_keys)
         written = (
             events
             | "Sketch" >> SketchPerKey(self.agreement)
@@ -164,23 +165,6 @@ class FilesJob:
     @property
     def _reading(self) -> dict[str, Any]:
         return {"time": self.time, "delimiter": self.delimiter}
-
-
-def bounds_of(agreement: Agreement, clip: str, public_keys: Sequence[Any] | None) -> BoundContributions:
-    """Return what clips the units of an agreement to its bound."""
-    near, unit, key = (cast("Any", one) for one in (agreement.neighbours, agreement.unit, agreement.key))
-    return BoundContributions(
-        agreement.projection,
-        unit=unit.name,
-        unit_name=near.unit,
-        max_keys=near.max_keys,
-        l1=near.bound,
-        clip=cast("Clip", clip),
-        key=key.name,
-        index=[column.name for column in agreement.index],
-        value=agreement.value,
-        public_keys=public_keys,
-    )
 
 
 def _by_window(

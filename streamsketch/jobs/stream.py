@@ -13,7 +13,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from streamsketch.accounting import Ledger
 from streamsketch.agreement import Agreement
-from streamsketch.beam import ReleasePerKey, SketchPerKey, TumblingWindows, comparison_schema
+from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows, comparison_schema
 from streamsketch.beam.streams import (
     BoundAcrossWindows,
     DecodeMessages,
@@ -32,7 +32,6 @@ from streamsketch.errors import InvalidInputError, StreamsketchError
 from streamsketch.estimation import Estimate
 from streamsketch.intake import microseconds
 from streamsketch.jobs.databases import connection
-from streamsketch.jobs.files import bounds_of
 from streamsketch.jobs.logs import LogForm, logs
 from streamsketch.jobs.run import beam_options
 from streamsketch.privacy import L1
@@ -253,23 +252,12 @@ class StreamJob:
         }
 
     def _bounds(self) -> beam.PTransform:
-        agreement, policy = self.agreement, self.policy
+        policy, clip = self.policy, cast("Any", self.policy.clip)
         if policy.period is None:
-            return bounds_of(agreement, policy.clip, self.public_keys)
-        near, unit, key = (cast("Any", one) for one in (agreement.neighbours, agreement.unit, agreement.key))
-        return BoundAcrossWindows(
-            agreement.projection,
-            unit=unit.name,
-            unit_name=near.unit,
-            max_keys=near.max_keys,
-            l1=near.bound,
-            max_windows=policy.max_windows or 1,
-            period=microseconds(policy.period, "period") / 10**6,
-            key=key.name,
-            index=[column.name for column in agreement.index],
-            value=agreement.value,
-            public_keys=self.public_keys,
-        )
+            return BoundContributions(self.agreement, clip=clip, public_keys=self.public_keys)
+        period = microseconds(policy.period, "period") / 10**6
+        windows: dict[str, Any] = {"max_windows": policy.max_windows or 1, "period": period}
+        return BoundAcrossWindows(self.agreement, clip=clip, public_keys=self.public_keys, **windows)
 
     def _sink(self, epoch: int | None) -> beam.PTransform:
         if self.database is None:

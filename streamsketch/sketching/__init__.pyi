@@ -14,7 +14,7 @@ from .bounding.units import (
     unit_totals,
 )
 from .encoding import encode_batch
-from .keyed import keyed_steps, public_names, warn_of_other_types
+from .keyed import codes_of, keyed_steps, public_names, table_keys, warn_of_other_types
 from .sketch import Sketch
 from .table import SketchTable
 
@@ -38,10 +38,12 @@ __all__ = [
     "bound_units",
     "bounded",
     "check_clip",
+    "codes_of",
     "concatenated",
     "encode_batch",
     "keyed_steps",
     "public_names",
+    "table_keys",
     "totals_of",
     "unit_totals",
     "warn_of_other_types",

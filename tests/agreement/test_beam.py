@@ -83,8 +83,7 @@ def test_batches_that_were_not_cast_are() -> None:
 
 def test_bounded_rows_are_sketched_under_it(tmp_path: Path) -> None:
     path = write(tmp_path)[1]
-    columns = {"key": "land", "index": ["item", "week", "price"], "value": "paid"}
-    bounding = BoundContributions(PROJECTION, unit="buyer", max_keys=1, l1=1, **columns)
+    bounding = BoundContributions(AGREEMENT, neighbours=ss.L1(1, unit="buyer"))
     run(lambda start: start | ReadColumns([path], AGREEMENT) | bounding | SketchPerKey(AGREEMENT), expected)
 
 
@@ -117,8 +116,12 @@ def test_public_keys_are_cast_as_keys_are(form: str, tmp_path: Path) -> None:
 
 
 def test_what_cannot_follow_it_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ss.InvalidInputError, match="leave out key, index and value"):
-        SketchPerKey(AGREEMENT, key="land")
+    with pytest.raises(TypeError, match="under an Agreement"):
+        SketchPerKey(PROJECTION)  # type: ignore[arg-type]
+    with pytest.raises(ss.InvalidInputError, match="must name a column of units"):
+        BoundContributions(AGREEMENT.replace(unit=None))
+    with pytest.raises(ss.InvalidInputError, match="give neighbours"):
+        BoundContributions(AGREEMENT)
     with pytest.raises(ss.InvalidInputError, match="has no key"):
         SketchPerKey(AGREEMENT.replace(key=None))
     with pytest.raises(Exception, match="elements are Arrow record batches"):

@@ -1,6 +1,7 @@
 """Run small pipelines and bring their results home."""
 
 import pickle
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,8 @@ def run(
     build(pipeline) | "Record" >> beam.Map(append_to, str(sink))
     result = pipeline.run()
     result.wait_until_finish()
-    counters = {
-        counter.key.metric.name: counter.committed
-        for counter in result.metrics().query()["counters"]
-        if counter.key.metric.namespace == "streamsketch"
-    }
-    return recorded(sink), counters
+    counters: Counter[str] = Counter()  # of all steps that count the same
+    for counter in result.metrics().query()["counters"]:
+        if counter.key.metric.namespace == "streamsketch":
+            counters[counter.key.metric.name] += counter.committed
+    return recorded(sink), dict(counters)

@@ -14,8 +14,9 @@ import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 
 import streamsketch as ss
-from streamsketch.beam import ReadColumns, ReleasePerKey, SketchPerKey, configure_run
+from streamsketch.beam import ReadColumns, ReleasePerKey, configure_run
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import sketch_rows
 
 PROJECTION = ss.SJLT(sketch_dim=128, sparsity=4, seed=11)
 KEYS = [f"Schlüssel {number}" for number in range(50)]
@@ -35,7 +36,7 @@ def run(
         pipeline
         | ReadColumns([f"{events}/*.parquet"], ["key", "index", "value"])
         | "Pause" >> beam.Map(note_and_pause, str(results / "batches"), batch_pause)
-        | SketchPerKey(PROJECTION)
+        | sketch_rows(PROJECTION)
     )
     sketches | "Write sketches" >> beam.Map(write_sketch, str(results))
     (

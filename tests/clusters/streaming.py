@@ -18,7 +18,7 @@ from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam import ReleasePerKey, TumblingWindows
 from streamsketch.beam.streams import (
     DecodeMessages,
     PartitionClock,
@@ -32,6 +32,7 @@ from streamsketch.beam.streams import (
 from streamsketch.intake import ClockKind
 from streamsketch.jobs import Record
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import bound_rows, sketch_rows
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka
 from tests.clusters.steps import write
@@ -214,8 +215,8 @@ def build(
     sketches = (
         batches
         | TumblingWindows(MINUTE, column="time")
-        | BoundContributions(PROJECTION, unit="unit", max_keys=MAX_KEYS, l1=L1, public_keys=KEYS)
-        | SketchPerKey(PROJECTION)
+        | bound_rows(PROJECTION, unit="unit", max_keys=MAX_KEYS, l1=L1, public_keys=KEYS)
+        | sketch_rows(PROJECTION)
     )
     sketches | "Note sketches" >> beam.Map(note, str(folder.path / "sketches"))
     end = None if stop is None else BASE + MINUTE * stop

@@ -11,10 +11,11 @@ import apache_beam as beam
 from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
-from streamsketch.beam import ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam import ReleasePerKey, TumblingWindows
 from streamsketch.beam.streams import Slots, WriteOnce
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams import Slot
+from tests.beam.rows import sketch_rows
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
 NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1))
@@ -48,7 +49,7 @@ def write(path: Path, alarms: Path) -> None:
             pipeline
             | beam.Create([TimestampedValue(("AA", 17, 1), 3600)])
             | TumblingWindows(3600)
-            | SketchPerKey(PROJECTION)
+            | sketch_rows(PROJECTION)
             | ReleasePerKey(NOISE, public_keys=["AA"], public_windows=(0, 7200))
             | WriteOnce(Journal(path), "flights", result="journal")
         )

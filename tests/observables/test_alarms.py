@@ -14,9 +14,10 @@ import pytest
 from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam import ReleasePerKey, TumblingWindows
 from streamsketch.beam.streams import WriteAlarms, WriteFilesOnce, configure_stream, refused_alarm
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import run
 from tests.observables import test_beam
 from tests.observables.game import Seen, assert_alike, differences, files_in, target
@@ -32,7 +33,7 @@ Build = Callable[[beam.Pipeline, list[Event], Path], tuple[beam.PCollection, bea
 def relaunched(pipeline: beam.Pipeline, events: list[Event], folder: Path) -> tuple[beam.PCollection, beam.PCollection]:
     """Release windows whose slots a first launch has filled, with other noise."""
     stamped = pipeline | beam.Create([TimestampedValue(event, 10 * event[1]) for event in events])
-    sketches = stamped | TumblingWindows(WINDOW) | SketchPerKey(PROJECTION)
+    sketches = stamped | TumblingWindows(WINDOW) | sketch_rows(PROJECTION)
     releases = sketches | ReleasePerKey(NOISE, public_keys=KEYS, public_windows=(0, WINDOW * WINDOWS))
     found: tuple[beam.PCollection, beam.PCollection] = releases | WriteFilesOnce(
         str(folder / "out"), "flights", epoch=1
@@ -52,11 +53,11 @@ def refused(pipeline: beam.Pipeline, events: list[Event], folder: Path) -> tuple
         pipeline
         | beam.Create(stamped)
         | TumblingWindows(WINDOW)
-        | BoundContributions(PROJECTION, unit="user", max_keys=1, l1=1, public_keys=KEYS)
+        | bound_rows(PROJECTION, unit="user", max_keys=1, l1=1, public_keys=KEYS)
     )
     releases, left_out = (
         bounded
-        | SketchPerKey(PROJECTION)
+        | sketch_rows(PROJECTION)
         | ReleasePerKey(
             AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="user")),
             public_keys=KEYS,

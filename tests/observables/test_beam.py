@@ -20,7 +20,6 @@ from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
 from streamsketch.beam import (
-    BoundContributions,
     MeanPerKey,
     MergeSketches,
     NearestNeighbours,
@@ -29,7 +28,6 @@ from streamsketch.beam import (
     ReleasePerKey,
     RoundContribution,
     SelectKeys,
-    SketchPerKey,
     SlidingWindowSums,
     TumblingWindows,
     WriteTable,
@@ -43,6 +41,7 @@ from streamsketch.parties import Key, Round
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.projections.base import MAX_MASS
 from streamsketch.release import AdditiveNoise, Calibrated, CalibratedNoise
+from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import run
 from tests.observables.game import Seen, assert_alike, differences, fixed_key, target
 
@@ -108,7 +107,7 @@ def known(sketch: ss.Sketch) -> KeyedBits:
 
 
 def rows(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
-    return pipeline | beam.Create(events) | SketchPerKey(PROJECTION)
+    return pipeline | beam.Create(events) | sketch_rows(PROJECTION)
 
 
 def public_keys(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
@@ -126,27 +125,27 @@ def keys_are_public(pipeline: beam.Pipeline, events: list[Event]) -> beam.PColle
 
 def windows(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     stamped = pipeline | beam.Create([TimestampedValue(event, 10 * event[1]) for event in events])
-    sketches = stamped | TumblingWindows(20) | SketchPerKey(PROJECTION)
+    sketches = stamped | TumblingWindows(20) | sketch_rows(PROJECTION)
     return sketches | ReleasePerKey(NOISE, public_keys=KEYS, public_windows=(0, 60))
 
 
 def signs(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
-    sketches = pipeline | beam.Create(events) | SketchPerKey(SIGNED)
+    sketches = pipeline | beam.Create(events) | sketch_rows(SIGNED)
     return sketches | ReleasePerKey(SIGNS, public_keys=KEYS)
 
 
 def bounded(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     units = [(f"unit {number}", *event) for number, event in enumerate(events)]
-    kept = pipeline | beam.Create(units) | BoundContributions(PROJECTION, unit="user", max_keys=1, l1=1)
-    return kept | SketchPerKey(PROJECTION) | ReleasePerKey(FOR_USERS, public_keys=KEYS)
+    kept = pipeline | beam.Create(units) | bound_rows(PROJECTION, unit="user", max_keys=1, l1=1)
+    return kept | sketch_rows(PROJECTION) | ReleasePerKey(FOR_USERS, public_keys=KEYS)
 
 
 def selected(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     crowd = [(f"{key} {number}", key, 1, 1) for key in "AC" for number in range(200)]
     units = [*crowd, *((f"unit {number}", *event) for number, event in enumerate(events) if event[0] != "B")]
-    kept = pipeline | beam.Create(units) | BoundContributions(PROJECTION, unit="user", max_keys=1, l1=1)
+    kept = pipeline | beam.Create(units) | bound_rows(PROJECTION, unit="user", max_keys=1, l1=1)
     keys = kept | SelectKeys(epsilon=1.0, delta=1e-9)
-    return kept | SketchPerKey(PROJECTION) | ReleasePerKey(FOR_USERS, selected_keys=keys)
+    return kept | sketch_rows(PROJECTION) | ReleasePerKey(FOR_USERS, selected_keys=keys)
 
 
 def distances(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
@@ -196,8 +195,8 @@ def malformed(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
             ("x", "A", -1, 1),
             ("x", "A", 1, 1 << 80),
         ]
-    kept = pipeline | beam.Create(units) | BoundContributions(PROJECTION, unit="user", max_keys=1, l1=1)
-    return kept | SketchPerKey(PROJECTION) | ReleasePerKey(FOR_USERS, public_keys=KEYS)
+    kept = pipeline | beam.Create(units) | bound_rows(PROJECTION, unit="user", max_keys=1, l1=1)
+    return kept | sketch_rows(PROJECTION) | ReleasePerKey(FOR_USERS, public_keys=KEYS)
 
 
 GAMES: dict[str, tuple[Build, list[list[Event]]]] = {

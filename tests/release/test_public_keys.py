@@ -12,11 +12,12 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, ReleasePerKey, RoundContribution
+from streamsketch.beam import ReleasePerKey, RoundContribution
 from streamsketch.errors import KeyTypeWarning
 from streamsketch.parties import Key, Round
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams import StreamPolicy
+from tests.beam.rows import bound_rows
 from tests.cli.running import Forks
 
 PROJECTION = ss.SJLT(sketch_dim=16, sparsity=2, seed=7)
@@ -65,7 +66,7 @@ DOORS: dict[str, Callable[[Any, Path], Any]] = {
     "a policy": lambda keys, _: policy(keys).public_keys,
     "Beam": lambda keys, _: ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=SALE), public_keys=keys),
     "signs on Beam": lambda keys, _: ReleasePerKey(FLIPS, public_keys=keys),
-    "units on Beam": lambda keys, _: BoundContributions(PROJECTION, unit="who", max_keys=1, l1=1, public_keys=keys),
+    "units on Beam": lambda keys, _: bound_rows(PROJECTION, unit="who", max_keys=1, l1=1, public_keys=keys),
     "a round on Beam": contributed,
 }
 ONE: dict[str, Any] = {

@@ -48,7 +48,7 @@ READERS: dict[str, tuple[str, ...]] = {
              "wire/local_reports decode_aggregator"),
     "mechanism": ("local/mechanism Mechanism.from_json",),
     "messages in arrow": ("data/arrow_messages message_batches",),
-    "messages in json": ("beam/streams/json_lines read_plain",),
+    "messages in json": ("beam/streams/messages read_plain",),
     "policy": ("streams/policy StreamPolicy.from_json", "streams/policy StreamPolicy.load"),
     "private key": ("parties/keys Key.load",),
     "projection": ("projections/base Projection.from_json",),

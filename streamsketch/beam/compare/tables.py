@@ -53,17 +53,19 @@ class WriteTable(beam.PTransform):
     --------
     >>> import apache_beam as beam
     >>> import streamsketch
-    >>> from streamsketch import L1, SJLT
-    >>> from streamsketch.beam import ReleasePerKey, SketchPerKey
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> from streamsketch.beam import ReleasePerKey, RowsToBatches, SketchPerKey
     >>> from streamsketch.release import AdditiveNoise
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> agreement = Agreement.of(projection, key="carrier", index="day", value="flights")
     >>> noise = AdditiveNoise(epsilon=1.0, neighbours=L1(1))
     >>> path = str(getfixture("tmp_path") / "table.parquet")
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
     ...     written = (
     ...         pipeline
     ...         | beam.Create([("UA", 17, 1), ("AA", 18, 2)])
-    ...         | SketchPerKey(projection)
+    ...         | RowsToBatches(agreement)
+    ...         | SketchPerKey(agreement)
     ...         | ReleasePerKey(noise, public_keys=["UA", "DL", "AA"])
     ...         | WriteTable(path)
     ...     )

@@ -1,7 +1,7 @@
 """Files as Arrow record batches: the fast way into `SketchPerKey`."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import apache_beam as beam
 import pyarrow as pa
@@ -11,7 +11,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.beam.run.steps import Each
 from streamsketch.data import batches, check_delimiter, parts_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Intake
+from streamsketch.intake import Intake, RowReader
 
 Split: TypeAlias = tuple[str, int]
 """A file and one of its parts."""
@@ -37,14 +37,14 @@ class ReadColumns(beam.PTransform):
         line, in ``.jsonl`` or ``.ndjson`` as lines of JSON objects, in ``.txt`` or ``.log`` as lines of text (each also
         with ``.gz``, ``.bz2`` or ``.zst`` behind), in ``.avro`` as Avro records, others as Parquet.
     columns
-        The columns to read, or an `Agreement`, whose columns are read and cast to its types: an error then names the
-        row, counted within a Parquet file's row group, else within the file. Files of lines have two columns:
-        ``line``, without its end, and ``file``, the name.
-    time
-        A column of times that is read beside those of an agreement, and stays as it is.
+        An `Agreement`, whose columns are read and cast to its types: an error then names the row, counted within a
+        Parquet file's row group, else within the file. Or names of columns, which are read as they are. Files of lines
+        have two columns: ``line``, without its end, and ``file``, the name.
     text
-        Columns of CSV and JSON files to read as text: keys and indices, so that 007 stays 007. The others are read as
-        exact decimals of up to 12 places. Nothing is guessed, so every file is read alike.
+        Columns of CSV and JSON files to read as text, so that 007 stays 007. The others are read as exact decimals of
+        up to 12 places. Nothing is guessed, so every file is read alike. An agreement says it.
+    time
+        Beside an agreement, a column of times, or of text that says them, for `TumblingWindows`.
     delimiter
         What is between the cells of CSV files, one ASCII character.
 
@@ -59,16 +59,15 @@ class ReadColumns(beam.PTransform):
         patterns: Sequence[str],
         columns: Sequence[str] | Agreement,
         *,
-        time: str | None = None,
         text: Sequence[str] = (),
+        time: str | None = None,
         delimiter: str = ",",
     ) -> None:
         super().__init__()
         if isinstance(patterns, str) or not patterns:
             raise InvalidInputError(f"patterns must be a list of at least one file name or glob, got {patterns!r}")
         self._patterns = list(patterns)
-        self._columns = columns if isinstance(columns, Agreement) else list(dict.fromkeys(columns))
-        self._how = (time, list(text), check_delimiter(delimiter))
+        self._reads = _Reads.of(columns, text, time, delimiter)
 
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
@@ -76,7 +75,7 @@ class ReadColumns(beam.PTransform):
         if len(self._patterns) > 1:
             each = beam.ParDo(Each(_named, self._patterns)).with_output_types(beam.typehints.KV[str, None])
             patterns = patterns | "Each pattern" >> each | "Spread patterns" >> beam.GroupByKey()
-        read = Each(_read_split, self._columns, *self._how)
+        read = Each(_read_split, self._reads)
         return (
             patterns
             | "Split files" >> beam.ParDo(Each(_named_splits, self._patterns[0])).with_output_types(_SPLITS)
@@ -87,25 +86,49 @@ class ReadColumns(beam.PTransform):
 
     def display_data(self) -> dict[str, Any]:
         """Show what is read."""
-        return {"patterns": ", ".join(self._patterns), "columns": ", ".join(_names(self._columns))}
+        return {"patterns": ", ".join(self._patterns), "columns": ", ".join(self._reads.options["columns"])}
 
 
 def read_batches(
     patterns: Sequence[str],
     columns: Sequence[str] | Agreement,
     *,
-    time: str | None = None,
     text: Sequence[str] = (),
+    time: str | None = None,
     delimiter: str = ",",
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches that `ReadColumns` would, in this process; parameters and errors as there."""
+    reads = _Reads.of(columns, text, time, delimiter)
     for pattern in patterns:
         for split in _splits(pattern):
-            yield from _batches(split, columns, time, list(text), delimiter)
+            yield from reads.batches(split)
 
 
-def _names(columns: Sequence[str] | Agreement) -> list[str]:
-    return columns.names if isinstance(columns, Agreement) else list(columns)
+class _Reads(NamedTuple):
+    """How the columns of files are read, and by what their rows are cast."""
+
+    options: dict[str, Any]
+    intake: Intake | None
+
+    @classmethod
+    def of(cls, columns: Sequence[str] | Agreement, text: Sequence[str], time: str | None, delimiter: str) -> "_Reads":
+        check_delimiter(delimiter)
+        if isinstance(columns, Agreement):
+            intake = Intake(columns, bounded=columns.unit is not None, time=time)
+            return cls(RowReader(columns, time, delimiter=delimiter).options, intake)
+        names = list(dict.fromkeys(columns))
+        return cls({"columns": names, "text": list(text), "delimiter": delimiter}, None)
+
+    def batches(self, split: Split) -> Iterator[pa.RecordBatch]:
+        path, part = split
+        with FileSystems.open(path, compression_type="uncompressed") as file:
+            first = 1
+            for batch in batches(file, path, part, **self.options):
+                try:
+                    yield batch if self.intake is None else self.intake.cast(batch, first)
+                except InvalidInputError as error:
+                    raise InvalidInputError(f"{path}{f', row group {part + 1}' if part else ''}: {error}") from None
+                first += batch.num_rows
 
 
 def _named(_: bytes, patterns: list[str]) -> Iterator[tuple[str, None]]:
@@ -121,10 +144,10 @@ def _named_splits(given: bytes | tuple[str, Iterable[None]], only: str) -> Itera
             yield split, None
 
 
-def _read_split(group: tuple[Split, Iterable[None]], *how: Any) -> Iterator[pa.RecordBatch]:
+def _read_split(group: tuple[Split, Iterable[None]], reads: _Reads) -> Iterator[pa.RecordBatch]:
     split, times = group
     for _ in times:  # a file that is named twice is read twice
-        yield from _batches(split, *how)
+        yield from reads.batches(split)
 
 
 def _splits(pattern: str) -> Iterator[Split]:
@@ -135,23 +158,3 @@ def _splits(pattern: str) -> Iterator[Split]:
         with FileSystems.open(path, compression_type="uncompressed") as file:
             parts = parts_of(file, path)
         yield from ((path, part) for part in range(parts))
-
-
-def _batches(
-    split: Split, columns: Sequence[str] | Agreement, time: str | None, text: list[str], delimiter: str
-) -> Iterator[pa.RecordBatch]:
-    path, part = split
-    names = list(dict.fromkeys([*_names(columns), *([] if time is None else [time])]))
-    with FileSystems.open(path, compression_type="uncompressed") as file:
-        if not isinstance(columns, Agreement):
-            yield from batches(file, path, part, names, text, delimiter=delimiter)
-            return
-        intake, first = Intake(columns, time=time), 1
-        keeps = columns.missing == "keep"  # then values are read as numbers, and text as it stands
-        text = [name for name in names if not (keeps and name == columns.value)]
-        for batch in batches(file, path, part, names, text, delimiter=delimiter, any_text=not keeps):
-            try:
-                yield intake.cast(batch, first)
-            except InvalidInputError as error:
-                raise InvalidInputError(f"{path}{f', row group {part + 1}' if part else ''}: {error}") from None
-            first += batch.num_rows

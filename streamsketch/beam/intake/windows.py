@@ -23,7 +23,6 @@ from apache_beam.utils.timestamp import MIN_TIMESTAMP, Duration, Timestamp, Time
 from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
 from numpy.typing import NDArray
 
-from streamsketch.beam.intake.events import column_of
 from streamsketch.data import value_type
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Tumbling, times_in, window_seconds
@@ -37,6 +36,15 @@ LATE = "late"
 _DAY = 86_400 * 10**6
 _MICROS = {"s": (1, 10**6), "ms": (1, 1000), "us": (1, 1), "ns": (1000, 1)}
 """Of each unit, by what to divide and then multiply for microseconds."""
+
+
+def column_of(element: pa.RecordBatch | pa.Table, name: str) -> Any:
+    """Return a column by name; raise `InvalidInputError` unless there is exactly one."""
+    if element.schema.names.count(name) != 1:
+        raise InvalidInputError(
+            f"there is no column {name!r}, or more than one; the columns are {', '.join(element.schema.names)}"
+        )
+    return element.column(name)
 
 
 class TumblingWindows(beam.PTransform):

@@ -57,11 +57,12 @@ class RoundContribution:
     Examples
     --------
     >>> import apache_beam as beam
-    >>> from streamsketch import L1, SJLT
-    >>> from streamsketch.beam import ReleasePerKey, RoundContribution, SketchPerKey, configure_run
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> from streamsketch.beam import ReleasePerKey, RoundContribution, RowsToBatches, SketchPerKey, configure_run
     >>> from streamsketch.parties import Key, Round
     >>> keys = [Key.generate(name) for name in ("North", "South")]
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> agreement = Agreement.of(projection, key="carrier", index="day", value="flights")
     >>> agreed = Round(projection, epsilon=1.0, neighbours=L1(1), parties=[key.public for key in keys])
     >>> folder = getfixture("tmp_path")
     >>> keys[0].save(folder / "north.pem")
@@ -70,7 +71,8 @@ class RoundContribution:
     ...     contributions = (
     ...         pipeline
     ...         | beam.Create([("AA", 17, 1), ("UA", 18, 2)])
-    ...         | SketchPerKey(projection)
+    ...         | RowsToBatches(agreement)
+    ...         | SketchPerKey(agreement)
     ...         | ReleasePerKey(RoundContribution(agreed, folder / "north.pem"), public_keys=["AA", "DL", "UA"])
     ...     )
     """

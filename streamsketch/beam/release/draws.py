@@ -31,7 +31,7 @@ class KeyedDraw:
     sources
         Labels of the steps that the data come from.
     agreement
-        What the data follow, if anything.
+        What the data follow, if anything. Releases state it.
     opened
         Whether windows are opened by empty sketches.
     count
@@ -52,7 +52,8 @@ class KeyedDraw:
         count: bool = False,
     ) -> None:
         self._publisher, self._projection, self._guarantee = publisher, projection, guarantee
-        self._sources, self._agreement, self._opened, self._count = sources, agreement, opened, count
+        self._sources, self._opened, self._count = sources, opened, count
+        self._agreement = agreement
 
     @property
     def published(self) -> type[Any]:

@@ -107,15 +107,17 @@ class ReleasePerKey(beam.PTransform):
     Examples
     --------
     >>> import apache_beam as beam
-    >>> from streamsketch import L1, SJLT
-    >>> from streamsketch.beam import SketchPerKey
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> from streamsketch.beam import RowsToBatches, SketchPerKey
     >>> from streamsketch.release import AdditiveNoise
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> agreement = Agreement.of(projection, key="carrier", index="day", value="flights")
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
     ...     releases = (
     ...         pipeline
     ...         | beam.Create([("AA", 17, 1), ("UA", 18, 2)])
-    ...         | SketchPerKey(projection)
+    ...         | RowsToBatches(agreement)
+    ...         | SketchPerKey(agreement)
     ...         | ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=L1(1)), public_keys=["AA", "DL", "UA"])
     ...     )
     """

@@ -7,7 +7,7 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 
-from streamsketch.beam.intake.events import BoundedEvents
+from streamsketch.beam.intake.bound import BoundedEvents
 from streamsketch.beam.run.known import known_of, noted, with_known
 from streamsketch.beam.run.once import PublishOnce
 from streamsketch.errors import InvalidInputError
@@ -56,17 +56,18 @@ class SelectKeys(beam.PTransform):
     Examples
     --------
     >>> import apache_beam as beam
-    >>> from streamsketch import L1, SJLT
-    >>> from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> from streamsketch.beam import BoundContributions, ReleasePerKey, RowsToBatches, SketchPerKey
     >>> from streamsketch.release import AdditiveNoise
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> near = L1(30, unit="passenger", max_keys=2)
+    >>> agreement = Agreement.of(projection, key="carrier", index="day", unit="passenger", neighbours=near)
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...     rows = [(passenger, "AA", 17, 1) for passenger in range(100)] + [(100, "tiny", 18, 1)]
-    ...     bounds = BoundContributions(projection, unit="passenger", max_keys=2, l1=30)
-    ...     events = pipeline | beam.Create(rows) | bounds
+    ...     rows = [("AA", 17, passenger) for passenger in range(100)] + [("tiny", 18, 100)]
+    ...     events = pipeline | beam.Create(rows) | RowsToBatches(agreement) | BoundContributions(agreement)
     ...     keys = events | SelectKeys(epsilon=0.5, delta=1e-6)
-    ...     noise = AdditiveNoise(epsilon=1.0, neighbours=L1(30, unit="passenger", max_keys=2))
-    ...     releases = events | SketchPerKey(projection) | ReleasePerKey(noise, selected_keys=keys)
+    ...     noise = AdditiveNoise(epsilon=1.0, neighbours=near)
+    ...     releases = events | SketchPerKey(agreement) | ReleasePerKey(noise, selected_keys=keys)
     """
 
     def __init__(self, *, epsilon: float, delta: float) -> None:

@@ -136,10 +136,11 @@ def configure_run(
     Examples
     --------
     >>> import apache_beam as beam
-    >>> from streamsketch import L1, SJLT
-    >>> from streamsketch.beam import FinishRun, ReleasePerKey, SketchPerKey, WriteTable, configure_run
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> from streamsketch.beam import FinishRun, ReleasePerKey, RowsToBatches, SketchPerKey, WriteTable, configure_run
     >>> from streamsketch.release import AdditiveNoise
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> agreement = Agreement.of(projection, key="carrier", index="day", value="flights")
     >>> noise = AdditiveNoise(epsilon=1.0, neighbours=L1(1))
     >>> folder = getfixture("tmp_path")
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
@@ -147,7 +148,8 @@ def configure_run(
     ...     releases = (
     ...         pipeline
     ...         | beam.Create([("AA", 17, 1)])
-    ...         | SketchPerKey(projection)
+    ...         | RowsToBatches(agreement)
+    ...         | SketchPerKey(agreement)
     ...         | ReleasePerKey(noise, public_keys=["AA", "UA"])
     ...     )
     ...     written = releases | WriteTable(str(folder / "table.parquet"))

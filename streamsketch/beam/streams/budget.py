@@ -1,5 +1,6 @@
 """Bounds across the windows of a stream that never ends: each unit has a budget of windows a period."""
 
+import dataclasses
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -14,19 +15,18 @@ from apache_beam.transforms.window import BoundedWindow, FixedWindows, GlobalWin
 from apache_beam.utils.timestamp import Timestamp
 from numpy.typing import NDArray
 
+from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.bound import BoundContributions
-from streamsketch.beam.intake.events import column_of
+from streamsketch.beam.intake.keys import Keys
 from streamsketch.beam.intake.windows import windowed_as
-from streamsketch.beam.run.known import Known, Span, known_of, refuse_bounded, with_known
+from streamsketch.beam.run.known import Span, known_of, refuse_bounded, with_known
 from streamsketch.beam.run.runner import refuse_lost_state
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
-from streamsketch.core import Exact, check_int
-from streamsketch.data import arrow_column
+from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Tumbling
-from streamsketch.privacy import L1, Bounds
-from streamsketch.projections import Projection
-from streamsketch.sketching import UnitDigests
+from streamsketch.intake import Intake, Tumbling, plain, salvage, whole_days
+from streamsketch.privacy import Neighbours
+from streamsketch.sketching import Clip, UnitDigests
 
 _ENTRY = np.dtype([("low", "<u8"), ("high", "<u8"), ("window", "<i8")])
 
@@ -41,8 +41,8 @@ class BoundAcrossWindows(beam.PTransform):
 
     Parameters
     ----------
-    projection, unit, max_keys, l1, key, index, value, unit_name, public_keys, shards, count_private_data
-        As in `BoundContributions`.
+    agreement, neighbours, clip, public_keys, shards, count_private_data
+        As in `BoundContributions`; the neighbours say what a unit may contribute in one window.
     max_windows
         In how many windows of a period one unit may contribute.
     period
@@ -56,30 +56,32 @@ class BoundAcrossWindows(beam.PTransform):
 
     def __init__(
         self,
-        projection: Projection,
+        agreement: Agreement,
         *,
-        unit: str,
-        max_keys: int,
         max_windows: int,
         period: float,
-        l1: Exact,
-        unit_name: str | None = None,
+        neighbours: Neighbours | None = None,
+        clip: Clip = "scale",
+        public_keys: Keys | None = None,
         shards: int = 64,
-        **columns: Any,
+        count_private_data: bool = False,
     ) -> None:
         super().__init__()
         check_int(max_windows, "max_windows", 1, (1 << 20) - 1)
-        self._unit, self._shards = unit, shards
         self._max_windows, self._period = max_windows, Fraction(str(period))
         if self._period <= 0:
             raise InvalidInputError(f"period must be > 0 seconds, got {period}")
-        self._unit_name = unit if unit_name is None else unit_name
-        name = f"{self._unit_name} in one period of {period:g} s"
-        self._neighbours = L1(l1, unit=name, max_keys=max_keys * max_windows)
         self._bound = BoundContributions(
-            projection, unit=unit, max_keys=max_keys, l1=l1, unit_name=unit_name, shards=shards, **columns
+            agreement,
+            neighbours=neighbours,
+            clip=clip,
+            public_keys=public_keys,
+            shards=shards,
+            count_private_data=count_private_data,
         )
-        self._projection = projection
+        given = self._bound.neighbours
+        unit = f"{given.unit} in one period of {period:g} s"
+        self._neighbours = dataclasses.replace(given, unit=unit, max_keys=given.max_keys * max_windows)
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
@@ -104,18 +106,19 @@ class BoundAcrossWindows(beam.PTransform):
         admitted = (
             events
             | "Shard units"
-            >> beam.ParDo(_Shard(self._unit, self._shards, label), run=run).with_output_types(
+            >> beam.ParDo(_Shard(self._bound.agreement, self._bound.shards, label), run=run).with_output_types(
                 beam.typehints.KV[int, tuple[int, bytes, Any]]
             )
             | "Outside of windows" >> beam.WindowInto(GlobalWindows())
             | "Admit" >> beam.ParDo(admit).with_output_types(events.element_type)
             | "Back to their windows" >> windowed_as(windowing)
         )
-        span = Span(self._unit_name, periods)
         kept = admitted | self._bound
-        given = known_of(kept).given
-        bounds = Bounds(self._neighbours, self._bound.clip)
-        return with_known(kept, Known(self._projection, bounds, given, span))
+        known = known_of(kept)
+        bounds = dataclasses.replace(known.bounds, neighbours=self._neighbours)
+        return with_known(
+            kept, dataclasses.replace(known, bounds=bounds, span=Span(self._bound.neighbours.unit, periods))
+        )
 
     def display_data(self) -> dict[str, Any]:
         """Show the bounds in the runner's interface; never a secret."""
@@ -125,8 +128,9 @@ class BoundAcrossWindows(beam.PTransform):
 class _Shard(beam.DoFn):
     """Spread rows over shards by their units, with a digest of each row's unit; rows without a unit go nowhere."""
 
-    def __init__(self, unit: str, shards: int, label: str) -> None:
-        self._unit, self._shards, self._label = unit, shards, label
+    def __init__(self, agreement: Agreement, shards: int, label: str) -> None:
+        self._intake = Intake(agreement, on_bad="drop", bounded=True)
+        self._shards, self._label = shards, label
         self._digests: UnitDigests | None = None
 
     def process(
@@ -135,61 +139,27 @@ class _Shard(beam.DoFn):
         if self._digests is None:
             self._digests = UnitDigests(run.derive("bounds", self._label))
         moment = int(window.start.micros)
-        parts = element.to_batches() if isinstance(element, pa.Table) else [element]
-        for part in parts:
-            for shard, digests, rows in self._sharded(part):
+        for batch in element.to_batches() if isinstance(element, pa.Table) else [element]:
+            for shard, digests, rows in self._sharded(self._intake.cast(batch), self._digests):
                 yield TimestampedValue((shard, (moment, digests.tobytes(), rows)), window.max_timestamp())
 
-    def _sharded(self, part: Any) -> Iterator[tuple[int, NDArray[np.uint64], Any]]:
-        if not isinstance(part, pa.RecordBatch):
-            digests = self._digests_of(_unit_of(part))
-            if digests is not None and len(digests):
-                yield int(digests[0, 0] % np.uint64(self._shards)), digests, part
-            return
-        column = _plain(arrow_column(column_of(part, self._unit), "unit"))
-        part = part.filter(column.is_valid())
-        digests = self._digests_of(column.drop_null())
-        if digests is None:  # text that is not UTF-8: row by row, as others' rows are sound
-            for row in range(part.num_rows):
-                alone = self._digests_of(column.drop_null().slice(row, 1))
-                if alone is not None:
-                    yield int(alone[0, 0] % np.uint64(self._shards)), alone, part.slice(row, 1)
-            return
-        shards = digests[:, 0] % np.uint64(self._shards)
-        order = np.argsort(shards, kind="stable")
-        breaks = np.flatnonzero(np.diff(shards[order])) + 1
-        for rows in np.split(order, breaks):
-            if rows.size:
-                yield int(shards[rows[0]]), digests[rows], part.take(pa.array(rows))
+    def _sharded(
+        self, batch: pa.RecordBatch, digests: UnitDigests
+    ) -> Iterator[tuple[int, NDArray[np.uint64], pa.RecordBatch]]:
+        column = whole_days(plain(batch.column(self._intake.agreement.unit.name)))
+        batch = batch.filter(column.is_valid())
+        column = column.drop_null()
 
-    def _digests_of(self, column: Any) -> NDArray[np.uint64] | None:
-        if column is None or self._digests is None:
-            return None
-        try:
-            return self._digests.of(column)
-        except InvalidInputError:
-            return None
+        def read(start: int, stop: int) -> tuple[NDArray[np.uint64], pa.RecordBatch]:
+            return digests.of(column.slice(start, stop - start)), batch.slice(start, stop - start)
 
-
-def _unit_of(row: Any) -> pa.Array | None:
-    """Return a row's unit as a column of one, or nothing if the row has none that is sound."""
-    if not isinstance(row, tuple) or len(row) != 4 or row[0] is None:
-        return None
-    try:
-        return _plain(arrow_column([row[0]], "unit"))
-    except (InvalidInputError, TypeError, ValueError):
-        return None
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    """Return a column of units in a layout of which equal units have equal digests."""
-    if pa.types.is_dictionary(column.type):
-        return _plain(column.dictionary_decode())
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.large_string())
-    if pa.types.is_binary_view(column.type) or pa.types.is_fixed_size_binary(column.type):
-        return column.cast(pa.large_binary())
-    return column.cast(pa.timestamp("ms")).cast(pa.date32(), safe=False) if pa.types.is_date64(column.type) else column
+        # text that is not UTF-8 is dropped, as others' rows are valid
+        for units, rows in salvage(read, batch.num_rows, lambda *_: None):
+            shards = units[:, 0] % np.uint64(self._shards)
+            order = np.argsort(shards, kind="stable")
+            for places in np.split(order, np.flatnonzero(np.diff(shards[order])) + 1):
+                if places.size:
+                    yield int(shards[places[0]]), units[places], rows.take(pa.array(places))
 
 
 class _Admit(beam.DoFn):
@@ -223,8 +193,7 @@ class _Admit(beam.DoFn):
         keep = admitted[rows_of.ravel()]
         if not keep.any():
             return
-        found = rows.filter(pa.array(keep)) if isinstance(rows, pa.RecordBatch) else rows
-        yield TimestampedValue(found, moment)
+        yield TimestampedValue(rows.filter(pa.array(keep)), moment)
 
     def _admitted(
         self, held: NDArray[Any], units: NDArray[np.uint64], window: int

@@ -44,18 +44,20 @@ class WindowChanges(beam.PTransform):
     --------
     >>> import apache_beam as beam
     >>> from apache_beam.transforms.window import TimestampedValue
-    >>> from streamsketch import L1, SJLT
-    >>> from streamsketch.beam import ReleasePerKey, SketchPerKey, TumblingWindows
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> from streamsketch.beam import ReleasePerKey, RowsToBatches, SketchPerKey, TumblingWindows
     >>> from streamsketch.beam.streams import WindowChanges
     >>> from streamsketch.release import AdditiveNoise
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> agreement = Agreement.of(projection, key="carrier", index="day", value="flights")
     >>> noise = AdditiveNoise(epsilon=1.0, neighbours=L1(1))
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
     ...     changes = (
     ...         pipeline
     ...         | beam.Create([TimestampedValue(("AA", 17, 1), 3600)])
     ...         | TumblingWindows(3600)
-    ...         | SketchPerKey(projection)
+    ...         | RowsToBatches(agreement)
+    ...         | SketchPerKey(agreement)
     ...         | ReleasePerKey(noise, public_keys=["AA"], public_windows=(0, 7200))
     ...         | WindowChanges()
     ...     )

@@ -15,7 +15,7 @@ from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, Timestamp
 from numpy.typing import NDArray
 
-from streamsketch.beam.intake.events import column_of
+from streamsketch.beam.intake.windows import column_of
 from streamsketch.beam.streams.lateness import PartitionClock, agree_on_clock
 from streamsketch.beam.streams.messages import encoded_batch
 from streamsketch.data import batches, parts_of

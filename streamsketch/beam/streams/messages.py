@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.json as pj
 from apache_beam.metrics import Metrics
 from apache_beam.pvalue import TaggedOutput
 from apache_beam.transforms.window import GlobalWindow, TimestampedValue
@@ -16,22 +18,24 @@ from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
 from streamsketch.agreement import Agreement
-from streamsketch.beam.intake.events import ROWS, RowBuffer, column_of
 from streamsketch.beam.intake.keys import METRICS
-from streamsketch.beam.intake.windows import LATE
-from streamsketch.beam.streams.json_lines import plain_types, read_plain
+from streamsketch.beam.intake.rows import alike_rows
+from streamsketch.beam.intake.windows import LATE, column_of
 from streamsketch.core import current_limits
 from streamsketch.data import message_batches
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Intake, Tumbling
+from streamsketch.intake import Intake, Tumbling, salvage
 
 Format: TypeAlias = Literal["arrow", "json"]
 
 MALFORMED = "malformed"
 _WAITING_BYTES = 1 << 22  # of messages; then those of a window are read
+_ROWS = 8192  # messages of a window that wait to be read
+_LONGEST_LINE = 4000  # bytes of a row: Python reads no longer numbers
+_ODD = (b"\r", b"\0", b"[", b"NaN", b"Inf")
 _GROUP = 4096  # messages that are read together
 _TIME = pa.timestamp("us", "UTC")
-_UNSOUND = Exception
+_ANY = Exception
 """What reading a message may raise: libraries raise whatever there is, and one not foreseen would stop the stream."""
 
 
@@ -50,10 +54,11 @@ class DecodeMessages(beam.PTransform):
     Parameters
     ----------
     schema
-        Columns of the batches, all of which the messages have; others are dropped. Or an `Agreement`, which says the
-        columns and casts them: a row that breaks it is as one that cannot be decoded. `SketchPerKey` takes the same.
+        An `Agreement`: which columns the messages have, and their types; others are dropped. A row that breaks it is as
+        one that cannot be decoded. `BoundContributions` and `SketchPerKey` take the same. Or an Arrow schema, for rows
+        that are not sketched, or by the names of columns alone.
     time
-        Column of Arrow times, of which windows are made; under an agreement it may stand beside the agreed columns.
+        Column of times, of which windows are made: Arrow times, beside the agreed columns, or one of them.
     size, offset
         Length and start of the windows in seconds, as in `TumblingWindows`.
     format
@@ -103,19 +108,20 @@ def encoded_batch(batch: pa.RecordBatch) -> bytes:
 
 
 def _check_time(schema: pa.Schema | Agreement, time: str) -> None:
-    if isinstance(schema, Agreement):
-        agreed = {column.name: column.type for column in (schema.key, *schema.index, schema.unit) if column is not None}
-        if agreed.get(time, "timestamp") != "timestamp" or time == schema.value:
-            raise InvalidInputError(
-                f"the column {time!r} must hold times, and the agreement has it as {agreed.get(time, 'values')}; agree "
-                f"on timestamp, or name another column"
-            )
-    elif time not in schema.names or not pa.types.is_timestamp(schema.field(time).type):
-        raise InvalidInputError(f"the schema needs a column {time!r} of Arrow timestamps, got {schema.names}")
+    if not isinstance(schema, Agreement):
+        if time not in schema.names or not pa.types.is_timestamp(schema.field(time).type):
+            raise InvalidInputError(f"the schema needs a column {time!r} of Arrow timestamps, got {schema.names}")
+        return
+    agreed = _types(schema)
+    if agreed.get(time, "timestamp") != "timestamp" or time == schema.value:
+        raise InvalidInputError(
+            f"the column {time!r} must hold times, and the agreement has it as {agreed.get(time, 'values')}; agree on "
+            f"timestamp, or name another column"
+        )
 
 
 def _plain_if_alone(column: pa.Array) -> pa.Array:
-    """Return a column of one row without its dictionary, whose other words may be unsound."""
+    """Return a column of one row without its dictionary, whose other words may be malformed."""
     if len(column) != 1 or not pa.types.is_dictionary(column.type):
         return column
     column.indices.validate(full=True)
@@ -132,6 +138,11 @@ def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column if is_coded else column.cast(kind)
 
 
+def _types(agreement: Agreement) -> dict[str, str]:
+    columns = (agreement.key, *agreement.index, agreement.unit)
+    return {column.name: column.type for column in columns if column is not None}
+
+
 class _Decode(beam.DoFn):
     def __init__(
         self,
@@ -141,7 +152,11 @@ class _Decode(beam.DoFn):
         format: Format,  # noqa: A002
         count: bool,  # noqa: FBT001
     ) -> None:
-        self._schema, self._time, self._windows, self._format, self._count = schema, time, windows, format, count
+        self._time, self._windows, self._format, self._count = time, windows, format, count
+        self._schema: Any = schema
+        self._intake = None
+        if isinstance(schema, Agreement):
+            self._intake = Intake(schema, bounded=schema.unit is not None, time=time)
         self._names = list(dict.fromkeys([*schema.names, time]))
         self._plain = plain_types(schema, time)
 
@@ -160,7 +175,7 @@ class _Decode(beam.DoFn):
         waiting = self._waiting.setdefault(start, [])
         waiting += found
         self._bytes += sum(map(len, found))
-        if len(waiting) < ROWS and self._bytes < _WAITING_BYTES:
+        if len(waiting) < _ROWS and self._bytes < _WAITING_BYTES:
             return ()
         self._bytes = 0
         return self._outputs(self._read_lines(self._waiting.pop(start)), start)
@@ -173,7 +188,7 @@ class _Decode(beam.DoFn):
                 yield windowed if tag is None else TaggedOutput(tag, windowed)
 
     def _outputs(self, found: Iterable[pa.RecordBatch | bytes], moment: int) -> Iterator[Any]:
-        """Yield sound rows, late rows, and each message that has others, once."""
+        """Yield valid rows, late rows, and each message that has others, once."""
         malformed: set[int] = set()
         for one in found:
             if isinstance(one, bytes):
@@ -190,20 +205,26 @@ class _Decode(beam.DoFn):
                 yield TaggedOutput(LATE, TimestampedValue(late, MIN_TIMESTAMP))
 
     def _decoded(self, message: bytes) -> Iterator[pa.RecordBatch | bytes]:
-        """Yield the rows of an Arrow message that are sound, or the message where they are not."""
+        """Yield the rows of an Arrow message that are valid, or the message where they are not."""
         try:
             schema, batches = message_batches(message, current_limits().max_bytes)
             self._shaped(pa.RecordBatch.from_pylist([], schema=schema))  # what is wrong in every row
-        except _UNSOUND:
+        except _ANY:
             yield message
             return
         for batch in batches:
-            for found in self._sound(batch):
-                yield message if found is None else found
+            bad: list[int] = []
+
+            def read(start: int, stop: int, batch: pa.RecordBatch = batch) -> pa.RecordBatch:
+                return self._shaped(batch.slice(start, stop - start)) if start < stop else batch
+
+            yield from salvage(read, batch.num_rows, lambda place, _, bad=bad: bad.append(place), _ANY)  # type: ignore[misc]
+            if bad:
+                yield message
 
     def _read_lines(self, messages: list[bytes]) -> Iterator[pa.RecordBatch | bytes]:
-        """Yield the rows of JSON messages that are sound, and the messages of those that are not."""
-        rows = RowBuffer()
+        """Yield the valid rows of JSON messages, and the messages of those that are not."""
+        columns: list[list[Any]] = [[] for _ in [*self._names, "message"]]
         for first in range(0, len(messages), _GROUP):
             group = messages[first : first + _GROUP]
             together = self._read_plain(group)
@@ -213,33 +234,27 @@ class _Decode(beam.DoFn):
             for message in group:
                 for line in filter(bytes.strip, message.splitlines()):
                     try:
-                        rows.add([*self._row(json.loads(line.decode())), message])
-                    except _UNSOUND:
+                        row = [*self._row(json.loads(line.decode())), message]
+                    except _ANY:
                         yield message
-        yield from self._sound_groups(rows)
+                        continue
+                    for column, field in zip(columns, row, strict=True):
+                        column.append(field)
+        for *fields, own in alike_rows(columns):
+            bad: list[int] = []
+
+            def read(start: int, stop: int, fields: list[list[Any]] = fields) -> pa.RecordBatch:
+                return self._typed([column[start:stop] for column in fields]) if start < stop else None
+
+            yield from salvage(read, len(own), lambda place, _, bad=bad: bad.append(place), _ANY)  # type: ignore[misc]
+            yield from (own[place] for place in bad)
 
     def _read_plain(self, messages: list[bytes]) -> pa.RecordBatch | None:
         try:
             found = None if self._plain is None else read_plain(messages, self._plain)
             return None if found is None else self._shaped(found)
-        except _UNSOUND:
+        except _ANY:
             return None
-
-    def _sound_groups(self, rows: RowBuffer) -> Iterator[pa.RecordBatch | bytes]:
-        for group in rows.take():
-            yield from self._sound_rows(group)
-
-    def _sound_rows(self, rows: list[Sequence[Any]]) -> Iterator[pa.RecordBatch | bytes]:
-        """Yield the rows that are sound, and the messages, their last fields, of those that are not."""
-        try:
-            yield self._typed([row[:-1] for row in rows])
-        except _UNSOUND:
-            if len(rows) == 1:
-                yield rows[0][-1]
-                return
-            middle = len(rows) // 2
-            yield from self._sound_rows(rows[:middle])
-            yield from self._sound_rows(rows[middle:])
 
     def _row(self, row: Any) -> Sequence[Any]:
         if not isinstance(row, dict):
@@ -249,19 +264,8 @@ class _Decode(beam.DoFn):
             row = row | {self._time: given.astimezone(dt.UTC) if given.tzinfo else given.replace(tzinfo=dt.UTC)}
         return [row.get(name) for name in self._names]
 
-    def _sound(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch | None]:
-        try:
-            yield self._shaped(rows)
-        except _UNSOUND:
-            if len(rows) <= 1:
-                yield None
-                return
-            middle = len(rows) // 2
-            yield from self._sound(rows[:middle])
-            yield from self._sound(rows[middle:])
-
-    def _typed(self, rows: list[Sequence[Any]]) -> pa.RecordBatch:
-        arrays = [pa.array(column) for column in zip(*rows, strict=True)]  # given the type, it would truncate fractions
+    def _typed(self, columns: list[list[Any]]) -> pa.RecordBatch:
+        arrays = [pa.array(column) for column in columns]  # given the type, it would truncate fractions
         texts = [column.cast(pa.string()) if pa.types.is_null(column.type) else column for column in arrays]
         return self._shaped(pa.RecordBatch.from_arrays(texts, names=self._names))
 
@@ -269,13 +273,13 @@ class _Decode(beam.DoFn):
         columns = {name: _plain_if_alone(column_of(batch, name)) for name in self._names}
         for column in columns.values():
             column.validate(full=True)  # it may come from anybody, and Arrow's kernels trust what they get
-        if isinstance(self._schema, Agreement):
-            if self._time not in self._schema.names:
-                columns[self._time] = columns[self._time].cast(_TIME)
-            # without the message's own schema, which might say that it was cast already
-            return Intake(self._schema, time=self._time).cast(pa.RecordBatch.from_pydict(columns))
-        cast = [_as_type(columns[field.name], field.type) for field in self._schema]
-        return pa.RecordBatch.from_arrays(cast, names=self._names)
+        if self._intake is None:
+            cast = [_as_type(columns[field.name], field.type) for field in self._schema]
+            return pa.RecordBatch.from_arrays(cast, names=self._names)
+        if self._time not in self._intake.agreement.names:
+            columns[self._time] = columns[self._time].cast(_TIME)
+        # without the message's own schema, which might say that it was cast already
+        return self._intake.cast(pa.RecordBatch.from_pydict(columns))
 
     def _start(self, moment: int) -> int:
         """Return the start of a moment's window; the mark itself of what sources marked as late."""
@@ -295,3 +299,49 @@ class _Decode(beam.DoFn):
     def _add(self, name: str, count: int) -> None:
         if self._count:
             Metrics.counter(METRICS, name).inc(count)
+
+
+def plain_types(schema: pa.Schema | Agreement, time: str) -> pa.Schema | None:
+    """Return the JSON types of columns, or None if they may be others than text and integers.
+
+    Times are numbers here, and agreed values integers: rows in which they are not are read one by one.
+    """
+    if isinstance(schema, Agreement):
+        kinds = {name: {"text": pa.string(), "integer": pa.int64()}.get(kind) for name, kind in _types(schema).items()}
+        kinds |= {} if schema.value is None else {schema.value: pa.int64()}
+    else:
+        kinds = {field.name: field.type for field in schema if field.type in (pa.string(), pa.int64())}
+        kinds |= dict.fromkeys({*schema.names, time} - {*kinds, time})
+    kinds[time] = pa.int64()
+    return None if None in kinds.values() else pa.schema(kinds)
+
+
+def read_plain(messages: Sequence[bytes], types: pa.Schema) -> pa.RecordBatch | None:
+    """Return the rows of messages of JSON lines, or None unless all are plain objects of these types.
+
+    A row counts as plain if Arrow's parser and Python's agree about it, whatever is in the others. Arrow's parser reads
+    object by object, not line by line. So each line begins with the only brace that opens, and ends with one that
+    closes: no object goes on in the next line, and as there are as many objects as lines, each line is one.
+    """
+    data = b"\n".join(messages)
+    rows = data.count(b"\n") + 1
+    lines = data.startswith(b"{") and data.endswith(b"}") and data.count(b"}\n{") == rows - 1 == data.count(b"{") - 1
+    if not lines or any(odd in data for odd in _ODD) or _longest(data) > _LONGEST_LINE:
+        return None
+    try:
+        data.decode()
+        table = pj.read_json(
+            pa.BufferReader(data),
+            read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=pj.ParseOptions(explicit_schema=types, unexpected_field_behavior="ignore"),
+        )
+    except (UnicodeDecodeError, pa.ArrowException):
+        return None
+    if table.num_rows != rows:
+        return None
+    return table.combine_chunks().to_batches()[0]
+
+
+def _longest(data: bytes) -> int:
+    ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n"))
+    return int(np.diff(ends, prepend=-1, append=len(data)).max())

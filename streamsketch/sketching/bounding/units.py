@@ -15,9 +15,10 @@ from streamsketch.intake import Events, Intake, column_events
 from streamsketch.privacy import Bounds
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.contributions import NO_KEY, Contributions
-from streamsketch.sketching.bounding.cut import MAX_LIMIT, Clip, bounded, check_clip, summed
+from streamsketch.sketching.bounding.cut import MAX_LIMIT, Bounded, Clip, bounded, check_clip, summed
 from streamsketch.sketching.bounding.digests import UnitDigests
 from streamsketch.sketching.bounding.grouping import GroupedEvents
+from streamsketch.sketching.bounding.runs import Runs
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.keyed import public_names, warn_of_other_types
 from streamsketch.sketching.sketch import Sketch
@@ -268,9 +269,18 @@ class UnitBounds:
 
     def add_to(self, table: SketchTable, events: Contributions, secret: bytes, summary: BoundingSummary) -> None:
         """Add what the bounds leave of whole units, read with the same secret, to a table of the projection."""
-        left = bounded(events, secret=secret, **self._bounds)
+        left = self.clipped(events, secret)
         table.add_steps([key for key, _ in left.slots], left.codes, left.indices, left.steps)
         summary.add(left.tally, self._projection)
+
+    @property
+    def known(self) -> Bounds:
+        """What holds for the sum of what is left of units."""
+        return self._known
+
+    def clipped(self, events: Contributions | Runs, secret: bytes, *, totals: bool = True) -> Bounded:
+        """Return what the bounds leave of whole units, read with the same secret; ``totals`` as in `bounded`."""
+        return bounded(events, secret=secret, totals=totals, **self._bounds)
 
     def mark(self, table: SketchTable) -> None:
         """Note in a table that it holds what `add_to` left of units, each of them added once, and nothing else."""

@@ -19,12 +19,12 @@ from streamsketch.beam import (
     DistancesTo,
     NearestNeighbours,
     PairwiseDistances,
-    SketchPerKey,
     TumblingWindows,
     comparison_schema,
 )
 from streamsketch.beam.compare.blocks import shard_of
 from streamsketch.beam.compare.results import key_column
+from tests.beam.rows import sketch_rows
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -290,7 +290,7 @@ def test_integers_of_numpy_are_integers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("transform", [PairwiseDistances(), NearestNeighbours(2), DistancesTo(REFERENCES)])
 def test_raw_sketches_and_repeated_keys_are_refused(transform: Any, tmp_path: Path) -> None:
     def raw(pipeline: beam.Pipeline) -> beam.PCollection:
-        return pipeline | beam.Create([("a", 1, 1)]) | SketchPerKey(PROJECTION) | transform
+        return pipeline | beam.Create([("a", 1, 1)]) | sketch_rows(PROJECTION) | transform
 
     with pytest.raises(TypeError, match="need PrivateSketch values, got a Sketch"):
         run(raw, tmp_path)

@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
-from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
-from streamsketch.beam.intake.events import BoundedEvents
+from streamsketch.beam import BoundContributions, ReleasePerKey, RowsToBatches, SketchPerKey, TumblingWindows
+from streamsketch.beam.intake.bound import BoundedEvents
 from streamsketch.beam.run import runs
 from streamsketch.beam.run.known import known_of
 from streamsketch.privacy import Neighbours
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import agreement_of, bound_rows, sketch_rows
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
@@ -65,8 +66,8 @@ def batch(stream: list[Row]) -> pa.RecordBatch:
 
 def sketched(elements: list[Any], tmp_path: Path, **arguments: Any) -> dict[Any, ss.Sketch]:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        bounded = pipeline | beam.Create(elements) | BoundContributions(PROJECTION, **(BOUNDS | arguments))
-        return bounded | SketchPerKey(PROJECTION)
+        bounded = pipeline | beam.Create(elements) | bound_rows(PROJECTION, **(BOUNDS | arguments))
+        return bounded | sketch_rows(PROJECTION)
 
     return dict(run(build, tmp_path)[0])
 
@@ -147,7 +148,7 @@ def test_events_carry_only_their_own_slots(tmp_path: Path) -> None:
     stream = [TimestampedValue((unit, f"key {unit}", "x", 1.0), 60 * unit) for unit in range(40)]
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        bounds = BoundContributions(PROJECTION, **(BOUNDS | {"max_keys": 9}), across_windows=True, shards=2)
+        bounds = bound_rows(PROJECTION, **(BOUNDS | {"max_keys": 9}), across_windows=True, shards=2)
         return pipeline | beam.Create(stream) | TumblingWindows(60) | bounds
 
     found, _ = run(build, tmp_path)
@@ -204,7 +205,7 @@ def test_bundles_may_be_repeated(tmp_path: Path) -> None:
     stream = [batch([(unit, "a", "x", 1.0) for unit in range(40)])]
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        return pipeline | beam.Create(stream) | BoundContributions(PROJECTION, **BOUNDS) | SketchPerKey(PROJECTION)
+        return pipeline | beam.Create(stream) | bound_rows(PROJECTION, **BOUNDS) | sketch_rows(PROJECTION)
 
     found, _ = run(build, tmp_path, "--direct_runner_bundle_repeat=2")
     assert {key for key, _ in found} == {"a"}
@@ -226,8 +227,8 @@ def test_no_budget_is_spent_on_keys_that_are_not_public(form: str, tmp_path: Pat
     given_keys = keys_given(form, tmp_path)
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        bounds = BoundContributions(PROJECTION, **BOUNDS, public_keys=given_keys(pipeline))
-        return pipeline | beam.Create(stream) | bounds | SketchPerKey(PROJECTION)
+        bounds = bound_rows(PROJECTION, **BOUNDS, public_keys=given_keys(pipeline))
+        return pipeline | beam.Create(stream) | bounds | sketch_rows(PROJECTION)
 
     found = dict(run(build, tmp_path)[0])
     assert {key: sketch.mass for key, sketch in found.items()} == {"a": 40, "ü": 40}
@@ -241,8 +242,8 @@ def test_the_release_is_calibrated_to_the_bounds_and_names_the_unit(form: str, t
         return (
             pipeline
             | beam.Create([(1, "a", "x", 1.0)])
-            | BoundContributions(PROJECTION, **BOUNDS, unit_name="aircraft")
-            | SketchPerKey(PROJECTION)
+            | bound_rows(PROJECTION, **BOUNDS, unit_name="aircraft")
+            | sketch_rows(PROJECTION)
             | ReleasePerKey(
                 AdditiveNoise(epsilon=1.0, neighbours=ss.L1(3, unit="aircraft", max_keys=2)),
                 public_keys=given_keys(pipeline),
@@ -260,28 +261,23 @@ def test_the_release_is_calibrated_to_the_bounds_and_names_the_unit(form: str, t
 
 def test_no_data_at_all_is_noise_for_every_public_key(tmp_path: Path) -> None:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        bounded = pipeline | beam.Create([]) | BoundContributions(PROJECTION, **BOUNDS)
-        return bounded | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, public_keys=["a", "b"])
+        bounded = pipeline | beam.Create([]) | bound_rows(PROJECTION, **BOUNDS)
+        return bounded | sketch_rows(PROJECTION) | ReleasePerKey(NOISE, public_keys=["a", "b"])
 
     assert sorted(key for key, _ in run(build, tmp_path)[0]) == ["a", "b"]
 
 
-def windowed(tmp_path: Path, **arguments: Any) -> tuple[dict[Any, int], Neighbours]:
+def windowed(tmp_path: Path, **arguments: Any) -> tuple[dict[Any, int], Neighbours | None]:
     """Run one plane's flights in three windows; return the mass in each (key, window), and who is protected."""
     relation = []
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         flights = [TimestampedValue((1, key, "x", 3.0), at) for key in "ab" for at in (0, 60, 120)]
-        bounded = (
-            pipeline
-            | beam.Create(flights)
-            | TumblingWindows(60)
-            | BoundContributions(PROJECTION, **(BOUNDS | arguments))
-        )
+        bounded = pipeline | beam.Create(flights) | TumblingWindows(60) | bound_rows(PROJECTION, **(BOUNDS | arguments))
         relation.append(known_of(bounded).bounds.neighbours)
         return (
             bounded
-            | SketchPerKey(PROJECTION)
+            | sketch_rows(PROJECTION)
             | beam.Map(lambda keyed, window=beam.DoFn.WindowParam: (keyed[0], int(window.start), keyed[1].mass))
         )
 
@@ -301,8 +297,8 @@ def test_the_guarantee_names_its_window_in_full(size: float, told: str) -> None:
     """Rounded, windows of different lengths would bear one guarantee, and their releases compose as if it were."""
     pipeline = beam.Pipeline()
     windows = pipeline | beam.Create([(1, "a", "x", 3.0)]) | TumblingWindows(size)
-    bounded = windows | BoundContributions(PROJECTION, **BOUNDS)
-    assert known_of(bounded).bounds.neighbours.unit == f"plane in one window of {told} s"
+    bounded = windows | bound_rows(PROJECTION, **BOUNDS)
+    assert str(known_of(bounded).bounds.neighbours).startswith(f"one plane in one window of {told} s ")
 
 
 def test_across_windows_the_pairs_of_key_and_window_count(tmp_path: Path) -> None:
@@ -315,7 +311,7 @@ def test_across_windows_the_pairs_of_key_and_window_count(tmp_path: Path) -> Non
 def test_units_are_counted_per_slot(tmp_path: Path) -> None:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         rows = [(1, "a", "x", 1.0), (1, "b", "x", 0.1), (2, "b", "x", 1.0)]  # 0.1 is no grid step, but a visit
-        return pipeline | beam.Create(rows) | BoundContributions(PROJECTION, **BOUNDS, shards=1)
+        return pipeline | beam.Create(rows) | bound_rows(PROJECTION, **BOUNDS, shards=1)
 
     ((bounded,),) = (run(build, tmp_path)[0],)
     assert isinstance(bounded, BoundedEvents)
@@ -327,7 +323,7 @@ def test_dropped_rows_and_units_are_counted_when_asked(tmp_path: Path) -> None:
     stream = [(1, "a", "x", math.nan), (None, "a", "x", 1.0), (1, "a", "x", 1.0), batch([(1, None, "x", 1.0)])]
 
     def build(count: bool) -> Callable[[beam.Pipeline], beam.PCollection]:  # noqa: FBT001
-        bounds = BoundContributions(PROJECTION, **BOUNDS, count_private_data=count)
+        bounds = bound_rows(PROJECTION, **BOUNDS, count_private_data=count)
         return lambda pipeline: pipeline | beam.Create(stream) | bounds
 
     counted = {"rows_dropped": 3, "units": 1, "units_over_keys": 0, "units_over_bound": 0}
@@ -350,19 +346,19 @@ def test_dropped_rows_and_units_are_counted_when_asked(tmp_path: Path) -> None:
 )
 def test_mistakes_are_found_before_the_job_runs(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=message):
-        BoundContributions(PROJECTION, **(BOUNDS | arguments))
+        bound_rows(PROJECTION, **(BOUNDS | arguments))
 
 
-def test_only_projections_are_taken() -> None:
-    with pytest.raises(TypeError, match="needs a Projection"):
-        BoundContributions("SJLT", **BOUNDS)  # type: ignore[arg-type]
+def test_only_agreements_are_taken() -> None:
+    with pytest.raises(TypeError, match="under an Agreement"):
+        BoundContributions("SJLT")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("element", "message"),
     [
-        (pa.table({"key": ["a"], "index": ["x"], "value": [1.0]}), "no column 'plane'"),
-        (pa.table({"plane": [1.5], "key": ["a"], "index": ["x"], "value": [1.0]}), "the unit column must hold"),
+        (pa.table({"key": ["a"], "index": ["x"], "value": [1.0]}), "must have the column plane exactly once"),
+        (pa.table({"plane": [1.5], "key": ["a"], "index": ["x"], "value": [1.0]}), "the column plane holds double"),
     ],
 )
 def test_the_callers_mistakes_raise_in_the_workers(element: Any, message: str, tmp_path: Path) -> None:
@@ -397,20 +393,58 @@ def test_one_persons_wrong_types_cost_that_persons_rows_alone(projection: ss.Pro
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         rows = pipeline | beam.Create([*wrong, *sound]) | beam.Map(lambda row: row).with_output_types(Any)
-        return rows | BoundContributions(projection, **BOUNDS) | SketchPerKey(projection)
+        return rows | bound_rows(projection, **BOUNDS) | sketch_rows(projection)
 
     assert dict(run(build, tmp_path)[0])["a"].mass == 9 * 2
 
 
 def test_what_is_no_row_is_dropped(tmp_path: Path) -> None:
-    odd = [(), ("a", "x", 1.0), (1, "a", "x", 1.0, 2), [1, "a", "x", 1.0], "rows", None, 7, {}]
+    odd: list[Any] = [(), ("a", "x", 1.0), (1, "a", "x", 1.0, 2), [1, "a", "x", 1.0], "rows", None, 7, {}]
     found = sketched([(1, "a", "x", 1.0), *odd], tmp_path)
     assert {key: sketch.mass for key, sketch in found.items()} == {"a": 2}
 
 
 def test_the_secret_shows_nowhere() -> None:
-    bounds = BoundContributions(PROJECTION, **BOUNDS)
+    near = ss.L1(3, unit="plane", max_keys=2)
+    bounds = BoundContributions(agreement_of(PROJECTION, unit="plane", neighbours=near))
     shown = DisplayData.create_from(bounds).items
     assert {item.key: item.value for item in shown} == {
         "bounds": "L1(3, unit='plane', max_keys=2)",
     }
+
+
+@pytest.mark.usefixtures("fixed_secret")
+@pytest.mark.parametrize(
+    ("neighbours", "how", "keys"),
+    [(ss.L2(3, unit="plane", max_keys=2), {}, 2), (ss.L1(3, unit="plane"), {"max_keys": 3}, 3)],
+    ids=["l2", "keys together"],
+)
+def test_a_unit_moves_the_table_by_no_more_than_other_bounds_say(
+    neighbours: Neighbours, how: dict[str, Any], keys: int, tmp_path: Path
+) -> None:
+    projection = ss.SJLT(dim=1000, sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
+    heavy = [(1, key, index, 1e12) for key in "abcd" for index in (7, 8, 9)]
+    light = [(unit, key, 5, 0.5) for unit in range(2, 6) for key in "ab"]
+    agreement = agreement_of(projection, unit="plane", neighbours=neighbours)
+
+    def table(rows: list[Row]) -> dict[Any, ss.Sketch]:
+        batches = RowsToBatches(agreement, ["plane", "key", "index", "value"])
+        bounds = BoundContributions(agreement, **how)
+        return dict(run(lambda p: p | beam.Create(rows) | batches | bounds | SketchPerKey(agreement), tmp_path)[0])
+
+    l1, l2_squared, changed = moved(table([*heavy, *light]), table(light))
+    stated = sensitivity_of(projection, neighbours)
+    assert 0 < l1 <= stated.l1
+    assert 0 < l2_squared <= stated.l2_squared
+    assert changed == keys
+
+
+def test_signs_that_no_proof_covers_are_refused_for_keys_bounded_together() -> None:
+    agreement = agreement_of(PROJECTION, unit="plane", neighbours=ss.L1(3, unit="plane"))
+    rows = beam.Pipeline(runner="FnApiRunner") | beam.Create([batch([(1, "a", "x", 1.0)])])
+    sketches = rows | BoundContributions(agreement, max_keys=3) | SketchPerKey(agreement)
+    smooth = ss.signs.DPSignRPRRSmooth(epsilon=1.0, neighbours=ss.L1(3, unit="plane"))
+    with pytest.raises(ss.InvalidInputError, match="bounded over 3 keys together"):
+        sketches | ReleasePerKey(smooth, public_keys=["a"])
+    noise = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(3, unit="plane"))
+    sketches | "Noise" >> ReleasePerKey(noise, public_keys=["a"])

@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam import ReadColumns, SketchPerKey, read_batches
+from streamsketch.beam import ReadColumns, read_batches
 from streamsketch.data import quantise
 from streamsketch.data.readers import formats, opening
+from tests.beam.rows import sketch_rows
 from tests.beam.running import run
 
 TABLE = pa.table({"key": ["a", "b", "a"], "index": ["007", "8", "007"], "value": [1.5, 2.0, -3.0], "other": [0, 0, 0]})
@@ -301,7 +302,7 @@ def test_lines_are_sketched_as_they_are(tmp_path: Path) -> None:
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         lines = pipeline | ReadColumns([str(tmp_path / "*.txt")], ["file", "line"])
-        return lines | SketchPerKey(projection, key="file", index="line", value=None)
+        return lines | sketch_rows(projection, key="file", index="line", value=None)
 
     expected = projection.sketch()
     expected.update(projection.indices_of(["x", "y", "x"]))

@@ -14,10 +14,14 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.beam import MergeSketches, SketchCoder, SketchPerKey
+from streamsketch.beam.intake import rows
 from streamsketch.beam.intake import sketch as sketching
+from streamsketch.intake import Intake
+from tests.beam.rows import agreement_of, sketch_rows
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(sketch_dim=32, sparsity=4, seed=11)
+NUMBERED: dict[str, Any] = {"index": {"index": "integer"}}
 
 Event = tuple[str, tuple[int, int]]
 events = st.lists(
@@ -63,7 +67,7 @@ def test_any_split_gives_the_bits_of_one_loop(
         every += named
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        return pipeline | beam.Create(elements) | beam.Reshuffle() | SketchPerKey(PROJECTION)
+        return pipeline | beam.Create(elements) | beam.Reshuffle() | sketch_rows(PROJECTION, **NUMBERED)
 
     found, _ = run(build, tmp_path)
     assert len(found) == len(dict(found))
@@ -75,7 +79,7 @@ def test_rows_and_batches_mix(tmp_path: Path) -> None:
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         mixed = [stream[0], batch(stream[1:]), pa.Table.from_batches([batch(stream)])]
-        return pipeline | beam.Create(mixed) | SketchPerKey(PROJECTION)
+        return pipeline | beam.Create(mixed) | sketch_rows(PROJECTION, **NUMBERED)
 
     found, _ = run(build, tmp_path)
     assert dict(found) == one_loop(stream + stream)
@@ -85,7 +89,7 @@ def test_repeated_bundles_do_not_count_twice(tmp_path: Path) -> None:
     stream: list[Event] = [("a", (index, 1)) for index in range(500)]
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        return pipeline | beam.Create(stream) | SketchPerKey(PROJECTION)
+        return pipeline | beam.Create(stream) | sketch_rows(PROJECTION, **NUMBERED)
 
     found, _ = run(build, tmp_path, "--direct_runner_bundle_repeat=2")
     assert len(found) == 3, "the sink sees every repetition"
@@ -94,54 +98,47 @@ def test_repeated_bundles_do_not_count_twice(tmp_path: Path) -> None:
 
 def test_large_bundles_are_flushed_early_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sketching, "_FLUSH_BYTES", 0)
-    monkeypatch.setattr(sketching, "ROWS", 7)
+    monkeypatch.setattr(rows, "_ROWS", 7)
     stream: list[Event] = [("ab"[index % 2], (index, 1)) for index in range(100)]
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        return pipeline | beam.Create([*stream, batch(stream)]) | SketchPerKey(PROJECTION)
+        return pipeline | beam.Create([*stream, batch(stream)]) | sketch_rows(PROJECTION, **NUMBERED)
 
     found, _ = run(build, tmp_path)
     assert dict(found) == one_loop(stream + stream)
 
 
 def test_rows_of_other_types_may_share_a_bundle(tmp_path: Path) -> None:
-    rows = [("a", (1, 1)), (7, ("text", 0.5)), (b"a", (2, (1 << 53) + 1)), ("a", ("text", 2))]
+    given: list[Any] = [("a", 1, 1), (7, "2", 0.5), ("a", 2, (1 << 53) + 1), {"key": "7", "index": 1, "value": -1.0}]
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        return pipeline | beam.Create(rows) | SketchPerKey(PROJECTION)
+        return pipeline | beam.Create(given) | sketch_rows(PROJECTION, **NUMBERED)
 
     found, _ = run(build, tmp_path)
-    expected = {key: PROJECTION.sketch() for key, _ in rows}
-    for key, (index, value) in rows:
-        expected[key].update(index, value)
+    expected = {key: PROJECTION.sketch() for key in "a7"}
+    expected["a"].update([1, 2], [1, (1 << 53) + 1])
+    expected["7"].update([2, 1], [0.5, -1.0])
     assert dict(found) == expected
 
 
-def test_rows_may_be_flat_or_nested(tmp_path: Path) -> None:
-    def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        return pipeline | beam.Create([("a", 1, 2), ("a", (3, 4)), ["b", 5, 6]]) | SketchPerKey(PROJECTION)
-
-    found, _ = run(build, tmp_path)
-    assert dict(found) == one_loop([("a", (1, 2)), ("a", (3, 4)), ("b", (5, 6))])
-
-
 def test_keys_that_beam_cannot_order_are_refused(tmp_path: Path) -> None:
+    days = sketch_rows(PROJECTION, key={"key": "date"}, **NUMBERED)
     with pytest.raises(ss.InvalidInputError, match="keys must be text, bytes or integers, got a date"):
-        run(lambda p: p | beam.Create([(dt.date(2024, 1, 1), (1, 1))]) | SketchPerKey(PROJECTION), tmp_path)
+        run(lambda p: p | beam.Create([(dt.date(2024, 1, 1), (1, 1))]) | days, tmp_path)
 
 
 def test_a_bundle_of_many_keys_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sketching, "_BATCH_ROWS", 50)
     monkeypatch.setattr(sketching, "_TABLE_BYTES", 100 * 8 * PROJECTION.sketch_dim)
     monkeypatch.setattr(sketching, "_FLUSH_BYTES", 200 * 8 * PROJECTION.sketch_dim)
-    work = sketching._WindowedBundles(PROJECTION, "key", ("index",), "value")
+    work = sketching._SketchBundles(Intake(agreement_of(PROJECTION, **NUMBERED)))
     work.start_bundle()
     largest = seen = 0
     keys = [f"key {number}" for number in range(5000)]
     window = beam.window.GlobalWindow()
     for _ in work.process(pa.table({"key": keys, "index": range(5000), "value": range(5000)}), window):
         seen += 1
-        largest = max(largest, *(bundle.sketches.nbytes for bundle in work._bundles.values()))
+        largest = max(largest, *(sketches.nbytes for sketches in work._bundles.values()))
     assert seen >= 4000
     assert largest <= 200 * 8 * PROJECTION.sketch_dim
     assert seen + sum(1 for _ in work.finish_bundle()) == 5000
@@ -156,7 +153,7 @@ def test_windows_keep_apart(tmp_path: Path) -> None:
             | beam.Create(stream)
             | beam.Map(lambda event: beam.window.TimestampedValue(event, event[1][0]))
             | beam.WindowInto(beam.window.FixedWindows(10))
-            | SketchPerKey(PROJECTION)
+            | sketch_rows(PROJECTION, **NUMBERED)
         )
 
     found, _ = run(build, tmp_path)
@@ -171,7 +168,9 @@ def test_columns_are_named_and_tuples_index(tmp_path: Path) -> None:
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         return (
-            pipeline | beam.Create([table]) | SketchPerKey(PROJECTION, key="shop", index=["item", "day"], value="paid")
+            pipeline
+            | beam.Create([table])
+            | sketch_rows(PROJECTION, key="shop", index={"item": "text", "day": "integer"}, value="paid")
         )
 
     found, _ = run(build, tmp_path)
@@ -181,15 +180,20 @@ def test_columns_are_named_and_tuples_index(tmp_path: Path) -> None:
 
 
 def test_a_missing_column_or_a_malformed_row_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ss.InvalidInputError, match="no column 'key', or more than one; the columns are shop"):
-        run(lambda pipeline: pipeline | beam.Create([pa.table({"shop": ["x"]})]) | SketchPerKey(PROJECTION), tmp_path)
-    with pytest.raises(ss.InvalidInputError, match=r"rows \(key, index, value\) or \(key"):
-        run(lambda pipeline: pipeline | beam.Create([("a", 1, 2, 3)]) | SketchPerKey(PROJECTION), tmp_path)
+    with pytest.raises(ss.InvalidInputError, match="must have the column key exactly once"):
+        run(
+            lambda pipeline: pipeline | beam.Create([pa.table({"shop": ["x"]})]) | sketch_rows(PROJECTION, **NUMBERED),
+            tmp_path,
+        )
+    with pytest.raises(ss.InvalidInputError, match=r"rows must be tuples \(key, index, value\)"):
+        run(lambda pipeline: pipeline | beam.Create([("a", 1, 2, 3)]) | sketch_rows(PROJECTION, **NUMBERED), tmp_path)
 
 
-def test_only_projections_are_taken() -> None:
-    with pytest.raises(TypeError, match="needs a Projection"):
-        SketchPerKey({"sketch_dim": 32})  # type: ignore[arg-type]
+def test_only_agreements_and_batches_are_taken(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="under an Agreement"):
+        SketchPerKey(PROJECTION)  # type: ignore[arg-type]
+    with pytest.raises(ss.InvalidInputError, match="Put rows through RowsToBatches"):
+        run(lambda p: p | beam.Create([("a", 1, 1)]) | SketchPerKey(agreement_of(PROJECTION)), tmp_path)
 
 
 @given(events)

@@ -17,14 +17,13 @@ from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
 import streamsketch as ss
 from streamsketch.beam import (
-    BoundContributions,
     ReleasePerKey,
-    SketchPerKey,
     SlidingWindowSums,
     TumblingWindows,
 )
 from streamsketch.beam.intake.windows import _SplitByTime
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import append_to, recorded, run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -84,7 +83,7 @@ def test_each_key_and_window_is_released_once_and_late_data_never(lateness: floa
             pipeline
             | stream(ON_TIME_AND_LATE)
             | TumblingWindows(60, allowed_lateness=lateness)
-            | SketchPerKey(PROJECTION)
+            | sketch_rows(PROJECTION)
             | ReleasePerKey(NOISE, projection=PROJECTION, public_keys=KEYS, public_windows=MINUTES).with_late_data()
         )
 
@@ -112,7 +111,7 @@ def test_the_same_check_sees_late_data_that_is_let_in(tmp_path: Path, monkeypatc
             pipeline
             | stream(ON_TIME_AND_LATE)
             | TumblingWindows(60, allowed_lateness=3600)
-            | SketchPerKey(PROJECTION)
+            | sketch_rows(PROJECTION)
             | ReleasePerKey(NOISE, projection=PROJECTION, public_keys=KEYS, public_windows=MINUTES).with_late_data()
         )
 
@@ -130,7 +129,7 @@ def test_on_time_windows_hold_their_events(tmp_path: Path) -> None:
             pipeline
             | stream(events)
             | TumblingWindows(60)
-            | SketchPerKey(PROJECTION)
+            | sketch_rows(PROJECTION)
             | ReleasePerKey(NOISE, projection=PROJECTION, public_keys=KEYS, public_windows=MINUTES).with_late_data()
         )
 
@@ -148,9 +147,9 @@ def test_late_rows_of_a_unit_are_not_released(tmp_path: Path) -> None:
             pipeline
             | stream(rows)
             | TumblingWindows(60, allowed_lateness=3600)
-            | BoundContributions(PROJECTION, unit="plane", max_keys=2, l1=600).with_late_data()
+            | bound_rows(PROJECTION, unit="plane", max_keys=2, l1=600).with_late_data()
         )
-        sketches = bounded | SketchPerKey(PROJECTION)
+        sketches = bounded | sketch_rows(PROJECTION)
         released = sketches | ReleasePerKey(
             AdditiveNoise(epsilon=1.0, neighbours=ss.L1(600, unit="plane", max_keys=2)),
             public_keys=KEYS,
@@ -172,7 +171,7 @@ def released_in_batch(events: beam.PCollection, **arguments: Any) -> beam.PColle
     keys = {} if "keys_are_public" in arguments else {"public_keys": KEYS, "public_windows": MINUTES}
     return (
         events
-        | SketchPerKey(PROJECTION)
+        | sketch_rows(PROJECTION)
         | ReleasePerKey(NOISE, projection=PROJECTION, **(keys | arguments))
         | beam.Map(with_window)
     )
@@ -220,7 +219,7 @@ def test_batches_are_split_by_the_times_in_a_column(times: pa.Array, tmp_path: P
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         windowed = pipeline | beam.Create([table, table.to_batches()[0]]) | TumblingWindows(60, column="at")
-        return windowed | SketchPerKey(PROJECTION) | beam.Map(with_window)
+        return windowed | sketch_rows(PROJECTION) | beam.Map(with_window)
 
     found, _ = run(build, tmp_path)
     assert {(key, start): sketch.mass for key, start, sketch in found} == {("a", 0): 4, ("a", 60): 2, ("b", 60): 2}
@@ -233,7 +232,7 @@ def test_dates_and_windows_that_start_elsewhere(tmp_path: Path) -> None:
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         windowed = pipeline | beam.Create([table]) | TumblingWindows(2 * day, offset=day, column="at")
-        return windowed | SketchPerKey(PROJECTION) | beam.Map(with_window)
+        return windowed | sketch_rows(PROJECTION) | beam.Map(with_window)
 
     found, _ = run(build, tmp_path)
     assert {start // day: sketch.mass for _, start, sketch in found} == {-1: 2, 1: 1}
@@ -273,7 +272,7 @@ def test_the_first_and_last_times_that_are_kept_have_whole_windows(size: int, of
 def windowed_masses(table: pa.Table, windows: TumblingWindows, tmp_path: Path) -> dict[int, int]:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         events = pipeline | beam.Create([table]) | windows
-        return events | SketchPerKey(PROJECTION, value=None) | beam.Map(with_window)
+        return events | sketch_rows(PROJECTION, value=None) | beam.Map(with_window)
 
     return {start: sketch.mass for _, start, sketch in run(build, tmp_path)[0]}
 
@@ -381,14 +380,14 @@ def test_across_windows_needs_an_end() -> None:
     pipeline = beam.Pipeline(runner="BundleBasedDirectRunner")
     endless = pipeline | test_stream.TestStream().add_elements([(1, "a", 1, 1)]) | TumblingWindows(60)
     with pytest.raises(ss.InvalidInputError, match="needs bounded input"):
-        endless | BoundContributions(PROJECTION, unit="plane", max_keys=1, l1=1, across_windows=True)
+        endless | bound_rows(PROJECTION, unit="plane", max_keys=1, l1=1, across_windows=True)
 
 
 def test_sliding_windows_are_sums_of_releases(tmp_path: Path) -> None:
     rows = [TimestampedValue(("AA", minute, 1000 * (minute + 1)), 60 * minute) for minute in range(3)]
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        sketches = pipeline | beam.Create(rows) | TumblingWindows(60) | SketchPerKey(PROJECTION)
+        sketches = pipeline | beam.Create(rows) | TumblingWindows(60) | sketch_rows(PROJECTION)
         releases = sketches | ReleasePerKey(NOISE, projection=PROJECTION, public_keys=KEYS, public_windows=MINUTES)
         once = releases | "Once" >> beam.Map(with_window)
         sums = releases | SlidingWindowSums(120, 60) | "Sums" >> beam.Map(with_window)

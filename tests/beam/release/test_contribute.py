@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from streamsketch.beam import (
-    BoundContributions,
     ReleasePerKey,
     RoundContribution,
-    SketchPerKey,
     TumblingWindows,
     configure_run,
 )
@@ -25,6 +23,7 @@ from streamsketch.beam.run.repeatable import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.parties import Key, Round
 from streamsketch.parties.contributions import decode_contribution
+from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -56,9 +55,9 @@ def contribute(agreed: Round, key: Key, folder: Path, **how: Any) -> dict[str, b
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         configure_run(pipeline, claims=str(folder / "claims"), run_id=agreed.fingerprint)
         events = pipeline | beam.Create(EVENTS[name])
-        bounded = events | BoundContributions(PROJECTION, unit="person", max_keys=2, l1=3)
+        bounded = events | bound_rows(PROJECTION, unit="person", max_keys=2, l1=3)
         return (
-            bounded | SketchPerKey(PROJECTION) | ReleasePerKey(RoundContribution(agreed, file), public_keys=KEYS, **how)
+            bounded | sketch_rows(PROJECTION) | ReleasePerKey(RoundContribution(agreed, file), public_keys=KEYS, **how)
         )
 
     return dict(run(build, folder)[0])
@@ -161,7 +160,7 @@ def test_a_pipeline_contributes_once(parties: dict[str, Key], agreed: Round, tmp
     pipelines = [beam.Pipeline(runner="FnApiRunner") for _ in range(2)]
     for pipeline in pipelines:
         configure_run(pipeline, claims=str(tmp_path), run_id=agreed.fingerprint)
-        sketches = pipeline | beam.Create([("AA", 1, 1)]) | SketchPerKey(PROJECTION)
+        sketches = pipeline | beam.Create([("AA", 1, 1)]) | sketch_rows(PROJECTION)
         once = ReleasePerKey(RoundContribution(agreed, tmp_path / "key.pem"), public_keys=["AA"])
         sketches | "First" >> once
         others = {
@@ -187,14 +186,14 @@ def test_what_nobody_may_contribute_to_is_refused_before_the_job_runs(parties: d
 
 
 def test_what_could_contribute_twice_is_refused(agreed: Round, parties: dict[str, Key], tmp_path: Path) -> None:
-    sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create([("AA", 1, 1)]) | SketchPerKey(PROJECTION)
+    sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create([("AA", 1, 1)]) | sketch_rows(PROJECTION)
     with pytest.raises(ss.InvalidInputError, match="configure_run"):
         sketches | ReleasePerKey(RoundContribution(agreed, tmp_path / "key.pem"), public_keys=KEYS)
     windowed: Any = beam.Pipeline(runner="FnApiRunner") | beam.Create([("AA", 1, 1)]) | TumblingWindows(60)
     with pytest.raises(ss.InvalidInputError, match="outside of windows"):
         (
             windowed
-            | SketchPerKey(PROJECTION)
+            | sketch_rows(PROJECTION)
             | ReleasePerKey(RoundContribution(agreed, tmp_path / "key.pem"), public_keys=KEYS)
         )
     with pytest.raises(TypeError, match="give its file"):

@@ -12,10 +12,11 @@ from apache_beam.transforms import trigger
 from apache_beam.transforms.display import DisplayData
 
 import streamsketch as ss
-from streamsketch.beam import PrivateSketchCoder, ReleasePerKey, SketchPerKey
+from streamsketch.beam import PrivateSketchCoder, ReleasePerKey
 from streamsketch.beam.run import runs
 from streamsketch.release import AdditiveNoise
 from streamsketch.release.publishers import CalibratedNoise
+from tests.beam.rows import sketch_rows
 from tests.beam.running import run
 from tests.noise_alone import assert_noise_alone
 
@@ -26,7 +27,7 @@ EVENTS = [("AA", (index, 1)) for index in range(30)] + [("UA", (7, 5)), ("hidden
 
 
 def sketches(pipeline: beam.Pipeline) -> beam.PCollection:
-    return pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION)
+    return pipeline | beam.Create(EVENTS) | sketch_rows(PROJECTION)
 
 
 def made(epsilon: float = 1.0, delta: float = 0.0, mechanism: str = "auto", **arguments: Any) -> ReleasePerKey:
@@ -119,7 +120,7 @@ def test_dropped_and_empty_keys_are_counted_when_asked(tmp_path: Path) -> None:
 def test_no_data_at_all_is_released_as_some_data_are(tmp_path: Path) -> None:
     found, _ = run(
         lambda pipeline: (
-            pipeline | beam.Create([]) | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, public_keys=["AA"])
+            pipeline | beam.Create([]) | sketch_rows(PROJECTION) | ReleasePerKey(NOISE, public_keys=["AA"])
         ),
         tmp_path,
     )

@@ -8,9 +8,10 @@ import apache_beam as beam
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, ReleasePerKey, SelectKeys, SketchPerKey, TumblingWindows
+from streamsketch.beam import ReleasePerKey, SelectKeys, TumblingWindows
 from streamsketch.privacy import Budget, Guarantee, KeySelection, Mechanism, key_threshold
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -21,13 +22,13 @@ NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="visitor", max_keys=
 
 
 def bounded(pipeline: beam.Pipeline, rows: list[Any] = ROWS, **arguments: Any) -> beam.PCollection:
-    return pipeline | beam.Create(rows) | BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=1, **arguments)
+    return pipeline | beam.Create(rows) | bound_rows(PROJECTION, unit="visitor", max_keys=2, l1=1, **arguments)
 
 
 def released(pipeline: beam.Pipeline, rows: list[Any] = ROWS) -> beam.PCollection:
     events = bounded(pipeline, rows)
     keys = events | SelectKeys(epsilon=0.5, delta=1e-9)
-    return events | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, selected_keys=keys)
+    return events | sketch_rows(PROJECTION) | ReleasePerKey(NOISE, selected_keys=keys)
 
 
 def test_large_keys_are_released_small_ones_are_not_and_the_choice_is_paid_for(tmp_path: Path) -> None:
@@ -61,9 +62,9 @@ def test_each_window_chooses_for_itself(tmp_path: Path) -> None:
         rows = [beam.window.TimestampedValue((unit, "a", 1, 1), 0) for unit in range(UNITS)]
         rows += [beam.window.TimestampedValue((unit, "a", 1, 1), 60) for unit in range(3)]
         windowed = pipeline | beam.Create(rows) | TumblingWindows(60)
-        events = windowed | BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=1)
+        events = windowed | bound_rows(PROJECTION, unit="visitor", max_keys=2, l1=1)
         keys = events | SelectKeys(epsilon=0.5, delta=1e-9)
-        releases = events | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, selected_keys=keys)
+        releases = events | sketch_rows(PROJECTION) | ReleasePerKey(NOISE, selected_keys=keys)
         return releases | beam.Map(lambda keyed, window=beam.DoFn.WindowParam: (keyed[0], int(window.start)))
 
     assert run(build, tmp_path)[0] == [("a", 0)]
@@ -76,7 +77,7 @@ def test_repeated_bundles_choose_alike_and_release_the_same(tmp_path: Path) -> N
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         events = pipeline | beam.Create(on_the_edge)
-        events |= BoundContributions(PROJECTION, unit="visitor", max_keys=keys, l1=1, shards=1)
+        events |= bound_rows(PROJECTION, unit="visitor", max_keys=keys, l1=1, shards=1)
         return events | SelectKeys(epsilon=keys / 4, delta=1e-9)
 
     found = Counter(run(build, tmp_path, "--direct_runner_bundle_repeat=2")[0])
@@ -101,7 +102,7 @@ def test_what_is_given_must_be_a_selection() -> None:
 def test_keys_selected_for_other_neighbours_than_the_callers_word_are_refused() -> None:
     events = bounded(beam.Pipeline(runner="FnApiRunner"))
     keys = events | SelectKeys(epsilon=0.5, delta=1e-9)
-    moved = events | SketchPerKey(PROJECTION) | beam.Map(lambda keyed: keyed)
+    moved = events | sketch_rows(PROJECTION) | beam.Map(lambda keyed: keyed)
     with pytest.raises(ss.InvalidInputError, match="use the same events and neighbours"):
         moved | ReleasePerKey(
             AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)),
@@ -113,9 +114,9 @@ def test_keys_selected_for_other_neighbours_than_the_callers_word_are_refused() 
 
 def test_keys_selected_in_other_windows_are_refused() -> None:
     windowed = beam.Pipeline(runner="FnApiRunner") | beam.Create(ROWS) | TumblingWindows(60)
-    bounds = BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=1)
+    bounds = bound_rows(PROJECTION, unit="visitor", max_keys=2, l1=1)
     keys = windowed | bounds | SelectKeys(epsilon=1.0, delta=1e-6) | beam.WindowInto(beam.window.GlobalWindows())
-    sketches = windowed | "Again" >> bounds | SketchPerKey(PROJECTION)
+    sketches = windowed | "Again" >> bounds | sketch_rows(PROJECTION)
     with pytest.raises(ss.InvalidInputError, match=r"other windows|must be what SelectKeys returns"):
         sketches | ReleasePerKey(NOISE, selected_keys=keys)
 
@@ -123,7 +124,7 @@ def test_keys_selected_in_other_windows_are_refused() -> None:
 def test_keys_selected_under_other_bounds_are_refused() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     rows = pipeline | beam.Create(ROWS)
-    keys = rows | BoundContributions(PROJECTION, unit="visitor", max_keys=1, l1=1) | SelectKeys(epsilon=1, delta=1e-6)
-    sketches = rows | "Other" >> BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=1)
+    keys = rows | bound_rows(PROJECTION, unit="visitor", max_keys=1, l1=1) | SelectKeys(epsilon=1, delta=1e-6)
+    sketches = rows | "Other" >> bound_rows(PROJECTION, unit="visitor", max_keys=2, l1=1)
     with pytest.raises(ss.InvalidInputError, match="use the same events and neighbours"):
-        (sketches | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, selected_keys=keys))
+        (sketches | sketch_rows(PROJECTION) | ReleasePerKey(NOISE, selected_keys=keys))

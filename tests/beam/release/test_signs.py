@@ -15,15 +15,14 @@ from apache_beam.transforms.window import TimestampedValue
 import streamsketch as ss
 from streamsketch import signs
 from streamsketch.beam import (
-    BoundContributions,
     NearestSigns,
     ReleasePerKey,
     SelectKeys,
     SignSketchCoder,
-    SketchPerKey,
     TumblingWindows,
 )
 from streamsketch.release.publishers import Calibrated
+from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -33,7 +32,7 @@ EVENTS = [("AA", (index, 1)) for index in range(30)] + [("UA", (7, 5)), ("hidden
 
 def released(tmp_path: Path, *options: str, **arguments: Any) -> tuple[list[Any], dict[str, int]]:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        return pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION) | ReleasePerKey(PUBLISH, **arguments)
+        return pipeline | beam.Create(EVENTS) | sketch_rows(PROJECTION) | ReleasePerKey(PUBLISH, **arguments)
 
     return run(build, tmp_path, *options)
 
@@ -79,8 +78,8 @@ def test_bounds_upstream_are_honoured(tmp_path: Path) -> None:
         return lambda pipeline: (
             pipeline
             | beam.Create(rows)
-            | BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=3)
-            | SketchPerKey(PROJECTION)
+            | bound_rows(PROJECTION, unit="visitor", max_keys=2, l1=3)
+            | sketch_rows(PROJECTION)
             | ReleasePerKey(mechanism, public_keys=["a", "b"])
         )
 
@@ -94,9 +93,9 @@ def test_bounds_upstream_are_honoured(tmp_path: Path) -> None:
 
 def test_a_step_after_the_bounds_is_refused_though_the_mechanism_names_neighbours() -> None:
     mechanism = signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(3, unit="visitor", max_keys=2))
-    bounds = BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=3)
+    bounds = bound_rows(PROJECTION, unit="visitor", max_keys=2, l1=3)
     rows = beam.Pipeline(runner="FnApiRunner") | beam.Create([(1, "a", 1, 1)])
-    sketches = rows | bounds | SketchPerKey(PROJECTION)
+    sketches = rows | bounds | sketch_rows(PROJECTION)
     twice = (sketches, sketches) | beam.Flatten()
     with pytest.raises(ss.InvalidInputError, match="passed a step that may move events"):
         twice | ReleasePerKey(mechanism, public_keys=["a"], projection=PROJECTION)
@@ -119,10 +118,10 @@ def test_selected_keys_pay_for_their_choice(tmp_path: Path) -> None:
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         events = pipeline | beam.Create(rows)
-        events |= BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=1)
+        events |= bound_rows(PROJECTION, unit="visitor", max_keys=2, l1=1)
         keys = events | SelectKeys(epsilon=0.5, delta=1e-9)
         publish = signs.DPSignRPRRSmooth(epsilon=1.0, neighbours=neighbours)
-        return events | SketchPerKey(PROJECTION) | ReleasePerKey(publish, selected_keys=keys)
+        return events | sketch_rows(PROJECTION) | ReleasePerKey(publish, selected_keys=keys)
 
     ((key, release),), _ = run(build, tmp_path)
     assert key == "often"
@@ -136,7 +135,7 @@ def test_each_window_is_released_once(tmp_path: Path) -> None:
             pipeline
             | beam.Create(rows)
             | TumblingWindows(60)
-            | SketchPerKey(PROJECTION)
+            | sketch_rows(PROJECTION)
             | ReleasePerKey(PUBLISH, public_keys=["AA", "ZZ"], public_windows=(0, 180))
         )
         return releases | beam.Map(lambda keyed, window=beam.DoFn.WindowParam: (keyed[0], int(window.start)))

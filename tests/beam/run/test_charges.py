@@ -7,11 +7,11 @@ import apache_beam as beam
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam import ReleasePerKey, SelectKeys, SketchPerKey
-from streamsketch.beam.intake.bound import BoundContributions
+from streamsketch.beam import ReleasePerKey, SelectKeys
 from streamsketch.beam.run.charges import Charge, _Charge
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 def job(*releases: beam.PTransform) -> Any:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        sketches = pipeline | beam.Create([("AA", 17, 1), ("UA", 18, 2)]) | SketchPerKey(PROJECTION)
+        sketches = pipeline | beam.Create([("AA", 17, 1), ("UA", 18, 2)]) | sketch_rows(PROJECTION)
         outputs = [sketches | f"Release {number}" >> release for number, release in enumerate(releases)]
         return outputs | beam.Flatten()
 
@@ -62,12 +62,12 @@ def test_what_does_not_fit_is_not_drawn(path: Path, tmp_path: Path) -> None:
 def test_signs_and_selected_keys_are_charged_with_all_that_they_spend(path: Path, tmp_path: Path) -> None:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         events = pipeline | beam.Create([(f"unit {number}", "AA", number, 1) for number in range(50)])
-        bounded = events | BoundContributions(PROJECTION, unit="unit", unit_name="flight", max_keys=1, l1=1)
+        bounded = events | bound_rows(PROJECTION, unit="unit", unit_name="flight", max_keys=1, l1=1)
         keys = bounded | SelectKeys(epsilon=0.5, delta=1e-7)
         release = ReleasePerKey(
             AdditiveNoise(epsilon=1.0, neighbours=NEAR), selected_keys=keys, ledger=path, dataset="flights"
         )
-        return bounded | SketchPerKey(PROJECTION) | release
+        return bounded | sketch_rows(PROJECTION) | release
 
     run(build, tmp_path)
     assert charges(path) == [1.5]

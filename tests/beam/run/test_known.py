@@ -11,7 +11,6 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.beam import (
-    BoundContributions,
     MergeSketches,
     ReleasePerKey,
     SelectKeys,
@@ -23,6 +22,7 @@ from streamsketch.beam.streams import BoundAcrossWindows
 from streamsketch.privacy import Bounds
 from streamsketch.release import AdditiveNoise
 from streamsketch.signs import DPSignLogistic
+from tests.beam.rows import agreement_of, bound_rows, sketch_rows
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
@@ -33,11 +33,11 @@ NOISE = AdditiveNoise(epsilon=1.0, neighbours=PLANE)
 
 def bounded(pipeline: beam.Pipeline, label: str = "Events", **arguments: Any) -> beam.PCollection:
     events = pipeline | label >> beam.Create([(1, "a", "x", 1.0)])
-    return events | f"Bound {label}" >> BoundContributions(PROJECTION, **(BOUNDS | arguments))
+    return events | f"Bound {label}" >> bound_rows(PROJECTION, **(BOUNDS | arguments))
 
 
 def test_other_neighbours_than_were_enforced_are_refused() -> None:
-    sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
+    sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | sketch_rows(PROJECTION)
     with pytest.raises(ss.InvalidInputError, match="bounded to one plane of at most 3 in each of at most 2 keys"):
         sketches | ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(3)), public_keys=["a"])
 
@@ -45,7 +45,7 @@ def test_other_neighbours_than_were_enforced_are_refused() -> None:
 def test_weaker_neighbours_than_were_enforced_hold_too(tmp_path: Path) -> None:
     weaker = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(4, unit="plane", max_keys=3))
     found, _ = run(
-        lambda given: bounded(given) | SketchPerKey(PROJECTION) | ReleasePerKey(weaker, public_keys=["a"]), tmp_path
+        lambda given: bounded(given) | sketch_rows(PROJECTION) | ReleasePerKey(weaker, public_keys=["a"]), tmp_path
     )
     assert [(one.guarantee.neighbours, one.guarantee.basis) for _, one in found] == [(weaker.neighbours, "enforced")]
 
@@ -53,8 +53,8 @@ def test_weaker_neighbours_than_were_enforced_hold_too(tmp_path: Path) -> None:
 def test_events_that_were_bounded_have_no_units_to_be_bounded_by_again() -> None:
     events = bounded(beam.Pipeline(runner="FnApiRunner"))
     for again in (
-        BoundContributions(PROJECTION, **BOUNDS),
-        BoundAcrossWindows(PROJECTION, **BOUNDS, max_windows=1, period=60),
+        bound_rows(PROJECTION, **BOUNDS),
+        BoundAcrossWindows(agreement_of(PROJECTION, unit="plane", neighbours=PLANE), max_windows=1, period=60),
     ):
         with pytest.raises(ss.InvalidInputError, match="bounded before, and no longer say whose"):
             events | again
@@ -78,7 +78,7 @@ def test_two_branches_with_a_budget_each_are_refused() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     both = (bounded(pipeline, "One"), bounded(pipeline, "Other")) | beam.Flatten()
     with pytest.raises(ss.InvalidInputError, match="passed a step that may move events"):
-        both | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, public_keys=["a"])
+        both | sketch_rows(PROJECTION) | ReleasePerKey(NOISE, public_keys=["a"])
 
 
 def test_a_branch_that_was_not_bounded_is_refused() -> None:
@@ -86,22 +86,22 @@ def test_a_branch_that_was_not_bounded_is_refused() -> None:
     rest = pipeline | "Rest" >> beam.Create([("a", "y", 1.0)])
     mixed = (bounded(pipeline), rest) | beam.Flatten()
     with pytest.raises(ss.InvalidInputError, match="passed a step that may move events"):
-        (mixed | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, public_keys=["a"]))
+        (mixed | sketch_rows(PROJECTION) | ReleasePerKey(NOISE, public_keys=["a"]))
 
 
 STEPS_BETWEEN: dict[str, Callable[[beam.PCollection], beam.PCollection]] = {
-    "to other windows": lambda events: events | beam.WindowInto(beam.window.GlobalWindows()) | SketchPerKey(PROJECTION),
+    "to other windows": lambda events: events | beam.WindowInto(beam.window.GlobalWindows()) | sketch_rows(PROJECTION),
     "sketches to other windows": lambda events: (
-        events | SketchPerKey(PROJECTION) | beam.WindowInto(beam.window.GlobalWindows())
+        events | sketch_rows(PROJECTION) | beam.WindowInto(beam.window.GlobalWindows())
     ),
     "to other keys": lambda events: (
         events
-        | SketchPerKey(PROJECTION)
+        | sketch_rows(PROJECTION)
         | beam.MapTuple(lambda _, sketch: ("all", sketch))
         | beam.CombinePerKey(MergeSketches(PROJECTION))
     ),
-    "twice": lambda events: (events, events) | beam.Flatten() | SketchPerKey(PROJECTION),
-    "through a function": lambda events: events | beam.Map(lambda found: found) | SketchPerKey(PROJECTION),
+    "twice": lambda events: (events, events) | beam.Flatten() | sketch_rows(PROJECTION),
+    "through a function": lambda events: events | beam.Map(lambda found: found) | sketch_rows(PROJECTION),
 }
 
 
@@ -121,7 +121,7 @@ def test_a_step_between_takes_the_callers_assertion() -> None:
 def test_bounds_go_with_what_was_bounded_and_with_its_sketches() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     events = bounded(pipeline)
-    sketches = events | SketchPerKey(PROJECTION)
+    sketches = events | sketch_rows(PROJECTION)
     for known in map(known_of, (events, sketches)):
         assert known.bounds == Bounds(PLANE, "scale")
         assert (known.projection, known.given, known.late) == (PROJECTION, PLANE, False)
@@ -129,22 +129,22 @@ def test_bounds_go_with_what_was_bounded_and_with_its_sketches() -> None:
 
 
 def test_sketches_that_nobody_bounded_have_a_projection_and_no_bounds() -> None:
-    sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create([("a", 1, 1)]) | SketchPerKey(PROJECTION)
-    assert known_of(sketches) == Known(PROJECTION)
+    sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create([("a", 1, 1)]) | sketch_rows(PROJECTION)
+    assert known_of(sketches) == Known(PROJECTION, agreement=agreement_of(PROJECTION))
 
 
 def test_one_description_of_bounds_serves_several_collections() -> None:
     """The transform holds nothing of what it was applied to."""
     pipeline = beam.Pipeline(runner="FnApiRunner")
     rows = pipeline | beam.Create([(1, "a", "x", 1.0)])
-    bounds, select = BoundContributions(PROJECTION, **BOUNDS), SelectKeys(epsilon=1.0, delta=1e-6)
+    bounds, select = bound_rows(PROJECTION, **BOUNDS), SelectKeys(epsilon=1.0, delta=1e-6)
     whole = rows | "Whole" >> bounds
     windowed = rows | TumblingWindows(60) | "Windowed" >> bounds
     keys = whole | "Keys" >> select
     windowed | "Keys of windows" >> select
     assert known_of(windowed).bounds.neighbours == dataclasses.replace(PLANE, unit="plane in one window of 60 s")
     assert known_of(windowed).given == PLANE
-    whole | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, selected_keys=keys)
+    whole | sketch_rows(PROJECTION) | ReleasePerKey(NOISE, selected_keys=keys)
 
 
 def test_keys_are_not_selected_after_a_step_between() -> None:
@@ -156,20 +156,20 @@ def test_keys_are_not_selected_after_a_step_between() -> None:
 def test_late_rows_cannot_be_released() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     events = pipeline | beam.Create([(1, "a", "x", 1.0)])
-    _, late = events | BoundContributions(PROJECTION, **BOUNDS).with_late_data()
+    _, late = events | bound_rows(PROJECTION, **BOUNDS).with_late_data()
     with pytest.raises(ss.InvalidInputError, match="late data"):
-        late | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, public_keys=["a"])
+        late | sketch_rows(PROJECTION) | ReleasePerKey(NOISE, public_keys=["a"])
     with pytest.raises(ss.InvalidInputError, match="late data"):
         (
             late
             | "Pass on" >> beam.Map(lambda found: found)
-            | "Other" >> SketchPerKey(PROJECTION)
+            | "Other" >> sketch_rows(PROJECTION)
             | "Release" >> ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["a"])
         )
 
 
 def test_late_sketches_cannot_be_released() -> None:
-    sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
+    sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | sketch_rows(PROJECTION)
     _, late = sketches | ReleasePerKey(NOISE, public_keys=["a"]).with_late_data()
     with pytest.raises(ss.InvalidInputError, match="late data"):
         late | "Again" >> ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["a"])
@@ -178,8 +178,8 @@ def test_late_sketches_cannot_be_released() -> None:
 def test_sketches_of_another_projection_than_bounded_are_refused(tmp_path: Path) -> None:
     other = PROJECTION.replace(seed=12)
     with pytest.raises(ss.errors.IncompatibleProjectionsError, match="seed"):
-        run(lambda pipeline: bounded(pipeline) | SketchPerKey(other), tmp_path)
-    sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
+        run(lambda pipeline: bounded(pipeline) | sketch_rows(other), tmp_path)
+    sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | sketch_rows(PROJECTION)
     with pytest.raises(ss.errors.IncompatibleProjectionsError, match="seed"):
         sketches | ReleasePerKey(NOISE, public_keys=["a"], projection=other)
 
@@ -190,14 +190,14 @@ AGREED = ss.Agreement(
 BATCH = pa.table({"shop": ["a"], "item": ["x"], "sold": [1]})
 # how the sketches were made, what the release is told, and what its guarantee says of the bound
 ROADS: dict[str, tuple[Callable[[beam.Pipeline], beam.PCollection], dict[str, Any], str]] = {
-    "bounded": (lambda given: bounded(given, "A") | "SA" >> SketchPerKey(PROJECTION), {}, "enforced"),
+    "bounded": (lambda given: bounded(given, "A") | "SA" >> sketch_rows(PROJECTION), {}, "enforced"),
     "nothing bounded": (
-        lambda given: given | "D" >> beam.Create([("a", "x", 1)]) | "SD" >> SketchPerKey(PROJECTION),
+        lambda given: given | "D" >> beam.Create([("a", "x", 1)]) | "SD" >> sketch_rows(PROJECTION),
         {},
         "asserted",
     ),
     "a step in between": (
-        lambda given: bounded(given, "E") | "SE" >> SketchPerKey(PROJECTION) | "E2" >> beam.Map(lambda keyed: keyed),
+        lambda given: bounded(given, "E") | "SE" >> sketch_rows(PROJECTION) | "E2" >> beam.Map(lambda keyed: keyed),
         {"assert_bounds": True, "projection": PROJECTION},
         "asserted",
     ),
@@ -226,8 +226,8 @@ def test_however_keys_are_named_and_whatever_is_published_enforced_bounds_are_ca
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         visits = pipeline | beam.Create([(plane, "a", "x", 1) for plane in range(99)])
-        events = visits | BoundContributions(PROJECTION, **BOUNDS)
-        sketches = events | SketchPerKey(PROJECTION)
+        events = visits | bound_rows(PROJECTION, **BOUNDS)
+        sketches = events | sketch_rows(PROJECTION)
         chosen = events | SelectKeys(epsilon=1.0, delta=1e-6)
         found = []
         for keys in ({"public_keys": ["a"]}, {"selected_keys": chosen}, {"keys_are_public": True}):

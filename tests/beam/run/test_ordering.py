@@ -11,17 +11,16 @@ from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
 from streamsketch.beam import (
-    BoundContributions,
     MeanPerKey,
     PairwiseDistances,
     ReleasePerKey,
     SelectKeys,
-    SketchPerKey,
     TumblingWindows,
 )
 from streamsketch.beam.run import ordering
 from streamsketch.beam.run.ordering import InOrder, shards_of
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -33,14 +32,14 @@ Build = Callable[[beam.PCollection], beam.PCollection]
 
 def noise(**keys: Any) -> Build:
     release = ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), **keys)
-    return lambda events: events | SketchPerKey(PROJECTION) | release
+    return lambda events: events | sketch_rows(PROJECTION) | release
 
 
 def flips(**keys: Any) -> Build:
     neighbours = ss.L1(1)
     publish = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=neighbours)
     release = ReleasePerKey(publish, **keys)
-    return lambda events: events | SketchPerKey(PROJECTION) | release
+    return lambda events: events | sketch_rows(PROJECTION) | release
 
 
 def with_window(keyed: Any, window: Any = beam.DoFn.WindowParam) -> Any:
@@ -112,7 +111,7 @@ def test_selected_keys_leave_in_one_order(tmp_path: Path) -> None:
         rows = [(unit, key, 1, 1) for key in keys for unit in range(300)]
 
         def build(pipeline: beam.Pipeline, rows: list[Any] = rows) -> beam.PCollection:
-            events = pipeline | beam.Create(rows) | BoundContributions(PROJECTION, unit="unit", max_keys=3, l1=1)
+            events = pipeline | beam.Create(rows) | bound_rows(PROJECTION, unit="unit", max_keys=3, l1=1)
             return events | SelectKeys(epsilon=1.0, delta=1e-9)
 
         orders.add(tuple(run(build, tmp_path)[0]))

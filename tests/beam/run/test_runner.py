@@ -7,13 +7,14 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, PairwiseDistances, ReleasePerKey, SketchPerKey
+from streamsketch.beam import PairwiseDistances, ReleasePerKey
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import bound_rows, sketch_rows
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 TRANSFORMS = [
-    BoundContributions(PROJECTION, unit="unit", max_keys=1, l1=1),
-    SketchPerKey(PROJECTION),
+    bound_rows(PROJECTION, unit="unit", max_keys=1, l1=1),
+    sketch_rows(PROJECTION),
     ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["a"]),
     PairwiseDistances(),
 ]
@@ -41,4 +42,4 @@ def test_threads_are_refused(transform: Any) -> None:
 @pytest.mark.parametrize("mode", ["in_memory", "multi_processing"])
 def test_other_modes_are_taken(mode: str) -> None:
     options = PipelineOptions(["--runner=FnApiRunner", f"--direct_running_mode={mode}"])
-    beam.Pipeline(options=options) | beam.Create([]) | SketchPerKey(PROJECTION)
+    beam.Pipeline(options=options) | beam.Create([]) | sketch_rows(PROJECTION)

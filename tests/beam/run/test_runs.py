@@ -15,16 +15,15 @@ from apache_beam.runners.portability.flink_runner import FlinkRunner
 
 import streamsketch as ss
 from streamsketch.beam import (
-    BoundContributions,
     FinishRun,
     ReleasePerKey,
     SelectKeys,
-    SketchPerKey,
     configure_run,
 )
 from streamsketch.beam.run import claims, root_keys, runs
 from streamsketch.privacy import Budget, key_threshold
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import append_to, recorded
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -36,25 +35,25 @@ Build = Callable[[beam.Pipeline], beam.PCollection]
 
 
 def noise(pipeline: beam.Pipeline, **keys: Any) -> beam.PCollection:
-    sketches = pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION)
+    sketches = pipeline | beam.Create(EVENTS) | sketch_rows(PROJECTION)
     return sketches | ReleasePerKey(NOISE, **(keys or {"public_keys": ["AA", "UA"]})) | beam.Values()
 
 
 def flips(pipeline: beam.Pipeline) -> beam.PCollection:
     publish = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
-    sketches = pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION)
+    sketches = pipeline | beam.Create(EVENTS) | sketch_rows(PROJECTION)
     return sketches | ReleasePerKey(publish, public_keys=["AA", "UA"]) | beam.Values()
 
 
 def crowd(pipeline: beam.Pipeline) -> beam.PCollection:
     rows = [(unit, key, unit, 1) for unit in range(60) for key in "abcd"]
-    return pipeline | beam.Create(rows) | BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=1, shards=1)
+    return pipeline | beam.Create(rows) | bound_rows(PROJECTION, unit="visitor", max_keys=2, l1=1, shards=1)
 
 
 def cuts(pipeline: beam.Pipeline) -> beam.PCollection:
     return (
         crowd(pipeline)
-        | SketchPerKey(PROJECTION)
+        | sketch_rows(PROJECTION)
         | beam.MapTuple(lambda key, sketch: f"{key} {sketch.state().tolist()}")
     )
 
@@ -63,7 +62,7 @@ def choices(pipeline: beam.Pipeline) -> beam.PCollection:
     threshold = key_threshold(Budget(7.5, 1e-9), 30).threshold
     rows = [(unit, f"key {number}", 1, 1) for number in range(30) for unit in range(threshold)]
     events = pipeline | beam.Create(rows)
-    events |= BoundContributions(PROJECTION, unit="visitor", max_keys=30, l1=1, shards=1)
+    events |= bound_rows(PROJECTION, unit="visitor", max_keys=30, l1=1, shards=1)
     return events | SelectKeys(epsilon=7.5, delta=1e-9)  # each key is in with chance 0.56
 
 
@@ -119,7 +118,7 @@ def test_retries_of_each_run_publish_the_same(build: Build, repeat: Callable[...
 
 def test_two_releases_of_one_pipeline_share_no_noise(repeat: Callable[..., Any]) -> None:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        sketches = pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION)
+        sketches = pipeline | beam.Create(EVENTS) | sketch_rows(PROJECTION)
         both = [sketches | name >> ReleasePerKey(NOISE, public_keys=["AA"]) for name in ("one", "other")]
         return both | beam.Flatten() | beam.Values()
 

@@ -10,13 +10,14 @@ import pytest
 from apache_beam.transforms.window import IntervalWindow, TimestampedValue
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam import ReleasePerKey, TumblingWindows
 from streamsketch.beam.run.charges import Charge, WindowCharge
 from streamsketch.beam.run.known import Span
 from streamsketch.beam.streams import configure_stream
 from streamsketch.beam.streams.secret import StreamSecret, claim_epoch
 from streamsketch.intake import Tumbling
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.streams.prism import BASE, MINUTE
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -89,8 +90,8 @@ def test_a_bundle_that_is_tried_again_is_charged_once_for_all_keys(root_key: Pat
             pipeline
             | beam.Create(rows)
             | TumblingWindows(MINUTE)
-            | BoundContributions(PROJECTION, unit="aircraft", max_keys=1, l1=10, public_keys=KEYS)
-            | SketchPerKey(PROJECTION)
+            | bound_rows(PROJECTION, unit="aircraft", max_keys=1, l1=10, public_keys=KEYS)
+            | sketch_rows(PROJECTION)
             | ReleasePerKey(
                 AdditiveNoise(epsilon=1.0, neighbours=ss.L1(10, unit="aircraft")),
                 public_keys=KEYS,
@@ -127,7 +128,7 @@ class Note(beam.DoFn):  # type: ignore[misc]
 def test_refused_windows_are_of_streams_with_a_ledger_alone(tmp_path: Path) -> None:
     release = ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["AA"]).with_refused()
     pipeline = beam.Pipeline(runner="FnApiRunner")
-    sketches = pipeline | beam.Create([("AA", 17, 1)]) | SketchPerKey(PROJECTION)
+    sketches = pipeline | beam.Create([("AA", 17, 1)]) | sketch_rows(PROJECTION)
     with pytest.raises(ss.InvalidInputError, match="only a stream with a ledger"):
         sketches | release
     assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ from apache_beam.utils.timestamp import Timestamp
 
 from streamsketch import SJLT, Agreement
 from streamsketch.beam.streams import DecodeMessages
-from streamsketch.beam.streams.json_lines import plain_types, read_plain
+from streamsketch.beam.streams.messages import plain_types, read_plain
 
 SCHEMA = pa.schema({"unit": pa.string(), "value": pa.int64(), "time": pa.timestamp("us", "UTC")})
 AGREEMENT = Agreement(SJLT(sketch_dim=64, sparsity=4, seed=7), key="unit", index="unit", value="value", missing="drop")

@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam import ReleasePerKey, TumblingWindows
 from streamsketch.beam.streams import PartitionClock, ReadGrowingFolder, TakeOnTime, configure_stream
 from streamsketch.beam.streams.folder import _Read
 from streamsketch.intake import ClockKind
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.streams.prism import BASE, MINUTE, run, with_minute
 from tests.jobs import job
 
@@ -97,8 +98,8 @@ def test_one_unit_cannot_move_what_heartbeats_move(
         releases = (
             on_time
             | TumblingWindows(MINUTE)
-            | BoundContributions(PROJECTION, unit="person", max_keys=1, l1=10, public_keys=KEYS)
-            | SketchPerKey(PROJECTION)
+            | bound_rows(PROJECTION, unit="person", max_keys=1, l1=10, public_keys=KEYS)
+            | sketch_rows(PROJECTION)
             | ReleasePerKey(
                 AdditiveNoise(epsilon=1.0, neighbours=ss.L1(10, unit="person")),
                 public_keys=KEYS,

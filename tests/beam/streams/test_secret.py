@@ -12,10 +12,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 import streamsketch as ss
-from streamsketch.beam import ReleasePerKey, SketchPerKey, configure_run, run_secret
+from streamsketch.beam import ReleasePerKey, configure_run, run_secret
 from streamsketch.beam.streams import claim_epoch, configure_stream
 from streamsketch.beam.streams.secret import StreamSecret, hkdf
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import sketch_rows
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -96,7 +97,7 @@ def test_a_pipeline_is_configured_once(tmp_path: Path, root_key: Path) -> None:
 def test_the_specification_has_no_secret(tmp_path: Path, root_key: Path) -> None:
     pipeline = beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"]))
     configure_stream(pipeline, stream="test", root_key=root_key, claims=str(tmp_path))
-    sketches = pipeline | beam.Create([("AA", 1, 1)]) | SketchPerKey(PROJECTION)
+    sketches = pipeline | beam.Create([("AA", 1, 1)]) | sketch_rows(PROJECTION)
     sketches | ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["AA"])
     specification = pipeline.to_runner_api().SerializeToString()
     found = run_secret(pipeline)
@@ -109,7 +110,7 @@ def test_bounded_jobs_may_use_it_too(tmp_path: Path, root_key: Path) -> None:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         epoch = 1 if list(tmp_path.glob("test.*.epoch")) else None
         configure_stream(pipeline, stream="test", root_key=root_key, claims=str(tmp_path), epoch=epoch)
-        sketches = pipeline | beam.Create([("AA", 1, 1)]) | SketchPerKey(PROJECTION)
+        sketches = pipeline | beam.Create([("AA", 1, 1)]) | sketch_rows(PROJECTION)
         return sketches | ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["AA"])
 
     (one,), (other,) = (run(build, tmp_path)[0] for _ in range(2))

@@ -10,9 +10,10 @@ from apache_beam.portability import common_urns
 from apache_beam.testing import test_stream
 
 import streamsketch as ss
-from streamsketch.beam import ReleasePerKey, SketchPerKey, TumblingWindows, configure_run
+from streamsketch.beam import ReleasePerKey, TumblingWindows, configure_run
 from streamsketch.beam.streams import configure_stream
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import sketch_rows
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 STABLE = common_urns.requirements.REQUIRES_STABLE_INPUT.urn
@@ -25,7 +26,7 @@ def release(pipeline: beam.Pipeline) -> None:
         pipeline
         | test_stream.TestStream()
         | TumblingWindows(60)
-        | SketchPerKey(PROJECTION)
+        | sketch_rows(PROJECTION)
         | ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["AA"], public_windows=(0, None))
     )
 
@@ -88,7 +89,7 @@ def test_prism_is_refused_where_it_would_lose_state(root_key: Path, tmp_path: Pa
 
 def test_windows_without_end_need_a_stream_without_end() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
-    windowed: Any = pipeline | beam.Create([("AA", 1, 1)]) | TumblingWindows(60) | SketchPerKey(PROJECTION)
+    windowed: Any = pipeline | beam.Create([("AA", 1, 1)]) | TumblingWindows(60) | sketch_rows(PROJECTION)
     with pytest.raises(ss.InvalidInputError, match="give the stop as well"):
         windowed | ReleasePerKey(
             AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["AA"], public_windows=(0, None)

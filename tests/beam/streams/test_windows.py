@@ -11,7 +11,7 @@ import pytest
 from apache_beam.transforms.window import GlobalWindow
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam import ReleasePerKey, RowsToBatches, TumblingWindows
 from streamsketch.beam.streams import (
     BoundAcrossWindows,
     TakeOnTime,
@@ -22,9 +22,11 @@ from streamsketch.beam.streams import (
 )
 from streamsketch.estimation import By
 from streamsketch.release import AdditiveNoise
+from tests.beam.rows import agreement_of, bound_rows, sketch_rows
 from tests.beam.streams.prism import BASE, MINUTE, log, run, with_minute
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
+PEOPLE = agreement_of(PROJECTION, unit="person", neighbours=ss.L1(10, unit="person"))
 KEYS = ["AA", "UA", "empty"]
 DELAY = 5
 ROWS: list[tuple[int, Any]] = [
@@ -56,8 +58,8 @@ def released(
     return (
         on_time
         | TumblingWindows(MINUTE)
-        | BoundContributions(PROJECTION, unit="person", max_keys=1, l1=10, public_keys=KEYS)
-        | SketchPerKey(PROJECTION)
+        | bound_rows(PROJECTION, unit="person", max_keys=1, l1=10, public_keys=KEYS)
+        | sketch_rows(PROJECTION)
         | ReleasePerKey(
             AdditiveNoise(epsilon=1.0, neighbours=ss.L1(10, unit="person")),
             public_keys=KEYS,
@@ -184,11 +186,12 @@ def test_a_unit_keeps_to_its_windows_a_period_and_gets_new_ones_with_the_next(
             pipeline
             | log(sorted(rows), DELAY)
             | TumblingWindows(MINUTE)
-            | BoundAcrossWindows(PROJECTION, unit="person", max_keys=1, max_windows=2, period=180, l1=10)
+            | RowsToBatches(PEOPLE, ["person", "key", "index", "value"])
+            | BoundAcrossWindows(PEOPLE, max_windows=2, period=180)
         )
         releases = (
             bounded
-            | SketchPerKey(PROJECTION)
+            | sketch_rows(PROJECTION)
             | ReleasePerKey(
                 AdditiveNoise(epsilon=1.0, neighbours=ss.L1(10, unit="person")),
                 public_keys=KEYS,

@@ -24,6 +24,7 @@ from streamsketch.beam.run import runs
 from streamsketch.sketching import WHOLE
 from streamsketch.sketching.bounding import grouping, units
 from streamsketch.sketching.bounding.grouping import GroupedEvents
+from tests.beam.rows import agreement_of
 from tests.beam.running import run
 from tests.sketching.bounding.reading import read_columns
 
@@ -55,8 +56,20 @@ def fixed_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "os", types.SimpleNamespace(urandom=lambda _: bytes(range(32)), PathLike=os.PathLike))
 
 
-@pytest.mark.parametrize("clip", ["scale", "cut"])
-def test_it_is_what_beam_makes_bit_for_bit(clip: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("neighbours", "how"),
+    [
+        (BOUND, {"clip": "scale"}),
+        (BOUND, {"clip": "cut"}),
+        (ss.L2(2, unit="plane", max_keys=2), {}),
+        (ss.L1(4, unit="plane"), {"max_keys": 3}),
+        (ss.L1(4, unit="plane"), {"max_keys": 3, "clip": "cut"}),
+    ],
+    ids=["scale", "cut", "l2", "keys together", "keys together, cut"],
+)
+def test_it_is_what_beam_makes_bit_for_bit(
+    neighbours: Any, how: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(runs, "secrets", types.SimpleNamespace(token_bytes=bytes))
     secrets: list[bytes] = []
     derive = runs.RunSecret.derive
@@ -65,15 +78,15 @@ def test_it_is_what_beam_makes_bit_for_bit(clip: str, monkeypatch: pytest.Monkey
     )
     keys, indices, values, planes = columns = stream(500)
     batch = pa.RecordBatch.from_arrays([planes, keys, indices, values], names=["plane", "key", "index", "value"])
+    agreement = agreement_of(PROJECTION, unit={"plane": "integer"}, neighbours=neighbours)
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        bounds = BoundContributions(PROJECTION, unit="plane", max_keys=2, l1=3, clip=clip)  # type: ignore[arg-type]
-        return pipeline | beam.Create([batch]) | bounds | SketchPerKey(PROJECTION)
+        return pipeline | beam.Create([batch]) | BoundContributions(agreement, **how) | SketchPerKey(agreement)
 
     on_a_cluster = dict(run(build, tmp_path)[0])
     assert len(set(secrets)) == 1
     monkeypatch.setattr(units, "os", types.SimpleNamespace(urandom=lambda _: secrets[0]))
-    table = ss.bounding.bound_units(parts(columns, 3), PROJECTION, neighbours=BOUND, clip=clip)  # type: ignore[arg-type]
+    table = ss.bounding.bound_units(parts(columns, 3), PROJECTION, neighbours=neighbours, **how)
     assert dict(table) == on_a_cluster
 
 

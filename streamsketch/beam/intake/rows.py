@@ -1,0 +1,157 @@
+"""Rows of Python objects as Arrow batches: the one way in for elements that are no columns."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.metrics import Metrics
+from apache_beam.transforms.window import BoundedWindow
+from apache_beam.utils.windowed_value import WindowedValue
+
+from streamsketch.agreement import Agreement
+from streamsketch.beam.intake.keys import METRICS
+from streamsketch.data import arrow_column
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake import Intake, salvage
+
+_ROWS = 8192  # that wait to enter a batch together
+
+
+class RowsToBatches(beam.PTransform):
+    """Turn rows of Python objects into Arrow batches: ``PCollection[tuple or dict] → PCollection[RecordBatch]``.
+
+    For `SketchPerKey`, `BoundContributions` and what else takes batches. Columns are cast to the agreed types. Rows
+    keep their windows, and get their window's last time: window them first. Arrow batches among them pass.
+
+    Where the agreement has a column of units, a row that is malformed is dropped, as it may be one unit's: one of
+    another shape, or with a field that does not fit its type. Elsewhere it ends the job.
+
+    Parameters
+    ----------
+    agreement
+        Names and types of the columns.
+    columns
+        What the fields of tuples are, in order; by default key, index, unit and value as far as the agreement has them,
+        ``agreement.names``. Dictionaries have their fields by name.
+    count_private_data
+        Count dropped rows as a Beam metric (``rows_dropped``): data without noise, for the operator's eyes only.
+
+    Raises
+    ------
+    InvalidInputError
+        For columns that lack an agreed one. In the workers, for malformed rows unless they are dropped.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from streamsketch import SJLT, Agreement
+    >>> from streamsketch.beam import RowsToBatches, SketchPerKey
+    >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), key="shop", index="item", value="sold")
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     rows = pipeline | beam.Create([("north", "tea", 3), {"shop": "south", "item": "jam", "sold": 2}])
+    ...     sketches = rows | RowsToBatches(agreement) | SketchPerKey(agreement)
+    """
+
+    def __init__(
+        self, agreement: Agreement, columns: Sequence[str] | None = None, *, count_private_data: bool = False
+    ) -> None:
+        super().__init__()
+        self._intake = Intake(
+            agreement,
+            on_bad="refuse" if agreement.unit is None else "drop",
+            bounded=agreement.unit is not None,
+        )
+        self._columns = agreement.names if columns is None else list(columns)
+        if missing := [name for name in agreement.names if name not in self._columns]:
+            raise InvalidInputError(f"the agreement has the columns {', '.join(missing)}, which the rows lack")
+        self._count = count_private_data
+
+    def expand(self, rows: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        step = _ToBatches(self._intake, self._columns, count=self._count)
+        return rows | "Gather rows" >> beam.ParDo(step).with_output_types(pa.RecordBatch)
+
+
+class _ToBatches(beam.DoFn):
+    def __init__(self, intake: Intake, columns: list[str], *, count: bool) -> None:
+        self._intake, self._columns, self._count = intake, columns, count
+        self._drops = intake.agreement.unit is not None
+
+    def start_bundle(self) -> None:
+        self._waiting: dict[BoundedWindow, list[tuple[Any, ...]]] = {}
+
+    def process(self, row: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterable[WindowedValue] | None:
+        if type(row) is not tuple:
+            if isinstance(row, pa.RecordBatch | pa.Table):
+                return [WindowedValue(row, window.max_timestamp(), (window,))]
+            row = self._tuple(row)
+        if len(row) != len(self._columns):
+            self._refuse(1, "got a row of another shape")
+            return None
+        waiting = self._waiting.setdefault(window, [])
+        waiting.append(row)
+        return self._batches(window) if len(waiting) >= _ROWS else None
+
+    def _tuple(self, row: Any) -> tuple[Any, ...]:
+        """Return a row's fields, none of what is no row."""
+        if isinstance(row, dict) and row.keys() >= set(self._columns):
+            return tuple(map(row.get, self._columns))
+        return tuple(row) if isinstance(row, tuple) else ()
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        for window in list(self._waiting):
+            yield from self._batches(window)
+
+    def _batches(self, window: BoundedWindow) -> Iterator[WindowedValue]:
+        for group in alike_rows([list(column) for column in zip(*self._waiting.pop(window), strict=True)]):
+            for batch in self._cast(group):
+                yield WindowedValue(batch, window.max_timestamp(), (window,))
+
+    def _cast(self, columns: list[list[Any]]) -> list[pa.RecordBatch]:
+        """Return rows whose fields have one type each; what else waited with them does not matter."""
+
+        def batch(start: int, stop: int) -> pa.RecordBatch:
+            arrays = [
+                _array(column[start:stop], name, number=name == self._intake.agreement.value)
+                for column, name in zip(columns, self._columns, strict=True)
+            ]
+            return self._intake.cast(pa.RecordBatch.from_arrays(arrays, self._columns))
+
+        rows = len(columns[0])
+        if not self._drops:
+            return [batch(0, rows)]
+        found = list(salvage(batch, rows, lambda *_: None))
+        self._refuse(rows - sum(part.num_rows for part in found), "")
+        return found
+
+    def _refuse(self, rows: int, why: str) -> None:
+        if not self._drops:
+            raise InvalidInputError(
+                f"rows must be tuples ({', '.join(self._columns)}), dictionaries of these, or Arrow record batches, "
+                f"{why}"
+            )
+        if self._count and rows:
+            Metrics.counter(METRICS, "rows_dropped").inc(rows)
+
+
+def alike_rows(columns: list[list[Any]]) -> Iterator[list[list[Any]]]:
+    """Yield the columns of rows whose fields have the same types: what else is beside a row must not matter."""
+    if all(len(set(map(type, column))) == 1 for column in columns):
+        yield columns
+        return
+    groups: dict[tuple[type, ...], list[list[Any]]] = {}
+    for row in zip(*columns, strict=True):
+        group = groups.setdefault(tuple(map(type, row)), [[] for _ in columns])
+        for column, field in zip(group, row, strict=True):
+            column.append(field)
+    yield from groups.values()
+
+
+def _array(fields: list[Any], name: str, *, number: bool) -> pa.Array:
+    if not fields or fields[0] is None:
+        return pa.nulls(len(fields), pa.int64() if number else pa.string())
+    if isinstance(fields[0], np.generic):
+        fields = [field.item() for field in fields]
+    return arrow_column(fields, name)
