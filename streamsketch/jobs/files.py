@@ -23,7 +23,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.intake import times_in, window_names, window_seconds
 from streamsketch.jobs.results import SKETCHES, clear, read_releases, write_results
 from streamsketch.jobs.run import RunSecrets, beam_options
-from streamsketch.privacy import L1, Guarantee
+from streamsketch.privacy import Guarantee
 from streamsketch.release import AdditiveNoise, PrivateTable
 from streamsketch.sketching import Clip
 
@@ -41,7 +41,7 @@ class FilesJob:
     patterns
         Files or globs, as in `streamsketch.beam.ReadColumns`.
     agreement
-        What rows are cast to; with a key, and L1 neighbours.
+        What rows are cast to; with a key, and neighbours.
     epsilon, delta, mechanism
         As in `Sketch.release`, for all keys together.
     output
@@ -80,16 +80,16 @@ class FilesJob:
 
     def __post_init__(self) -> None:
         agreed = self.agreement
-        if agreed.key is None or not isinstance(agreed.neighbours, L1):
-            raise InvalidInputError(
-                "a job needs an agreement with a key column and L1 neighbours: what one unit contributes to each key"
-            )
+        if agreed.key is None or agreed.neighbours is None:
+            raise InvalidInputError("a job needs an agreement with a key column, and with what one unit contributes")
         if agreed.unit is None and self.clip not in (None, "none"):
             raise InvalidInputError(f"clip={self.clip!r} needs an agreement that names a unit: whose rows are clipped")
         if (self.window is None) != (self.time is None) or (self.time_format is not None and self.time is None):
             raise InvalidInputError("window, time and, for text, time_format go together")
         if self.window is not None:
             window_seconds(self.window)
+            if agreed.key.type != "text":
+                raise InvalidInputError(f"a window makes text of keys: agree on {agreed.key.name} as text")
         if self.public_keys is not None:
             # windows make text of keys
             keys = list(self.public_keys) if self.window is not None else agreed.keys_of(self.public_keys)

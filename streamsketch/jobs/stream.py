@@ -34,7 +34,6 @@ from streamsketch.intake import microseconds
 from streamsketch.jobs.databases import connection
 from streamsketch.jobs.logs import LogForm, logs
 from streamsketch.jobs.run import beam_options
-from streamsketch.privacy import L1
 from streamsketch.streams import StreamPolicy
 
 _LOG = logging.getLogger(__name__)
@@ -87,7 +86,7 @@ class StreamJob:
     Parameters
     ----------
     agreement
-        What rows are cast to; with a key, and L1 neighbours where the policy does not say them.
+        What rows are cast to; with a key, and neighbours where the policy does not say them.
     policy
         What is released of each window; with the name of the stream.
     source
@@ -120,15 +119,15 @@ class StreamJob:
 
     def __post_init__(self) -> None:
         policy = self.policy
-        near = policy.bounds_in(self.agreement)
-        if self.agreement.key is None or not isinstance(near, L1):
-            raise InvalidInputError("a job needs an agreement with a key column, and L1 neighbours")
+        policy.bounds_in(self.agreement)
+        if self.agreement.key is None:
+            raise InvalidInputError("a job releases keys, and the agreement has no key column")
         if policy.stream is None:
             raise InvalidInputError('the policy of a job names its stream: say "stream": "NAME"')
         if policy.time_format is not None:
             raise InvalidInputError("the policy has a time_format, and messages have Arrow times: leave it out")
-        if policy.period is not None and policy.clip != "scale":
-            raise InvalidInputError(f'a period is bounded by "clip": "scale", and the policy has {policy.clip!r}')
+        if policy.period is not None and policy.clip == "none":
+            raise InvalidInputError('units are bounded in a period by clipping them: leave out "clip": "none"')
         policy.publisher(self.agreement)  # finds mistakes before the job runs
 
     @property

@@ -138,13 +138,17 @@ def test_the_keys_may_be_declared_public(sales: Path) -> None:
         ({"epsilon": 0.0}, "epsilon must be a finite number > 0, from 1e-06 to 1e\\+06, got 0.0"),
         ({"agreement": AGREEMENT.replace(index="hour")}, "has no column hour"),
         ({"agreement": AGREEMENT.replace(index="[/product]")}, "has no column .*product"),
-        ({"agreement": AGREEMENT.replace(key=None)}, "an agreement with a key column and L1 neighbours"),
-        ({"agreement": AGREEMENT.replace(neighbours=None)}, "an agreement with a key column and L1 neighbours"),
+        ({"agreement": AGREEMENT.replace(key=None)}, "an agreement with a key column, and with what"),
+        ({"agreement": AGREEMENT.replace(neighbours=None)}, "an agreement with a key column, and with what"),
         ({"public_keys": ["a"]}, "at least two public keys"),
         ({"clip": "cut"}, "needs an agreement that names a unit"),
         ({"agreement": AGREEMENT.replace(unit="product"), "clip": "round"}, "clip must be"),
         ({"window": "1d"}, "window, time and, for text, time_format go together"),
         ({"window": "a day", "time": "day"}, "a window must be"),
+        (
+            {"agreement": AGREEMENT.replace(key={"shop": "bytes"}), "window": "1d", "time": "day"},
+            "agree on shop as text",
+        ),
         ({"delimiter": "::"}, "delimiter"),
     ],
 )
@@ -239,6 +243,15 @@ def test_streams_of_days_in_text_with_another_delimiter(sales: Path) -> None:
         ("north 2024-05-31", "south 2024-06-01"): pytest.approx(4, abs=0.1),
         ("north 2024-06-01", "south 2024-06-01"): pytest.approx(1, abs=0.1),
     }
+
+
+def test_units_are_clipped_by_their_norm(sales: Path) -> None:
+    near = ss.L2(10, unit="receipt")
+    projection = ss.SJLT(dim=8, sketch_dim=8, sparsity=2, seed=1, resolution="0.25")
+    agreement = ss.Agreement(projection, key="shop", index="day", value="paid", unit="product", neighbours=near)
+    table = job(sales, agreement=agreement, delta=1e-6).run()
+    assert table.guarantee.neighbours == near
+    assert ss.squared_norm(table["west/1"]).value <= 10**2 * 1.5  # of 100.25
 
 
 def test_keys_have_the_agreed_type(sales: Path) -> None:

@@ -124,7 +124,7 @@ def test_the_command_runs_the_job(tmp_path: Path) -> None:
     [
         ({"stream": None}, 'say "stream": "NAME"'),
         ({"time_format": "%d.%m.%Y"}, "messages have Arrow times"),
-        ({"period": 180, "clip": "cut"}, 'bounded by "clip": "scale"'),
+        ({"period": 180, "clip": "none"}, "by clipping them"),
         ({"public_keys": None}, "has a key column, so list public_keys"),
     ],
 )
