@@ -6,7 +6,7 @@ Such a file is only read here; the first write makes an SQLite file of it.
 import hashlib
 import json
 import struct
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -123,16 +123,11 @@ def _header(text: bytes) -> RawHeader:
 # --- states of streams --------------------------------------------------------------------------------------------
 
 
-class OldState(NamedTuple):
-    """What the state of a stream held: its header, and windows and releases by number, as bytes."""
+def read_old_state(data: bytes) -> tuple[dict[str, Any], dict[int, bytes], dict[int, bytes]]:
+    """Return the header in the state of a stream, and windows and drawn releases by number.
 
-    header: dict[str, Any]
-    windows: dict[int, bytes]
-    waiting: dict[int, bytes]
-
-
-def read_old_state(data: bytes) -> OldState:
-    """Return the state of a stream in the bytes of a file; errors as `read_old_sketch`, and those of a wrong JSON."""
+    Errors as `read_old_sketch`, and those of a wrong JSON.
+    """
     body = _Bytes(data[:-_CHECKSUM_BYTES])
     if bytes(body.left[: len(_STREAM)]) != _STREAM:
         raise WireFormatError("first line", "is not that of a stream's state")
@@ -147,4 +142,4 @@ def read_old_state(data: bytes) -> OldState:
     )
     if body.left:
         raise WireFormatError("length", "is not that of the header and the windows in it")
-    return OldState(header, windows, waiting)
+    return header, windows, waiting

@@ -39,6 +39,8 @@ _CACHE = 1 << 15  # KiB, so that few transactions are written in several steps
 _WAIT = 0.5  # seconds, after which a signal is heeded that came meanwhile
 _HEADER = b""  # the key of a part's header
 _ERRORS = {
+    sqlite3.SQLITE_BUSY: errno.EBUSY,
+    sqlite3.SQLITE_LOCKED: errno.EBUSY,
     sqlite3.SQLITE_READONLY: errno.EACCES,
     sqlite3.SQLITE_IOERR: errno.EIO,
     sqlite3.SQLITE_FULL: errno.ENOSPC,
@@ -211,9 +213,9 @@ def opened(
     if write:
         check_one_name(path)
     with _connected(path, target) as connection:
-        connection.execute("PRAGMA synchronous = EXTRA")
+        _patiently(connection, "PRAGMA synchronous = EXTRA")
         if write:
-            connection.execute(f"PRAGMA cache_size = -{_CACHE}")
+            _patiently(connection, f"PRAGMA cache_size = -{_CACHE}")
         _patiently(connection, "BEGIN IMMEDIATE" if write else "BEGIN")
         try:
             _patiently(connection, "PRAGMA schema_version")  # takes the lock of a reader
@@ -270,7 +272,7 @@ def _connected(named: str | os.PathLike[str], path: Path) -> Iterator[sqlite3.Co
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limit)
             # temporary files would hold secrets
             for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "secure_delete = ON", "temp_store = MEMORY"):
-                connection.execute(f"PRAGMA {pragma}")
+                _patiently(connection, f"PRAGMA {pragma}")
             yield connection
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
@@ -286,6 +288,7 @@ def _connected(named: str | os.PathLike[str], path: Path) -> Iterator[sqlite3.Co
 
 
 def _patiently(connection: sqlite3.Connection, statement: str) -> None:
+    """Run a statement, once other processes let go of the file: even a pragma may read its first page."""
     while True:
         try:
             connection.execute(statement).fetchall()

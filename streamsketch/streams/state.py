@@ -114,9 +114,9 @@ def _read(path: str | PathLike[str]) -> Saved:
                 kind, _, number = part.partition(" ")
                 parts[kind][int(number)] = _content(database, part, digest)
     except NotSQLiteError:
-        found = read_old_state(read_bounded(path, current_limits().max_raw_bytes, "max_raw_bytes"))
-        header, parts["waiting"] = found.header, found.waiting
-        for number, data in found.windows.items():
+        data = read_bounded(path, current_limits().max_raw_bytes, "max_raw_bytes")
+        header, old, parts["waiting"] = read_old_state(data)
+        for number, data in old.items():
             parts["window"][number] = read_old_sketch(data) if is_old_sketch(data) else data
     _check(header)
     return Saved(header, parts["window"], parts["waiting"])

@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -234,6 +235,22 @@ def test_what_several_processes_append_at_once_all_counts(
             expected.merge(many(each))
     raw = load_raw(tmp_path / "a")
     assert (raw.state, raw.events) == (expected, 30)
+
+
+@pytest.mark.parametrize("act", [load_raw, read_header, lambda path: append_raw(RawSketch(one(2)), path)])
+def test_readers_and_writers_wait_for_one_who_writes(
+    act: Callable[[Path], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes: also before the transaction, where pragmas read the first page."""
+    monkeypatch.setattr("streamsketch.storage.database._WAIT", 0.001)
+    path = tmp_path / "a"
+    save_raw(RawSketch(one(1), 1), path)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        later = threading.Timer(0.05, other.execute, ["COMMIT"])
+        later.start()
+        assert act(path).events == 1
+        later.join()
 
 
 def test_a_release_of_an_appended_file_is_remembered_with_all_that_is_in_it(tmp_path: Path) -> None:
