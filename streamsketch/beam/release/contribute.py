@@ -2,7 +2,6 @@
 
 import functools
 import os
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,6 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.parties import Key, Round
 from streamsketch.privacy import BitSource, Guarantee
 from streamsketch.sketching import Sketch
-
-_CONTRIBUTING: "weakref.WeakSet[beam.Pipeline]" = weakref.WeakSet()
-"""Pipelines that contribute to the round that they are the run of."""
 
 
 class RoundContribution:
@@ -109,12 +105,12 @@ class RoundContribution:
                 "a party contributes once to a round, as the difference of two contributions is in the clear. Call "
                 "configure_run(pipeline, claims=FOLDER, run_id=round.fingerprint) first: it refuses a second launch"
             )
-        if sketches.pipeline in _CONTRIBUTING:
+        if hasattr(sketches.pipeline, "streamsketch_contributes"):
             raise InvalidInputError(
                 "the pipeline contributes to this round already, and the difference of two contributions is in the "
                 "clear. Give one ReleasePerKey all sketches and all public_keys, or make a new round"
             )
-        _CONTRIBUTING.add(sketches.pipeline)
+        sketches.pipeline.streamsketch_contributes = True
 
 
 class RoundDraw(KeyedDraw):

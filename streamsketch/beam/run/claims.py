@@ -1,17 +1,17 @@
 """Claims: files created once, in which a run keeps what an engine that computes a step again must find again."""
 
-import contextlib
 import importlib
 import json
 import os
 import re
 import secrets
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from streamsketch.core import write_whole
 from streamsketch.errors import InvalidInputError
 
 NONCE_BYTES = 32
@@ -145,27 +145,20 @@ def _local(path: str) -> Path:
 
 
 def _create_local(path: Path, content: bytes, mode: int) -> bool:
+    """Create a file as `core.write_new` does, but where several workers may do so at the same time."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _written_beside(path, content, mode) as partial:
-        try:
-            os.link(partial, path)  # fails where the file exists; with O_EXCL others could see it half written
-        except FileExistsError:
-            return False
-    return True
-
-
-@contextlib.contextmanager
-def _written_beside(path: Path, content: bytes, mode: int = 0o600) -> Any:
-    """Write content to a file that only the owner may read unless ``mode`` says else; remove that name afterwards."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        yield partial
+        os.link(partial, path)  # fails where the file exists; with O_EXCL others could see it half written
+    except FileExistsError:
+        return False
     finally:
         partial.unlink(missing_ok=True)
+    return True
 
 
 def _create_gcs(path: str, content: bytes) -> bool:
@@ -203,8 +196,7 @@ def read_claim(path: str) -> bytes:
 
 def _replace(path: str, content: bytes) -> None:
     if FileSystems.get_scheme(path) in (None, "file"):
-        with _written_beside(_local(path), content) as partial:
-            partial.replace(_local(path))
+        write_whole(_local(path), content, secret=True)
         return
     with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
         file.write(content)

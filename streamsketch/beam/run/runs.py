@@ -2,7 +2,6 @@
 
 import hashlib
 import secrets
-import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -157,7 +156,7 @@ def configure_run(
     """
     if root_key is not None:
         check_root_key(root_key)
-    if pipeline in _RUNS:
+    if secret_of(pipeline) is not None:
         raise InvalidInputError(
             "configure_run comes once, before the first transform that draws: the pipeline has a secret already"
         )
@@ -169,26 +168,26 @@ def configure_run(
             claiming.claim_path(claims, run_id)  # fail before the job runs
     place = None if claims is None or run_id is None else _Place(claims, run_id)
     drawn = pipeline | "Secret of the run" >> _DrawSecret(root_key, place)
-    _RUNS[pipeline] = _Run(weakref.ref(drawn), place)
+    pipeline.streamsketch_secret = _Run(drawn, place)
 
 
 def use_secret(pipeline: beam.Pipeline, secret: RunSecret) -> None:
     """Give a pipeline a secret that workers know beforehand, before the first transform that draws."""
-    if pipeline in _RUNS:
+    if secret_of(pipeline) is not None:
         raise InvalidInputError(
             "a pipeline is configured once, before the first transform that draws: it has a secret already"
         )
-    _RUNS[pipeline] = secret
+    pipeline.streamsketch_secret = secret
 
 
 def has_stream(pipeline: beam.Pipeline) -> bool:
     """Return whether a pipeline's secrets outlive it."""
-    return isinstance(_RUNS.get(pipeline), RunSecret)
+    return isinstance(secret_of(pipeline), RunSecret)
 
 
 def run_id_of(pipeline: beam.Pipeline) -> str | ValueProvider | None:
     """Return under which id a pipeline's run is claimed, if it is."""
-    run = _RUNS.get(pipeline)
+    run = secret_of(pipeline)
     return run.place.run_id if isinstance(run, _Run) and run.place is not None else None
 
 
@@ -204,9 +203,9 @@ def run_secret(pipeline: beam.Pipeline) -> beam.pvalue.AsSingleton | RunSecret:
         If the runner may compute a step again that others have seen, and `configure_run` gave no claims.
     """
     refuse_broken_runner(pipeline)
-    if pipeline not in _RUNS:
+    if secret_of(pipeline) is None:
         configure_run(pipeline)
-    run = _RUNS[pipeline]
+    run: Any = secret_of(pipeline)
     if isinstance(run, RunSecret):
         return run
     if run.place is None and may_compute_again(pipeline):
@@ -215,7 +214,7 @@ def run_secret(pipeline: beam.Pipeline) -> beam.pvalue.AsSingleton | RunSecret:
             f"a key twice with different noise. Call configure_run(pipeline, claims=FOLDER) first, with a folder that "
             f"all workers share"
         )
-    return beam.pvalue.AsSingleton(run.drawn())
+    return beam.pvalue.AsSingleton(run.drawn)
 
 
 def label_in(pipeline: beam.Pipeline) -> str:
@@ -238,7 +237,7 @@ class FinishRun(beam.PTransform):
     def expand(self, written: Any) -> beam.PCollection:
         """Apply the transform."""
         pipeline = written[0].pipeline
-        run = _RUNS.get(pipeline)
+        run = secret_of(pipeline)
         if not isinstance(run, _Run) or run.place is None:
             raise InvalidInputError("there is no claim to end: give configure_run(pipeline, claims=…) a folder for it")
         done = [beam.pvalue.AsIter(one | f"Count {number}" >> _Nothing()) for number, one in enumerate(written)]
@@ -258,13 +257,16 @@ class _Place(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """What is known of a pipeline's run; nothing here keeps the pipeline alive."""
+    """What is known of a pipeline's run."""
 
-    drawn: "weakref.ref[beam.PCollection]"
+    drawn: beam.PCollection
     place: _Place | None
 
 
-_RUNS: "weakref.WeakKeyDictionary[beam.Pipeline, _Run | RunSecret]" = weakref.WeakKeyDictionary()
+def secret_of(pipeline: beam.Pipeline) -> "_Run | RunSecret | None":
+    """Return where a pipeline's secret comes from, None before that is said."""
+    found: _Run | RunSecret | None = getattr(pipeline, "streamsketch_secret", None)
+    return found
 
 
 class Fixed(beam.PTransform):

@@ -9,7 +9,6 @@ timestamps must not be set by those whose data they carry, and releases state th
 heartbeats alone, records that carry nobody's data, no unit decides about others, and there is no condition.
 """
 
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,13 +26,11 @@ from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Clock, ClockKind, Tumbling
 
-_CLOCKS: "weakref.WeakKeyDictionary[beam.Pipeline, ClockKind]" = weakref.WeakKeyDictionary()
-
 
 def agree_on_clock(pipeline: beam.Pipeline, clock: ClockKind) -> None:
     """Note what moves a pipeline's watermark; raise `InvalidInputError` if its sources or its stream say otherwise."""
     Clock(0, clock)  # which knows the kinds
-    known = _CLOCKS.setdefault(pipeline, clock)
+    known = vars(pipeline).setdefault("streamsketch_clock", clock)
     if known != clock:
         raise InvalidInputError(
             f"clock={clock!r} here, and clock={known!r} before it in the same pipeline: the guarantee depends on what "
