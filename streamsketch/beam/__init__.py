@@ -9,4 +9,4 @@ from streamsketch.beam.run import coders as _coders
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
 
-_coders.register_coders()  # whatever is imported first, Beam knows them
+_coders.register_coders()  # whichever module is imported first

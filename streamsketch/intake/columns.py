@@ -1,4 +1,4 @@
-"""Columns of any layout: what is missing in them, and how to read rows of which some are bad."""
+"""Arrow columns of any layout: which of their cells are missing, and how to read rows if some are bad."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar
@@ -16,9 +16,9 @@ Read = TypeVar("Read")
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Return a column in one of the few layouts that all of Arrow's kernels know; equal values stay equal.
+    """Return a column in a layout that all of Arrow's kernels support; equal values stay equal.
 
-    Views and bytes of one length become large text and bytes, and a dictionary with nulls its words.
+    Views and fixed-size binary become large strings and large binary. A dictionary that contains null is decoded.
     """
     if pa.types.is_dictionary(array.type):
         words = plain(array.dictionary)
@@ -69,19 +69,19 @@ def salvage(
     on_bad: Callable[[int, Exception], Any],
     errors: Any = InvalidInputError,
 ) -> Iterator[Read]:
-    """Yield what ``read`` makes of rows, in their order: all together if possible, else by halves, without bad ones.
+    """Read rows, all at once if possible, otherwise by bisection without the bad ones; yield the results in order.
 
     Parameters
     ----------
     read
-        Gets where rows start and stop, and reads them together.
+        Called with a start and a stop; reads those rows at once.
     count
         How many rows there are.
     on_bad
-        Gets the place of each row that cannot be read alone, and why.
+        Called with the position of each row that cannot be read by itself, and the error.
     errors
-        What ``read`` raises for a bad row. Anything else is passed on, and so is an error for no rows at all, which is
-        no row's fault.
+        What ``read`` raises for a bad row. Other exceptions propagate, and so does an error for an empty range: then
+        the columns are wrong, not a row.
 
     Examples
     --------

@@ -10,14 +10,14 @@ from streamsketch.core import Ints
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Events:
-    """A batch of rows as `Intake` reads it: secret, on the projection's grid. Columns have one length, (n,).
+    """A batch of rows as `Intake` reads it: secret, with values on the projection's grid. All columns have length n.
 
     Parameters
     ----------
     keys
         Of the agreed type: text, integers, bytes or dates, plain or dictionary-encoded. None without a key column.
     units
-        Privacy units. None without a column of them.
+        Privacy units. None without a unit column.
     indices
         In [0, dim): int64.
     steps
@@ -27,13 +27,12 @@ class Events:
     amounts
         The values as they were read: an array of numbers, or a list of them. None where each row counts 1.
     truncated
-        Whether steps lose part of the values, beyond what floats round; of rows to be bounded, which are counted one
-        by one, always False.
+        Whether truncation to the grid lost part of a value, beyond floating-point rounding. Always False for rows to
+        be bounded: `BoundingSummary` counts those one by one.
     rows
         How many rows were read.
     blank
-        How many of them were left out because something in them is missing. The others that were left out were
-        malformed.
+        How many of them were left out because a field is missing. All others that were left out were malformed.
 
     Examples
     --------
@@ -63,5 +62,5 @@ class Events:
 
     @property
     def malformed(self) -> int:
-        """How many rows were left out for another fault than that something is missing."""
+        """How many rows were left out for another reason than a missing field."""
         return self.rows - self.blank - self.steps.size

@@ -1,4 +1,4 @@
-"""Files and pipes of rows under an agreement, also where some of their lines are bad."""
+"""Read files and pipes of rows under an agreement, even if some lines are bad."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -18,20 +18,20 @@ _ROWS = {"csv": "rows", "jsonl": "lines"}
 
 @dataclass(frozen=True)
 class RowReader:
-    r"""How the rows of an agreement are read from files, pipes and logs: their columns as they are, not yet cast.
+    r"""Reads the columns of an agreement from files, pipes and logs, without casting them.
 
     Parameters
     ----------
     agreement
         Says which columns are read.
     time
-        A further column, of times.
+        A further column to read: the times of events.
     format
-        Of all inputs; by default, what a file's name says.
+        Format of all inputs; by default, taken from the file's name.
     delimiter
-        Of CSV.
+        Delimiter of CSV.
     bad
-        What becomes of lines of CSV or JSON that cannot be read; of another format, none can be left out.
+        What to do with lines of CSV or JSON that cannot be read. In other formats, nothing can be left out.
 
     Examples
     --------
@@ -59,13 +59,13 @@ class RowReader:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Arguments of `data.batches`: where a format leaves types open, what the agreement casts is read as text."""
+        """Arguments of `data.batches`: if a format leaves types open, what the agreement casts is read as text."""
         any_text, columns = self.agreement.missing != "keep", self.columns
         text = columns if any_text else [name for name in columns if name != self.agreement.value]
         return {"columns": columns, "text": text, "delimiter": self.delimiter, "any_text": any_text}
 
     def batches(self, path: str | os.PathLike[str], on_read: Callable[[int], None] = lambda _: None) -> Iterator[Any]:
-        """Yield the batches of a file, which bad lines end, and report how far it was read, in bytes.
+        """Yield the batches of a file; call ``on_read`` with the number of bytes read so far. A bad line is an error.
 
         Raises
         ------
@@ -74,8 +74,8 @@ class RowReader:
         OSError
             If the file cannot be read.
         """
-        # Arrow's own: its threads may outlive an error, and to let go of bytes of Python's while it ends would abort.
-        # Not closed here, as they may be reading: it closes itself
+        # Arrow's file, not Python's: Arrow's threads may outlive an error, and releasing Python's bytes while the
+        # interpreter exits would abort. It is not closed here, as they may still be reading: it closes itself
         file, name = pa.OSFile(os.fspath(path)), str(path)
         for part in range(parts_of(file, name, self.format)):
             for batch in batches(file, name, part, form=self.format, **self.options):
@@ -84,7 +84,7 @@ class RowReader:
                     on_read(file.tell())
 
     def lines(self, name: str, form: LineFormat) -> Lines:
-        """Return how the lines of a stream are read; ``name`` is for errors."""
+        """Return a reader of the lines of a stream; ``name`` is used in errors."""
         return Lines(name, form, bad=self.bad, **self.options)
 
     def read(
@@ -94,24 +94,24 @@ class RowReader:
         on_read: Callable[[int], None] = lambda _: None,
         stop: Stop | None = None,
     ) -> None:
-        """Pass the rows of a file, or of a pipe until it ends, on in batches.
+        """Pass the rows of a file, or of a pipe until its end, to ``add`` in batches.
 
         Parameters
         ----------
         path
             Of a file, or of a named pipe of CSV or JSON lines.
         add
-            Takes a batch and the number of its first row or line. Where bad lines are left out, so are those for which
-            it raises `InvalidInputError`; it must then have changed nothing.
+            Called with a batch and the number of its first row or line. If bad lines are left out, so are those for
+            which it raises `InvalidInputError`; it must raise before it changes anything.
         on_read
-            Takes how far the file was read, in bytes.
+            Called with the number of bytes read so far.
         stop
-            Ends the reading of a pipe; an unfinished line is left.
+            Ends the reading of a pipe early; an unfinished line is not read.
 
         Raises
         ------
         InvalidInputError
-            As `batches`, and for rows that ``add`` refuses; it names file and rows.
+            As `batches`, and for rows that ``add`` refuses; the error names the file and the rows.
         OSError
             If the file cannot be read.
         """
@@ -137,7 +137,7 @@ class RowReader:
             row += batch.num_rows
 
     def _read_pipe(self, path: Path, add: Add, stop: Stop | None) -> None:
-        """Read as standard input is read: Arrow, waiting for a pipe, would not notice a signal."""
+        """Read a pipe like standard input: Arrow would not notice a signal while it waits for a pipe."""
         with path.open("rb", buffering=0) as pipe:
             form = self.format or format_of(path.suffix)
             if form not in ("csv", "jsonl"):

@@ -1,4 +1,4 @@
-"""Lines of CSV or JSON as batches of events, also where some of the lines are bad."""
+"""Lines of CSV or JSON as batches of rows, even if some lines are bad."""
 
 import codecs
 import functools
@@ -21,17 +21,17 @@ LONGEST_LINE = 1 << 24
 
 LineFormat: TypeAlias = Literal["csv", "jsonl"]
 Add: TypeAlias = Callable[[pa.RecordBatch, int], None]
-"""Takes a batch of rows, and the number of its first one."""
+"""Called with a batch of rows and the number of the first one."""
 
 
 class BadLines:
-    """What becomes of lines that cannot be read: they end the reading, or are left out and counted, or kept in a file.
+    """What to do with lines that cannot be read: stop, leave them out and count them, or also keep them in a file.
 
     Parameters
     ----------
     mode
-        ``"stop"``, ``"skip"``, or the name of a file, which only its owner may read: such lines are as secret as the
-        data.
+        ``"stop"``, ``"skip"``, or the name of a file to keep the lines in. Only its owner can read that file: bad lines
+        are as secret as the data.
     append
         Whether lines are added to a file that exists; otherwise the file must be new.
 
@@ -71,7 +71,7 @@ class BadLines:
                 self.path.unlink(missing_ok=True)
 
     def take(self, line: bytes, reason: str, header: bytes = b"") -> None:
-        """Leave a line out, or raise `InvalidInputError` with the reason; a file of CSV begins with its header."""
+        """Leave out a line, or raise `InvalidInputError` with the reason; a file of CSV lines gets ``header`` first."""
         if self.stops:
             raise InvalidInputError(reason)
         if self.path is not None:
@@ -85,13 +85,13 @@ class BadLines:
 
 
 class Stop(Protocol):
-    """What ends reading between two blocks, such as a signal."""
+    """A request to stop reading, checked between two blocks; for example a signal."""
 
     wakes: int
-    """A descriptor that becomes readable when reading is to end."""
+    """A file descriptor that becomes readable when reading should stop."""
 
     def is_set(self) -> bool:
-        """Return whether reading is to end."""
+        """Return whether reading should stop."""
 
 
 @dataclass
@@ -101,17 +101,17 @@ class Lines:
     Parameters
     ----------
     name
-        Of the stream, for errors.
+        Name of the stream, for errors.
     format
         ``"csv"``, with a header line, or ``"jsonl"``.
     columns, text
-        The columns to read, and those of them that are text.
+        The columns to read, and which of them are text.
     bad
-        What becomes of lines that cannot be read.
+        What to do with lines that cannot be read.
     delimiter
-        Of CSV.
+        Delimiter of CSV.
     any_text
-        Whether JSON's numbers, booleans and nulls are text, too, for an agreement to cast.
+        Whether numbers, booleans and nulls of JSON are read as text too, for an agreement to cast.
     """
 
     name: str
@@ -122,16 +122,16 @@ class Lines:
     delimiter: str = ","
     any_text: bool = False
     mark: Callable[[bytes], None] | None = None
-    """Gets the bytes of all whole lines, before they are yielded."""
+    """Called with the bytes of whole lines before they are yielded."""
     _first: bytes = b""
     _header: list[str] | None = None
     _number: int = field(default=1)
-    """Of the next line; in CSV, of the next row that is not empty."""
+    """Number of the next line; in CSV, of the next row that is not empty."""
 
     def pieces(self, blocks: Iterator[bytes | None]) -> Iterator[bytes]:
-        """Yield whole lines, as the blocks of a stream bring them, without the header; none of them for a block None.
+        """Yield the whole lines in the blocks of a stream, without the header; empty bytes for a block of None.
 
-        The last block is empty; if it does not come, an unfinished line is left.
+        An empty block marks the end of the stream. Without it, an unfinished last line is not read.
         """
         rest, ended = b"", False
         while not ended:
@@ -158,30 +158,30 @@ class Lines:
                 first, _, whole = whole.partition(b"\n")
                 self.go_on(2, first)
             yield whole
-        if self.format == "csv" and self._header is None:  # what should have written it failed
+        if self.format == "csv" and self._header is None:  # its writer has failed
             raise InvalidInputError(f"{self.name} ended before its header line")
 
     @property
     def position(self) -> tuple[int, bytes]:
-        """The number of the next line, and the header of CSV: what `go_on` takes."""
+        """The number of the next line, and the header of CSV: the arguments of `go_on`."""
         return self._number, self._first
 
     def go_on(self, number: int, header: bytes) -> None:
-        """Go on from a line that is not the first."""
+        """Continue from a line that is not the first."""
         if self.format == "csv" and header:
             self._header = csv_header(header, self.name, self.columns, self.delimiter)
         self._number, self._first = number, header
 
     def read(self, data: bytes, add: Add) -> None:
-        """Pass the rows of whole lines on, all together if possible, and without the bad ones if not.
+        """Pass the rows of whole lines to ``add``: all at once if possible, otherwise without the bad ones.
 
-        ``add`` takes a batch and the number of its first line. Lines for which it raises `InvalidInputError` are bad;
-        it must then have changed nothing.
+        ``add`` is called with a batch and the number of its first line. Lines for which it raises `InvalidInputError`
+        are bad; it must raise before it changes anything.
         """
         if not data.strip():
             self._number += data.count(b"\n") if self.format == "jsonl" else 0
             return
-        waiting = [[data]]  # parts that follow each other, the first one last
+        waiting = [[data]]  # a stack of consecutive parts, the next one on top
         while waiting:
             part = waiting.pop()
             whole = b"".join(part)
@@ -226,7 +226,7 @@ class Lines:
 
 
 def whole_lines(data: bytes, form: LineFormat, delimiter: str = ",", *, ended: bool) -> tuple[bytes, bytes]:
-    """Split off what follows the last line that is whole: in CSV, one whose quotes are closed."""
+    """Return the whole lines and the unfinished rest; in CSV, a line is whole once its quotes are closed."""
     if ended:
         return data if data.endswith(b"\n") or not data else data + b"\n", b""
     end = after = 0
@@ -239,7 +239,7 @@ def whole_lines(data: bytes, form: LineFormat, delimiter: str = ",", *, ended: b
 
 
 def split_rows(data: bytes, form: LineFormat, delimiter: str = ",") -> list[bytes]:
-    """Return whole lines one by one, each with its end: in CSV, those within quotes belong to their row."""
+    """Return whole lines one by one, with their line ends; in CSV, line breaks within quotes do not end a row."""
     if form != "csv":
         return data.splitlines(keepends=True) if b"\r" not in data else [one + b"\n" for one in data.split(b"\n")[:-1]]
     found, start, after = [], 0, 0
@@ -262,12 +262,12 @@ def ends_in_quotes(row: bytes, form: LineFormat, delimiter: str = ",") -> bool:
 
 @functools.cache
 def _quoted(delimiter: str) -> "re.Pattern[bytes]":
-    # RFC 4180, and Arrow: a quote opens a field only at its start, and is a letter like any other within or after one
+    # as in RFC 4180 and Arrow: only a quote at the start of a field opens it; others are ordinary characters
     return re.compile(rb'(?:\A|(?<=[%b\r\n]))"[^"]*+(?:""[^"]*+)*+(?:"|\Z)' % re.escape(delimiter.encode()))
 
 
 def file_blocks(stream: Any, path: str) -> Iterator[bytes]:
-    """Yield the blocks of a file, an empty one last."""
+    """Yield the blocks of a file, then an empty one."""
     try:
         while block := stream.read(BLOCK_BYTES):
             yield block
@@ -281,9 +281,9 @@ def file_blocks(stream: Any, path: str) -> Iterator[bytes]:
 def pipe_blocks(
     descriptor: int, stop: Stop | None = None, wait: Callable[[], float | None] = lambda: None
 ) -> Iterator[bytes | None]:
-    """Yield what a pipe has, as it comes, and an empty block last; None when ``wait()`` seconds passed without any.
+    """Yield blocks of a pipe as they arrive, then an empty one; None after ``wait()`` seconds without data.
 
-    ``stop`` ends it before, without the empty block.
+    ``stop`` ends it early, without the empty block.
     """
     waking = [] if stop is None else [stop.wakes]
     while True:

@@ -1,4 +1,4 @@
-"""A log that grows: followed, and read on from where it was left."""
+"""Follow a growing log, and resume reading it from a saved position."""
 
 import hashlib
 import os
@@ -11,38 +11,39 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.lines import BLOCK_BYTES, Add, LineFormat, Stop, pipe_blocks
 
-_KNOWN_BY = 4096  # bytes at either end of what was read
-_LOOK = 0.2  # seconds between looks at a file that has not grown
+_KNOWN_BY = 4096  # bytes at each end of what was read, by which a log is recognised
+_LOOK = 0.2  # seconds between checks of a file that has not grown
 
 
 class Log:
-    r"""A file or pipe of CSV or JSON lines that grows, read in whole lines.
+    r"""A growing file or pipe of CSV or JSON lines, read in whole lines.
 
-    How far it was read is its `position`; with that, reading goes on later. Of a file, the rest is read; a pipe must
-    bring the log from its beginning, and what was read before is left out. Both are recognised by the first and the
-    last bytes that were read. A file that another replaces, as in rotation, is not followed into the other.
+    `position` says how far the log was read, and a later `Log` can resume there. A file is then read from that offset
+    on. A pipe must deliver the log from its beginning again; what was read before is skipped. In both cases, the log
+    is recognised by the first and last bytes that were read before. Log rotation is not followed: a file that
+    replaces this one is not read.
 
     Parameters
     ----------
     source
-        A binary file or its descriptor, open for reading.
+        A binary file open for reading, or its file descriptor.
     reader
-        How its rows are read.
+        Reads the rows.
     form
         ``"csv"``, with a header line, or ``"jsonl"``.
     name
-        For errors.
+        Name of the log, for errors.
     position
-        Where an earlier `Log` left off.
+        The `position` of an earlier `Log`, to resume from.
 
     Raises
     ------
     InvalidInputError
-        If this file is not the one that was read before; of a pipe, `pieces` raises that.
+        If this file is not the one that was read before. For a pipe, `pieces` raises this error.
 
     Examples
     --------
-    The rows of a log enter a sketch; later, those that were written since:
+    Add the rows of a log to a sketch, and later those written since:
 
     >>> from streamsketch import Agreement, CountSketch, Sketch
     >>> from streamsketch.intake import BadLines
@@ -77,7 +78,7 @@ class Log:
         self._lines = reader.lines(name, form)
         self._lines.mark = self._mark
         self.is_file = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
-        """Whether it can grow after its end was read."""
+        """Whether it is a regular file, which can grow after its end was read."""
         self._consumed, self._head, self._tail = 0, b"", b""
         if position is None:
             return
@@ -88,7 +89,7 @@ class Log:
 
     @property
     def position(self) -> dict[str, Any]:
-        """How far the log was read, as what JSON can hold: secret."""
+        """How far the log was read, as a dictionary that JSON can hold: secret."""
         if self._position is not None:
             return self._position
         number, header = self._lines.position
@@ -102,34 +103,34 @@ class Log:
         stop: Stop | None = None,
         wait: Callable[[], float | None] = lambda: None,
     ) -> Iterator[bytes]:
-        """Yield whole lines, as they come, for `read`; none when ``wait()`` seconds passed without any.
+        """Yield whole lines as they arrive, for `read`; empty bytes after ``wait()`` seconds without lines.
 
-        A line that is not finished is never read, also where the log ends.
+        An unfinished line is never read, even at the end of the log.
 
         Parameters
         ----------
         follow
-            Whether to wait for what a file grows by; a pipe is read until it ends.
+            Whether to wait for a file to grow; a pipe is always read until it ends.
         stop
             Ends the reading.
         wait
-            How many seconds to wait for lines; None for ever.
+            Returns how many seconds to wait for lines; None for ever.
 
         Raises
         ------
         InvalidInputError
-            If a file has become shorter, a pipe does not bring the log that was read before, or a log of CSV ends
+            If a file has become shorter, a pipe does not deliver the log that was read before, or a log of CSV ends
             without a header line.
         """
         blocks = self._file_blocks(stop, wait, follow=follow) if self.is_file else self._pipe_blocks(stop, wait)
         yield from self._lines.pieces(blocks)
 
     def read(self, piece: bytes, add: Add) -> None:
-        """Pass the rows of a piece on, in batches, without bad lines; ``add`` as in `RowReader.read`."""
+        """Pass the rows of a piece to ``add`` in batches, without bad lines, as in `RowReader.read`."""
         self._lines.read(piece, add)
 
     def _mark(self, data: bytes) -> None:
-        """Note bytes that were read."""
+        """Record bytes that were read: how many, and the first and last of them."""
         self._consumed += len(data)
         self._head = (self._head + data[:_KNOWN_BY])[:_KNOWN_BY]
         self._tail = data[-_KNOWN_BY:] if len(data) >= _KNOWN_BY else (self._tail + data)[-_KNOWN_BY:]
@@ -145,7 +146,7 @@ class Log:
         os.lseek(self._descriptor, consumed, os.SEEK_SET)
 
     def _go_on(self, position: dict[str, Any]) -> None:
-        """Go on from a position, once the bytes before it were read."""
+        """Resume from a position, after the bytes before it were read."""
         if (_digest(self._head), _digest(self._tail)) != (position["head"], position["tail"]):
             raise InvalidInputError(
                 f"{self._name} is not the log that was read before, as its first or last bytes up to there differ: "
@@ -155,7 +156,7 @@ class Log:
         self._position = None
 
     def _pipe_blocks(self, stop: Stop | None, wait: Callable[[], float | None]) -> Iterator[bytes | None]:
-        """Yield what a pipe has beyond its position; never an end, so that an unfinished line is left."""
+        """Yield the blocks of a pipe after the position; no empty one, so that an unfinished last line is not read."""
         if (position := self._position) is not None:
             before = pipe_blocks(self._descriptor, stop)
             while self._consumed < position["bytes"]:
@@ -175,7 +176,7 @@ class Log:
     def _file_blocks(
         self, stop: Stop | None, wait: Callable[[], float | None], *, follow: bool
     ) -> Iterator[bytes | None]:
-        """Yield what a file has, and grows by; never an end, so that an unfinished line is left."""
+        """Yield the blocks of a growing file; no empty one, so that an unfinished last line is not read."""
         while stop is None or not stop.is_set():
             if block := os.read(self._descriptor, BLOCK_BYTES):
                 yield block

@@ -1,4 +1,4 @@
-"""Lists of Python objects as columns: they have no type of their own, so one row's field must not decide for others."""
+"""Lists of Python objects as columns: a list has no type, so a field of one row must not decide that of others."""
 
 import datetime as dt
 import math
@@ -49,15 +49,15 @@ class Lists:
     Parameters
     ----------
     names
-        Of the columns: unit, key, index and value.
+        Names of the columns: unit, key, index and value.
     columns
         Lists, or what `arrow_column` reads.
 
     Raises
     ------
     InvalidInputError
-        For columns of different lengths, a typed one that cannot be read, or a list in which no row has a type that
-        its column takes: that is no row's fault.
+        For columns of different lengths, a typed one that cannot be read, or a list in which no field has a type that
+        the column takes: then the column is wrong, not a row.
     """
 
     def __init__(self, names: Sequence[str], columns: Sequence[Any]) -> None:
@@ -70,7 +70,7 @@ class Lists:
             raise InvalidInputError(f"the columns must have one length, got {', '.join(map(str, sorted(lengths)))}")
         types: list[list[type | None]] = []
         self.rows = lengths.pop()
-        """How many rows there are, and how many of them have a null in a list, ``blank``."""
+        """How many rows there are; ``blank`` of them have a null in a list."""
         nulls = [False] * self.rows
         for name, column in zip(names, self._columns, strict=True):
             if isinstance(column, list):
@@ -85,7 +85,7 @@ class Lists:
                 self._groups[kinds].append(place)
 
     def groups(self) -> Iterator[list[Any]]:
-        """Yield the columns of rows whose fields in lists have one type each, without rows that have another one."""
+        """Yield the columns of each group: rows with fields of the same types. Rows with a wrong type are left out."""
         for places in self._groups.values():
             taken = pa.array(places, pa.int64())
             yield [
@@ -95,7 +95,7 @@ class Lists:
 
 
 def _types(name: str, column: list[Any]) -> list[type | None]:
-    """Return the type of each field, None for one that its column does not take."""
+    """Return the type of each field; None for one of a type that the column does not take."""
     kinds = {"key": KEYS, "value": VALUES}.get(name, INDICES)
     found = [type(field) if _is_of(field, kinds) else None for field in column]
     if column and not any(found):

@@ -1,4 +1,4 @@
-"""Rows of tables as events: cast to what was agreed on, with one rule for what is missing and what is malformed."""
+"""Rows of tables as events: cast to the agreed types, with one rule for missing fields and one for malformed rows."""
 
 import dataclasses
 import functools
@@ -25,11 +25,11 @@ from streamsketch.intake.units import unit_events
 from streamsketch.intake.windows import Tumbling, micros_in
 
 OnBad: TypeAlias = Literal["refuse", "drop"] | Callable[[int, str], Any]
-"""What becomes of a malformed row; a collector gets its number and what is wrong with it."""
+"""What to do with a malformed row; a function is called with its number and what is wrong with it."""
 _Columns: TypeAlias = dict[str, pa.Array]
 Read = TypeVar("Read")
 
-_CAST = b"streamsketch.agreement"  # in the schema of a batch that was cast: which agreement cast it
+_CAST = b"streamsketch.agreement"  # metadata of a cast batch's schema: the agreement that cast it
 _HASHING = "a projection of dim {dim} takes integers as indices, and only one of dim 2**60 hashes text"
 
 
@@ -45,18 +45,18 @@ class Intake:
     agreement
         Which columns are read, as which types.
     on_bad
-        What becomes of a malformed row. ``"refuse"``: an error names it. ``"drop"``: it alone is left out, whatever
-        other rows hold. A function: it is left out too, and the function gets its number and what is wrong with it, a
-        text that shows no value.
+        What to do with a malformed row. ``"refuse"`` raises an error that names it. ``"drop"`` leaves out that row
+        alone, whatever other rows hold. A function also has it left out, and is called with its number and what is
+        wrong with it, a text that shows no value.
     bounded
-        Whether each unit's rows will be clipped to the agreed bound. An error would then reveal what one unit sent, so
-        rows that cannot be sketched are always left out, also those with nulls where the agreement has
-        ``missing="keep"``, and values of 2**62 grid steps or more are cut to one step less. ``on_bad`` then applies to
-        rows that break the agreement: those with a value that does not fit its type, or that it refuses as blank.
+        Whether each unit's rows will be clipped to the agreed bound. An error would then reveal what one unit sent. So
+        rows that cannot be sketched are always left out, even those with nulls if the agreement has
+        ``missing="keep"``, and values are clipped to 2**62 - 1 grid steps. ``on_bad`` then applies only to rows that
+        break the agreement: a value does not fit its type, or is blank and the agreement refuses that.
     time
-        A column of times, dates or text that says them, beside those agreed on or one of them.
+        The column of event times: times, dates, or text. It may be one of the agreed columns or a further one.
     time_format
-        How text says a time, as of ``strptime``; by default, as ISO 8601 has it.
+        Format of times in text, as for ``strptime``; by default ISO 8601.
     windows
         The windows that times fall into, for `Events.window`.
 
@@ -115,7 +115,7 @@ class Intake:
         return list(dict.fromkeys([*self._agreed, *([] if self._time is None else [self._time])]))
 
     def batches(self, rows: Any) -> Iterator[Events]:
-        """Yield the rows of a table, batch by batch; warn the operator of what truncation loses.
+        """Yield the rows of a table, batch by batch; warn the operator if truncation loses part of a value.
 
         Parameters
         ----------
@@ -164,11 +164,11 @@ class Intake:
         return dataclasses.replace(found, rows=batch.num_rows, blank=found.blank + batch.num_rows - len(rows))
 
     def cast(self, batch: pa.RecordBatch, first: int = 1) -> pa.RecordBatch:
-        """Return the columns of a batch, of the agreed types, without rows in which something is missing.
+        """Return the columns of a batch, cast to the agreed types, without rows in which something is missing.
 
-        Integers, booleans and decimals become int64, as they are hashed, and values numbers; times stay as they are.
-        The schema names the agreement that cast the batch, so that `read` does not cast it again. Errors are those of
-        `read`, which also checks that the rows can be sketched.
+        Integers, booleans and decimals become int64, as they are hashed, and values become numbers. Times are not
+        changed. The schema names the agreement that cast the batch, so that `read` does not cast it again. Errors are
+        those of `read`, which also checks that the rows can be sketched.
         """
         columns, rows, is_cast = self._present(batch, first)
         if is_cast:
@@ -225,7 +225,7 @@ class Intake:
                 self._on_bad(int(rows[place]), _blank(name, rows[place]))
 
     def _cast(self, columns: _Columns, rows: Rows) -> _Columns:
-        """Return columns without missing values as the agreed types; a column of times stays as it is."""
+        """Return columns without missing values, cast to the agreed types; a column of times is not changed."""
         agreement = self._agreement
         dim = agreement.projection.dim
         hint = "" if dim == HASHED_DIM else f"; {_HASHING.format(dim=dim)}"
@@ -270,14 +270,14 @@ class Intake:
             ) from None
 
     def _read(self, read: Callable[..., Read], columns: _Columns, rows: Rows) -> Read:
-        """Return what ``read`` makes of rows; unless bad ones are refused, without those it cannot read alone."""
+        """Return the result of ``read``; if bad rows are not refused, without those that fail by themselves."""
         on_bad: Any = self._on_bad if callable(self._on_bad) else lambda *_: None
         try:
             return read(columns, rows, on_bad)
         except InvalidInputError:
             if self._on_bad == "refuse":
                 raise
-        # a dictionary has all rows' texts: without it a row is judged by its own alone
+        # a dictionary may hold a bad text of another row; decoded, each row is judged by its own text
         dictionaries = {name: array for name, array in columns.items() if pa.types.is_dictionary(array.type)}
         columns = columns | {name: array.dictionary_decode() for name, array in dictionaries.items()}
         good = np.ones(len(rows), dtype=np.bool_)
@@ -296,7 +296,7 @@ class Intake:
         try:
             return read({name: array.filter(kept) for name, array in columns.items()}, np.asarray(rows)[good], on_bad)
         except InvalidInputError:
-            # times finer than microseconds, and years that nanoseconds do not reach: no type has room for both
+            # times finer than microseconds beside years beyond the range of nanoseconds: no type holds both
             return read(*max(parts, key=lambda some: len(some[1])), on_bad)
 
 

@@ -1,7 +1,7 @@
 """Rows whose privacy units will be clipped: a malformed row is no error, as that would reveal its unit's data.
 
 A fault in a *row* (a null, NaN, an infinity, an index out of range, text that is not UTF-8, empty text as the unit)
-drops that row, and a value that is too heavy is cut; a fault in a *column* (its type, its length) is the caller's
+drops that row, and a value that is too large is clipped; a fault in a *column* (its type, its length) is the caller's
 mistake and raises.
 """
 
@@ -36,9 +36,9 @@ from streamsketch.projections import Projection
 
 _INT32_MAX = (1 << 31) - 1
 _INT64_MAX = (1 << 63) - 1
-_MOST_STEPS = (1 << 62) - 1  # of one value; heavier ones are clipped to it, in place of an error
+_MOST_STEPS = (1 << 62) - 1  # of one value; larger ones are clipped to it instead of raising an error
 _DAY = 86_400_000  # in ms
-_MAX_EXPONENT = 40  # of decimals; what is larger is beyond any reach, what is smaller below any grid step
+_MAX_EXPONENT = 40  # of decimals: larger values exceed every limit, smaller ones are below every grid step
 
 
 def unit_events(
@@ -60,11 +60,11 @@ def unit_events(
     units, keys, index
         Arrow arrays of one length, (n,), nulls included; ``keys`` may be None.
     values
-        An Arrow array, a list of finite numbers, or None for 1 a row.
+        An Arrow array, a list of finite numbers, or None if each row counts 1.
     window
         Number of each row's window: int64, (n,).
     on_bad
-        Gets the place of each malformed row, and why it is dropped.
+        Called with the position of each malformed row, and why it is dropped.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def unit_events(
     try:
         events = read(arrays, valid)
     except InvalidInputError:
-        # a dictionary has all rows' texts: without it a row is judged by its own alone
+        # a dictionary may hold a bad text of another row; decoded, each row is judged by its own text
         arrays = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
         valid = functools.reduce(np.logical_and, map(_valid_text, arrays), valid)
         events = read(arrays, valid)
@@ -108,10 +108,10 @@ def unit_events(
 
 
 def column_events(projection: Projection, units: Any, keys: Any, index: Sequence[Any], values: Any) -> list[Events]:
-    """Return the valid rows of columns of any kind, in parts that are of one type each; otherwise as `unit_events`.
+    """Return the valid rows of columns of any kind, as `unit_events`, in parts whose columns have one type each.
 
-    Columns are Arrow or NumPy arrays, lists or Series. In a list, which has no type, a field of another type than
-    others is its row's fault alone.
+    Columns are Arrow or NumPy arrays, lists or Series. Fields of a list may differ in type. One of a type that the
+    column does not take makes only its own row malformed.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def _steps(values: Any, length: int, grid: Fraction) -> Ints:
 
 
 def _within_reach(values: Any, projection: Projection) -> Any:
-    """Clip values before they are quantised to 63 bits: beyond the reach are as many steps at least as are kept."""
+    """Clip values, so that their grid steps fit int64; one at the reach still has more steps than `_MOST_STEPS`."""
     reach = math.ceil((_MOST_STEPS + 1) * projection.grid)
     if not isinstance(values, pa.Array):
         return [_cut(value, reach) for value in values]
@@ -251,12 +251,12 @@ def _within_reach(values: Any, projection: Projection) -> Any:
         return np.clip(array.astype(np.float64), -float(reach), float(reach))
     if array.dtype == np.uint64 and reach > _INT64_MAX:  # which quantise would refuse
         return [_cut(value, reach) for value in array.tolist()]
-    held = np.iinfo(array.dtype)  # its ends may be nearer than the reach, and are not symmetric
+    held = np.iinfo(array.dtype)  # the type's limits may be within the reach, and are not symmetric
     return np.clip(array, max(-reach, int(held.min)), min(reach, int(held.max)))
 
 
 def _cut(value: Any, reach: int) -> Fraction:
-    """Return a finite number clipped to the reach; the exponent of a Decimal could make it larger than memory."""
+    """Return a finite number clipped to the reach; a Decimal with a huge exponent, expanded, could fill memory."""
     if isinstance(value, Decimal) and value and abs(value.adjusted()) > _MAX_EXPONENT:
         far = -reach if value.is_signed() else reach
         return Fraction(0 if value.adjusted() < 0 else far)

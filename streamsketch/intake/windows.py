@@ -1,4 +1,4 @@
-"""Event time: windows, the clock that decides which events are late, and times in columns and words."""
+"""Event time: windows, the clock that decides which events are late, and times and lengths in columns and text."""
 
 import re
 from fractions import Fraction
@@ -17,7 +17,7 @@ _SECOND, _MINUTE, _DAY = 10**6, 60 * 10**6, 86_400 * 10**6
 _UNITS = {"s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
 _UNITS |= {"w": 7 * 86_400, "week": 7 * 86_400}
 LARGEST_TIME = 1 << 61
-"""In microseconds, 73,000 years: sums and differences of times up to it, before and after 1970, fit into int64."""
+"""In microseconds, 73,000 years before or after 1970: sums and differences of such times fit int64."""
 _LENGTH = re.compile(rf"\s*(\d{{1,20}}(?:\.\d{{1,20}})?)\s*({'|'.join(_UNITS)})s?\s*")
 
 Whole = TypeVar("Whole", int, Ints)
@@ -25,14 +25,14 @@ ClockKind: TypeAlias = Literal["events", "heartbeats"]
 
 
 class Tumbling(NamedTuple):
-    """Windows of one length, one after the other, numbered from ``offset`` after 1970-01-01T00:00Z.
+    """Consecutive windows of one length; number 0 starts ``offset`` after 1970-01-01T00:00Z.
 
     Times are integers or int64 arrays, in microseconds since 1970.
 
     Parameters
     ----------
     size, offset
-        Length of the windows, and where the one of number 0 starts, in microseconds.
+        Length of the windows, and the start of number 0, in microseconds.
 
     Examples
     --------
@@ -49,15 +49,15 @@ class Tumbling(NamedTuple):
         return (times - self.offset) // self.size
 
     def start(self, numbers: Whole) -> Whole:
-        """Return where windows start."""
+        """Return the starts of windows."""
         return numbers * self.size + self.offset
 
     def start_of(self, times: Whole) -> Whole:
-        """Return where the window of each time starts."""
+        """Return the start of the window that each time is in."""
         return self.start(self.number(times))
 
     def end_of(self, times: Whole) -> Whole:
-        """Return where the window of each time ends, which is not in it."""
+        """Return the end, exclusive, of the window that each time is in."""
         return self.start_of(times) + self.size
 
     def starts(self, first: int, stop: int) -> range:
@@ -65,13 +65,13 @@ class Tumbling(NamedTuple):
         return range(self.start_of(first), stop, self.size)
 
     def name(self, number: int) -> str:
-        """Return a window's start as a file is named: a date, or a time in UTC without colons."""
+        """Return a window's start as used in file names: a date, or a time in UTC without colons."""
         return str(self.names(np.array([number]))[0]).replace(":", "")
 
     def names(self, numbers: Ints) -> pa.DictionaryArray:
         """Return windows' starts as text: a date, if all windows start at midnight, otherwise a time in UTC."""
         distinct, places = np.unique(numbers, return_inverse=True)
-        grid = int(np.gcd(self.size, self.offset))  # which holds all starts
+        grid = int(np.gcd(self.size, self.offset))  # all starts are multiples of it
         unit: Any = "D" if grid % _DAY == 0 else "m" if grid % _MINUTE == 0 else "s" if grid % _SECOND == 0 else "us"
         texts = np.datetime_as_string(self.start(distinct).astype("datetime64[us]"), unit=unit).tolist()
         names = texts if unit == "D" else [f"{text}Z" for text in texts]
@@ -79,24 +79,24 @@ class Tumbling(NamedTuple):
 
 
 class Clock:
-    """The clock of a log: its watermark is the newest time that moves it, less a delay. No other clock is read.
+    """The event-time clock of a log: its watermark is the newest time that advanced it, less a delay.
 
-    An event is late if the watermark, by the rows before it in the log, had reached the end of its window. So which
-    events are late is a function of the log, however it is cut into batches. Times are int64, in microseconds since
-    1970.
+    An event is late if the rows before it in the log had already advanced the watermark to the end of its window or
+    beyond. Wall-clock time is never read. So the log alone determines which events are late, however it is split into
+    batches. Times are int64, in microseconds since 1970.
 
     Parameters
     ----------
     delay
         How far events may be out of order, in microseconds.
     kind
-        What moves the clock: ``"events"``, every row; ``"heartbeats"``, those rows alone that a caller says are
-        heartbeats. In the first, a row far ahead makes all later ones late, so that one unit's events can decide about
-        another's.
+        What advances the clock: every row (``"events"``), or only the rows that the caller marks as heartbeats
+        (``"heartbeats"``). With ``"events"``, a row far in the future makes all later rows late, so one unit's events
+        can make another's late.
     newest
-        To go on where another clock stopped: the newest time that moved it.
+        The newest time that advanced an earlier clock, to continue from it.
     span
-        The earliest and the latest time that are read. Others are late, and move nothing.
+        The earliest and the latest valid time. Rows with other times are late, and do not advance the clock.
 
     Raises
     ------
@@ -131,13 +131,13 @@ class Clock:
 
     @property
     def watermark(self) -> int | None:
-        """The time up to which windows are over: ``newest`` less the delay; None before any time moved the clock."""
+        """``newest`` less the delay: windows that end by then are over. None before any row advanced the clock."""
         return None if self.newest is None else self.newest - self.delay
 
     def newest_before(self, times: Ints, heartbeats: NDArray[np.bool_] | None = None) -> Ints:
-        """Return the newest time before each of some rows, and after them all: int64, (n + 1,).
+        """Return the newest time before each row, and after the last one: int64, (n + 1,).
 
-        Before any it is the start of the span, at which nothing is late.
+        Until a row has advanced the clock it is the start of the span, at which nothing is late.
         """
         moves = (self._low <= times) & (times <= self._high)
         if self.kind == "heartbeats":
@@ -147,14 +147,14 @@ class Clock:
         return found
 
     def late(self, times: Ints, windows: Tumbling, heartbeats: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-        """Return which of some rows in a row are late, each by those before it: bool, (n,). The clock stays."""
+        """Return which of some consecutive rows are late, without advancing the clock: bool, (n,)."""
         within = np.clip(times, self._low, self._high)
         over = windows.end_of(within) <= self.newest_before(times, heartbeats)[:-1] - self.delay
         late: NDArray[np.bool_] = over | (within != times)
         return late
 
     def advance(self, times: Ints, heartbeats: NDArray[np.bool_] | None = None) -> None:
-        """Let the clock go on over rows."""
+        """Advance the clock past rows."""
         newest = int(self.newest_before(times, heartbeats)[-1])
         if self.newest is not None or newest > self._low:
             self.newest = newest
@@ -196,14 +196,14 @@ def times_in(column: pa.Array, name: str, form: str | None = None) -> pa.Array:
     column
         Times, dates, or text.
     name
-        Of the column, for errors.
+        Name of the column, for errors.
     form
-        What text looks like, as of ``strptime``; by default, as ISO 8601 says.
+        Format of times in text, as for ``strptime``; by default ISO 8601.
 
     Raises
     ------
     InvalidInputError
-        For other types, and text of another form.
+        For other types, and text of another format.
     """
     kind = value_type(column)
     if column.null_count:
@@ -212,7 +212,7 @@ def times_in(column: pa.Array, name: str, form: str | None = None) -> pa.Array:
         column = column.dictionary_decode()
     try:
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-            if getattr(kind, "unit", "") == "ns":  # down, as windows are; a cast goes toward zero
+            if getattr(kind, "unit", "") == "ns":  # rounded down, as windows are; a cast rounds towards zero
                 micros = np.floor_divide(column.cast(pa.int64()).to_numpy(zero_copy_only=False), 1000)
                 return pa.array(micros, pa.int64()).cast(pa.timestamp("us"))
             return column.cast(pa.timestamp("us", tz=getattr(kind, "tz", None))).cast(pa.timestamp("us"))
@@ -225,7 +225,7 @@ def times_in(column: pa.Array, name: str, form: str | None = None) -> pa.Array:
                 return column.cast(pa.timestamp("us", tz="UTC")).cast(pa.timestamp("us"))
     except pa.ArrowException:
         looks = "ISO 8601 has it, such as 2024-05-31 or 2024-05-31T12:00:00Z" if form is None else f"{form} says"
-        # Arrow's own text quotes the cell, which is private
+        # Arrow's own message quotes the cell, which is private
         raise InvalidInputError(f"the column {name} holds text that is no time as {looks}; name its form") from None
     raise InvalidInputError(f"the column {name} must hold times, dates or text that says them, got {kind}")
 
@@ -267,7 +267,7 @@ def microseconds(length: float | str, name: str, *, least: int = 1) -> int:
 
 
 def seconds_text(micros: int) -> str:
-    """Return microseconds as text in seconds, in full: other lengths have other texts.
+    """Return microseconds as text in seconds, exact: different lengths give different texts.
 
     Examples
     --------
@@ -278,6 +278,6 @@ def seconds_text(micros: int) -> str:
 
 
 def window_names(times: pa.Array, seconds: float) -> pa.Array:
-    """Return the start of each time's window as text, as `Tumbling.names`; windows follow 1970-01-01T00:00Z."""
+    """Return the start of each time's window as text, as `Tumbling.names`; number 0 starts at 1970-01-01T00:00Z."""
     windows = Tumbling(round(seconds * _SECOND))
     return windows.names(windows.number(times.cast(pa.int64()).to_numpy(zero_copy_only=False)))

@@ -10,10 +10,10 @@ from streamsketch.errors import InvalidInputError
 
 
 def connection(database: str, *, read_only: bool = False) -> Callable[[], Any]:
-    """Return what connects to a database: ``sqlite:PATH``, or ``postgresql`` with libpq's environment variables."""
+    """Return a function that connects to ``sqlite:PATH``, or to ``postgresql`` with libpq's environment variables."""
     if database.startswith("sqlite:"):
         path = Path(database.removeprefix("sqlite:"))
-        if read_only:  # else SQLite would create what is not there
+        if read_only:  # otherwise SQLite would create a missing file
             return lambda: sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
         return lambda: sqlite3.connect(path, timeout=60)
     if database != "postgresql":

@@ -41,7 +41,7 @@ class FilesJob:
     patterns
         Files or globs, as in `streamsketch.beam.ReadColumns`.
     agreement
-        What rows are cast to; with a key, and neighbours.
+        What rows are cast to. It needs a key column and neighbours.
     epsilon, delta, mechanism
         As in `Sketch.release`, for all keys together.
     output
@@ -49,12 +49,12 @@ class FilesJob:
     public_keys
         The keys to release, known without looking at the data; None asserts that the keys in the data are public.
     clip
-        ``"scale"``, the default, or ``"cut"``, as in `bound`; ``"none"`` where rows keep to the bound.
+        ``"scale"``, the default, or ``"cut"``, as in `bound`; ``"none"`` if rows keep to the bound already.
     delimiter
-        What is between the cells of CSV files.
+        Delimiter of CSV files.
     window, time, time_format
-        Make a stream of each key and window, called ``KEY 2024-05-31``: length, such as ``"1 day"``; column of times;
-        what text in it looks like, as of ``strptime``.
+        Make a stream of each key and window, named ``KEY 2024-05-31``: length of the windows, such as ``"1 day"``;
+        column of times; format of times in text, as for ``strptime``.
     secrets
         Where the secret of the noise is kept.
 
@@ -91,7 +91,7 @@ class FilesJob:
             if agreed.key.type != "text":
                 raise InvalidInputError(f"a window makes text of keys: agree on {agreed.key.name} as text")
         if self.public_keys is not None:
-            # windows make text of keys
+            # with windows, keys become text
             keys = list(self.public_keys) if self.window is not None else agreed.keys_of(self.public_keys)
             if len(keys) < 2:
                 raise InvalidInputError(f"give at least two public keys: there is nothing else to compare, got {keys}")
@@ -116,7 +116,7 @@ class FilesJob:
         return found
 
     def run(self, options: Sequence[str] = ()) -> PrivateTable:
-        """Run the job, by options of Beam such as ``--runner=FlinkRunner``; return the releases.
+        """Run the job, with options of Beam such as ``--runner=FlinkRunner``; return the releases.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class FilesJob:
             For files that do not follow the agreement, unknown options of Beam, fewer than two keys, or a run id that
             was used before.
         """
-        for pattern in self.patterns:  # a missing file or column should not need a pipeline to be found
+        for pattern in self.patterns:  # find a missing file or column before a pipeline runs
             for _ in islice(read_batches([pattern], self.agreement, **self._reading), 1):
                 pass
         pipeline = self.build(options)

@@ -17,10 +17,10 @@ _FIRST = ("time", "level", "event", "text")
 
 @contextlib.contextmanager
 def logs(form: LogForm, **always: Any) -> Iterator[dict[str, Any]]:
-    """Write logs of the block to standard error, each with certain fields; yield these, to which more may be added.
+    """Write logs of the block to standard error, each with the given fields; yield these, so that more can be added.
 
-    ``"json"``: an object a line. Of loggers that are not ours it says that there was something, where and when, but not
-    what: Beam's and Arrow's messages and tracebacks may hold data. ``"text"`` has all, for the operator alone.
+    ``"json"``: an object a line. Messages of other libraries get their time and place only, without text: messages and
+    tracebacks of Beam and Arrow may hold data. ``"text"`` has all, for the operator alone.
     """
     handler, root, ours = logging.StreamHandler(), logging.getLogger(), logging.getLogger(_OURS)
     handler.setFormatter(_Json(always) if form == "json" else _Text(always))
@@ -39,7 +39,7 @@ def logs(form: LogForm, **always: Any) -> Iterator[dict[str, Any]]:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    """Return a record's fields, with its text if it is an event or another message of ours."""
+    """Return a record's fields, with its text only if the message is streamsketch's own."""
     found: dict[str, Any] | None = getattr(record, EVENT, None)
     if found is not None:
         return found

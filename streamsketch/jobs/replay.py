@@ -1,4 +1,4 @@
-"""What a stream published, compared with its log: the same bytes when it is computed again, and the log's own sums."""
+"""Compare what a stream published with its log: are its bytes reproduced, and are its sums those of the log."""
 
 import dataclasses
 import tempfile
@@ -26,19 +26,19 @@ from streamsketch.sketching import Sketch
 
 
 class Replay(NamedTuple):
-    """How many slots there are, and how many of them hold what they should.
+    """How many slots were published, and how many of them are as they should be.
 
     Parameters
     ----------
     slots
         Slots that were published.
     same_bytes
-        Those whose bytes a computation of its own gives again.
+        Those whose bytes an independent computation reproduces.
     same_sums
-        Those whose exact sums, before the noise, are those of a plain loop over the rows that were read. It knows no
-        bounds, so a slot with a unit that was over its bounds is not one of them.
+        Those whose exact sums, before the noise, equal those of a plain loop over the rows that were read. The loop
+        does not clip, so a slot in which a unit was clipped is not counted.
     missing
-        Slots of windows before the last that are not there.
+        Slots that were not published, of windows up to the last published one.
     """
 
     slots: int
@@ -48,12 +48,12 @@ class Replay(NamedTuple):
 
 
 def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
-    """Compute a log once more, in batch and in this process, with the stream's own secrets: for its operator alone.
+    """Process a log again, in batch and in this process, with the stream's own secrets: for its operator alone.
 
     Parameters
     ----------
     job
-        The job, with the epoch that published, and releases in a folder.
+        The job, with the epoch that published; its releases are in a folder.
     log
         All records of its topic, each partition's in order.
 
@@ -116,7 +116,7 @@ def _keep_rows(batch: pa.RecordBatch, folder: str) -> None:
 
 
 def _plain_sums(job: StreamJob, folder: Path) -> dict[str, Ints]:
-    """Return the sums of each slot by a plain loop over the rows, which are cast to the agreement's types."""
+    """Return the sums of each slot, by a plain loop over rows that were cast to the agreement's types."""
     agreement, policy = job.agreement, job.policy
     counts: Counter[tuple[int, object, tuple[object, ...]]] = Counter()
     for path in folder.glob("*.rows"):

@@ -1,4 +1,4 @@
-"""What a job on files leaves behind: files with fixed names, so that a later run replaces them."""
+"""The output of a job on files: files with fixed names, so that a later run replaces them."""
 
 import contextlib
 import hashlib
@@ -27,7 +27,7 @@ SKETCHES = "sketches.parquet"
 def read_releases(folder: str) -> PrivateTable:
     """Return the table of releases in a folder of results."""
     with FileSystems.open(FileSystems.join(folder, SKETCHES)) as file, tempfile.TemporaryDirectory() as local:
-        copy = Path(local, SKETCHES)  # the reader maps files of this machine
+        copy = Path(local, SKETCHES)  # the reader maps local files into memory
         copy.write_bytes(file.read())
         found: PrivateTable = load(copy)
     return found
@@ -51,7 +51,7 @@ def write_results(releases: PrivateTable, folder: str) -> None:
         content, text = io.BytesIO(), io.BytesIO()
         pq.write_table(table, content)
         write(folder, f"{by}s.parquet", content.getvalue())
-        for place, end in enumerate(("first", "second")):  # keys are of other parties, and spreadsheets run formulas
+        for place, end in enumerate(("first", "second")):  # keys come from other parties, and spreadsheets run formulas
             cells = pa.array(map(spreadsheet_text, table.column(end).to_pylist()), pa.string())
             table = table.set_column(place, end, cells)
         pa_csv.write_csv(table, text)
@@ -81,7 +81,7 @@ def spreadsheet_text(text: str) -> str:
 
 
 def clear(folder: str) -> None:
-    """Remove what an earlier run of this job left in its folder, so that old releases do not pass for new ones."""
+    """Remove the results of an earlier run from the folder, so that old releases are not taken for new ones."""
     names = [
         SKETCHES,
         *(f"{by}s.{kind}" for by in _COMPARED for kind in ("parquet", "csv", "png")),

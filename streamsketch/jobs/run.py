@@ -31,14 +31,14 @@ class RunSecrets:
             raise InvalidInputError(f"the run id {self.run_id} names a run in the claims; give their folder as well")
 
     def configure(self, pipeline: beam.Pipeline) -> None:
-        """Configure a pipeline's run; raise `InvalidInputError` if a run of this id was there before."""
+        """Configure a pipeline's run; raise `InvalidInputError` if its run id was used before."""
         # the workers would refuse it too, but only after earlier results are cleared
         if self.claims and self.run_id and FileSystems.exists(claim_path(self.claims, self.run_id)):
             raise InvalidInputError(f"{self.run_id} names a run that was there before; give this run another id")
         configure_run(pipeline, root_key=self.root_key, claims=self.claims, run_id=self.run_id)
 
     def finish(self, *written: beam.PCollection) -> None:
-        """Take the secret out of the run's claim, if it has one, when all results are written."""
+        """Remove the secret from the run's claim, if there is one, once all results are written."""
         if self.claims is not None:
             written | FinishRun()
 

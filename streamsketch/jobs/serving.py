@@ -21,8 +21,8 @@ _TEXT = "text/plain; version=0.0.4; charset=utf-8"  # what every Prometheus read
 class Server(ThreadingHTTPServer):
     """Serves the metrics and the health of a watch on 127.0.0.1, in threads of its own, until the block ends.
 
-    ``/metrics`` is for Prometheus; ``/health`` is one line of JSON, with status 200 or 503. It never meets the job, its
-    data, its key or the contents of alarms.
+    ``/metrics`` is for Prometheus; ``/health`` is one line of JSON, with status 200 or 503. The server has no access to
+    the job, its data, its key or the contents of alarms.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Server(ThreadingHTTPServer):
         return self
 
     def keep_on(self, every: float, health: Path | None = None) -> None:
-        """Look at the stream every so many seconds, for ever, and keep the line of health in a file too."""
+        """Check the stream every so many seconds, for ever; also write the line of ``/health`` to a file, if given."""
         while True:
             if health is not None:
                 write_whole(health, _line(self.watch))
@@ -60,7 +60,7 @@ class Server(ThreadingHTTPServer):
 
 class _Page(BaseHTTPRequestHandler):
     server: Server
-    timeout = 10.0  # of a client that says nothing
+    timeout = 10.0  # seconds, for a client that sends nothing
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
@@ -80,7 +80,7 @@ class _Page(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing of requests."""
+        """Do not log requests."""
 
 
 class _Metrics:

@@ -81,14 +81,15 @@ class StreamJob:
 
     With the releases it publishes comparisons: of each key with the window before, and of the keys of a window with
     each other. Releases are ``STREAM/WINDOW/KEY.sketch`` in the policy's folder, or rows of a database; ``KEY.change``
-    and ``pairs.json`` beside them are the comparisons. A second image of a release is refused, and raises an alarm.
+    and ``pairs.json`` beside them are the comparisons. Other bytes for a window and key that were released are refused,
+    and raise an alarm.
 
     Parameters
     ----------
     agreement
-        What rows are cast to; with a key, and neighbours where the policy does not say them.
+        What rows are cast to. It needs a key column, and neighbours unless the policy has them.
     policy
-        What is released of each window; with the name of the stream.
+        What is released of each window. It must name the stream.
     source
         Where the log is.
     root_key
@@ -96,7 +97,7 @@ class StreamJob:
     claims
         A folder that all workers share, for epochs and alarms; keep it private.
     epoch
-        Of a job that is restored; a new launch claims the next.
+        Epoch of a job that is restored; None for a new launch, which claims the next one.
     database
         Where releases go instead of files: ``sqlite:PATH``, or ``postgresql`` with libpq's environment variables.
     count_private_data
@@ -105,7 +106,7 @@ class StreamJob:
     Raises
     ------
     InvalidInputError
-        If agreement and policy do not fit together, or say what a job does not do.
+        If agreement and policy do not fit together, or ask for what a job does not support.
     """
 
     agreement: Agreement
@@ -141,10 +142,10 @@ class StreamJob:
         return self.agreement.keys_of(self.policy.public_keys or ())
 
     def run(self, options: Sequence[str] = (), *, log: LogForm = "text") -> int:
-        """Run until the job is ended, by options of Beam such as ``--runner=FlinkRunner``; return the exit status.
+        """Run until the job ends, with options of Beam such as ``--runner=FlinkRunner``; return the exit status.
 
-        What becomes of it goes to standard error: lines of JSON without private values, or text for the operator alone.
-        Status 2 is a mistake that has a sentence, 1 any other failure.
+        Events and errors go to standard error: lines of JSON without private values, or text for the operator alone.
+        Status 2 is a mistake that the log explains, 1 any other failure.
         """
         with logs(log, stream=self.stream) as always:
             runs = False
@@ -158,7 +159,7 @@ class StreamJob:
                 log_event(_LOG, logging.INFO, "ended", state=str(result.wait_until_finish()))
             except Exception as error:
                 ours = isinstance(error, StreamsketchError)
-                # once it runs, even our errors say where in the data something is wrong
+                # once it runs, even our own errors may show where in the data something is wrong
                 text = str(error) if ours and (log == "text" or not runs) else None
                 log_event(_LOG, logging.ERROR, "failed", error=type(error).__name__, text=text)
                 if log == "text" and not ours:
@@ -175,12 +176,12 @@ class StreamJob:
         log_event(_LOG, logging.INFO, "launched", runner=type(pipeline.runner).__name__, restored=restored)
 
     def configure(self, pipeline: beam.Pipeline) -> int:
-        """Say where a pipeline's secrets come from; return the epoch, which a new launch claims."""
+        """Tell a pipeline where its secrets are; return the epoch, which a new launch claims."""
         secrets: dict[str, Any] = {"stream": self.stream, "root_key": self.root_key, "claims": self.claims}
         return configure_stream(pipeline, **secrets, epoch=self.epoch, clock=self.policy.clock)
 
     def _check_ledger(self) -> None:
-        """Fail before the job runs where the ledger would refuse every window."""
+        """Fail before the job runs if the ledger would refuse every window."""
         if self.policy.ledger is None:
             return
         unit, dataset = self.policy.bounds_in(self.agreement).unit, self.policy.dataset
@@ -193,7 +194,7 @@ class StreamJob:
             )
 
     def build(self, log: beam.PCollection, epoch: int | None = None) -> dict[str, beam.PCollection]:
-        """Let messages of a log become releases and comparisons, each written once; return what steps and sinks say."""
+        """Add the steps from messages to releases and comparisons, each written once; return the outputs by name."""
         agreement, policy, windows = self.agreement, self.policy, _windows(self.policy)
         decode = DecodeMessages(
             agreement,
@@ -265,7 +266,7 @@ class StreamJob:
 
 
 def _windows(policy: StreamPolicy) -> dict[str, Any]:
-    """Return length and start of windows in seconds, as Beam has them."""
+    """Return length and offset of windows in seconds, as Beam takes them."""
     return {"size": policy.windows.size / 10**6, "offset": policy.windows.offset / 10**6}
 
 

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic  # type:
 
 from streamsketch.errors import StreamsketchError
 
-_SECONDS = 30.0  # that a broker has for an answer
+_SECONDS = 30.0  # a broker has to answer
 _SUFFIX = ".sketch"
 
 
@@ -30,11 +30,12 @@ class Record(NamedTuple):
 class Publisher:
     """Publishes slots to a topic, beside the job; a later publisher of the same stream and topic ends an earlier one.
 
-    A topic cannot refuse a second image of a slot, as a folder can, so the job writes files and this publishes them. A
-    record is the release, its key the slot's window and name, ``2013-01-01T05-00-00Z/AA``. Records are written in
-    transactions: consumers with ``isolation.level=read_committed`` see each slot once, whatever is killed and
-    restarted, and whichever launch of the job released it. The topic itself says what was published, so it has to keep
-    its keys: ``cleanup.policy=compact``, which is what it is created with.
+    A folder can refuse a second release of a slot, and a topic cannot. So the job writes files, and a publisher copies
+    them to the topic. A record's value is the release, its key the slot's window and name,
+    ``2013-01-01T05-00-00Z/AA``. Records are written in transactions: consumers with
+    ``isolation.level=read_committed`` see each slot once, whatever is killed and restarted, and whichever launch of the
+    job released it. The topic itself is the record of what was published. So it must keep its keys: it is created with
+    ``cleanup.policy=compact``.
 
     Parameters
     ----------
@@ -58,12 +59,12 @@ class Publisher:
         with _errors():
             self._ensure_topic()
             self._producer = Producer(self._servers | settings)
-            self._producer.init_transactions(_SECONDS)  # from here on an earlier publisher can commit nothing more
+            self._producer.init_transactions(_SECONDS)  # from here on, an earlier publisher can commit nothing
         # records without a key are somebody else's
         self._published = {record.key.decode() for record in records(servers, topic) if record.key}
 
     def publish(self, slots: dict[str, Path]) -> int:
-        """Publish those that are not in the topic, in the order of their names; return how many they were."""
+        """Publish the slots that are not in the topic yet, in the order of their names; return their number."""
         fresh = sorted(slots.keys() - self._published)
         if fresh:
             with _errors():

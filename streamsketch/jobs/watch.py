@@ -1,4 +1,4 @@
-"""What a stream's sink holds, looked at from outside: nothing but what is public."""
+"""Monitor a stream by what its sink holds, which is public: neither the job nor its data are read."""
 
 import contextlib
 import datetime as dt
@@ -21,7 +21,10 @@ class Sink(ABC):
 
     @abstractmethod
     def keys(self, since: int) -> dict[int, set[tuple[str, str]]]:
-        """Return the keys, as kind and text or as file names, of each window from a start on, in microseconds."""
+        """Return the keys of each window that starts at ``since`` (in microseconds) or later, by the window's start.
+
+        A key is a kind and a text, or ``"file"`` and a file name.
+        """
 
 
 class Folder(Sink):
@@ -67,13 +70,13 @@ class Seen(NamedTuple):
     Parameters
     ----------
     releases
-        Releases of public keys, from the first window on.
+        How many releases of public keys there are, from the first window on.
     newest_end
         End of the newest window in which every key is there, in seconds after 1970; None if there is no such window.
     missing
-        Windows behind the newest one in the sink in which a key is missing.
+        How many windows before the newest one in the sink lack a key.
     alarms
-        Alarms that the operator has kept; None where nobody said where they are.
+        How many alarms are in their folder; None if no folder was given.
     """
 
     releases: int = 0
@@ -83,10 +86,10 @@ class Seen(NamedTuple):
 
 
 class Watch:
-    """Looks at a stream's sink now and then, and judges whether the stream is well.
+    """Checks a stream's sink from time to time, and judges whether the stream is healthy.
 
-    It is well if its newest complete window ended, or came, less than ``stale_after`` seconds ago, and no window behind
-    the newest one has lacked a key for so long.
+    It is healthy if its newest complete window ended, or appeared, less than ``stale_after`` seconds ago, and no window
+    before the newest one has lacked a key for that long.
 
     Parameters
     ----------
@@ -95,13 +98,13 @@ class Watch:
     database
         Where the releases are, if not in the policy's folder.
     stale_after
-        Patience in seconds; by default three windows.
+        In seconds; by default the length of three windows.
     patience
-        How many seconds may pass between two looks.
+        How many seconds may pass without a successful look.
     alarms
         Folder of alarms, whose files are counted and not read.
     clock
-        Says the time; for tests.
+        Returns the time; for tests.
 
     Raises
     ------
@@ -137,7 +140,7 @@ class Watch:
         self._trouble: str | None = None
 
     def look(self) -> None:
-        """Look at the sink and the alarms; what cannot be read makes the stream unwell, and raises nothing."""
+        """Look at the sink and the alarms. If one cannot be read, the stream is unhealthy, and nothing is raised."""
         what = "alarms"
         try:
             alarms = self._alarm_count()
@@ -167,7 +170,7 @@ class Watch:
         return None if end is None else self._clock() - end
 
     def complaints(self) -> list[str]:
-        """Return what is wrong, in sentences; nothing if the stream is well."""
+        """Return what is wrong, in sentences; an empty list if the stream is healthy."""
         now, found = self._clock(), []
         if self._trouble is not None:
             found.append(self._trouble)

@@ -1,4 +1,4 @@
-"""Reads files of earlier versions: raw sketches, perhaps several behind each other, and states of streams.
+"""Read files of earlier versions: raw sketches, possibly several in one file, and states of streams.
 
 Such a file is only read here; the first write makes an SQLite file of it.
 """
@@ -18,7 +18,7 @@ from streamsketch.storage.sketches import RawHeader, RawSketch, key_of
 _RAW = b"\x89SSRAW\r\n\x1a\nSECRET: a raw sketch of streamsketch, not to be shared\n"
 _RAW_FRAME = struct.Struct("<BIQ")  # version, length of the header, and of what is between its checksum and the file's
 _RAW_VERSION = 2
-_LATER = {"agreement": None, "largest": 0, "bounds": None}  # fields that the first of these files do not have
+_LATER = {"agreement": None, "largest": 0, "bounds": None}  # defaults of fields that the oldest of these files lack
 _MARK = struct.Struct("<8sQ16s")  # name, where what was appended ends, checksum
 _ALIGNED = 64
 _STREAM = b"\x89SSSTR\r\n\x1a\nSECRET: an endless stream of streamsketch, not to be shared\n"
@@ -28,7 +28,7 @@ _CHECKSUM_BYTES = 16
 
 
 class _Bytes:
-    """Takes parts off bytes, never more than are there."""
+    """Reads fields from the front of bytes, never beyond their end."""
 
     def __init__(self, data: bytes | memoryview) -> None:
         self.left = memoryview(data)
@@ -62,7 +62,7 @@ def read_old_sketch(data: bytes) -> RawSketch:
     mark = bytes(rest.take(min(_MARK.size, len(rest.left)), "mark"))
     if any(padding) or (any(mark) and len(mark) < _MARK.size):
         raise WireFormatError("length", f"should be {first} bytes, {len(whole)} are there: joined with something else")
-    if not any(mark):  # what was appended was not finished
+    if not any(mark):  # an append that was not finished
         return total
     name, end, digest = _MARK.unpack(mark)
     _check(memoryview(mark)[:_CHECKSUM_BYTES], digest, b"streamsketch.raw")
@@ -81,7 +81,7 @@ def read_old_sketch(data: bytes) -> RawSketch:
 
 
 def _raw_sketch(rest: _Bytes) -> RawSketch:
-    """Take one raw sketch off the front."""
+    """Read one raw sketch from the front."""
     whole = rest.left
     if bytes(whole[: len(_RAW)]) != _RAW[: len(whole)]:
         raise WireFormatError("first line", "is not that of a raw sketch")

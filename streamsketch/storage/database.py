@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from streamsketch.core import check_length, current_limits, remove_partial, replacing
 from streamsketch.errors import InvalidInputError, WireFormatError
 
-START_BYTES = 72  # of a file, which say its kind
+START_BYTES = 72  # at the start of a file, which identify its kind
 
 _SCHEMA = (
     "CREATE TABLE rows /* SECRET: exact sketches of streamsketch, not to be shared */ (id INTEGER PRIMARY KEY, "
@@ -31,12 +31,12 @@ _PUT = (
     "WHERE (number, data, digest) IS NOT (excluded.number, excluded.data, excluded.digest)"
 )
 _VERSION = 3
-_MOST_DATA = 1 << 27  # bytes of a row, but for a header: the cells of the widest sketch
+_MOST_DATA = 1 << 27  # bytes of a row that is no header: the cells of the widest sketch
 _DIGEST_BYTES = 16
 _MODULUS = 1 << 8 * _DIGEST_BYTES
 _BACKUP = "fetch the file from a backup"
 _CACHE = 1 << 15  # KiB, so that few transactions are written in several steps
-_WAIT = 0.5  # seconds, after which a signal is heeded that came meanwhile
+_WAIT = 0.5  # seconds to wait for a lock before pending signals are handled
 _HEADER = b""  # the key of a part's header
 _ERRORS = {
     sqlite3.SQLITE_BUSY: errno.EBUSY,
@@ -70,7 +70,7 @@ class Header(NamedTuple):
     rows: int
     """Their number."""
     total: int
-    """The sum of their digests, which changes with a row without a look at the others."""
+    """The sum of their digests, which a changed row updates without reading the others."""
 
 
 class Database:
@@ -85,7 +85,7 @@ class Database:
         return _pragma(self._connection, "page_count") * _pragma(self._connection, "page_size")
 
     def header(self, part: str, expected: str | None = None) -> Header:
-        """Return the header of a part, with this digest if one is given; `WireFormatError` if it is not there."""
+        """Return the header of a part; `WireFormatError` if it is missing, or its digest is not the expected one."""
         query = "SELECT key, number, data, digest FROM rows WHERE part = ? AND key = ?"
         found = self._connection.execute(query, (part, _HEADER)).fetchone()
         if found is None or (expected is not None and found[3] != bytes.fromhex(expected)):
@@ -102,7 +102,7 @@ class Database:
         raise WireFormatError("header", "is not one that this library writes")
 
     def rows(self, part: str) -> Iterator[Row]:
-        """Yield the rows of a part; `WireFormatError` for a changed one, and behind the last if one is missing."""
+        """Yield the rows of a part; `WireFormatError` for a changed row, and after the last one if any is missing."""
         header = self.header(part)
         count, total = 0, 0
         query = "SELECT key, number, data, digest FROM rows WHERE part = ? AND key > x'' LIMIT ?"
@@ -114,7 +114,7 @@ class Database:
             raise WireFormatError("rows", f"of the {part} are not all as they were written; {_BACKUP}")
 
     def write(self, part: str, fields: dict[str, Any], rows: Iterable[Row] = ()) -> str:
-        """Write a part in the place of what is there; return a digest of all of it, in hex."""
+        """Write a part, replacing the one that is there; return a digest of the whole part, in hex."""
         left = set(self._connection.execute("SELECT key FROM rows WHERE part = ? AND key > x''", (part,)))
 
         def written() -> Iterator[Row]:
@@ -122,14 +122,14 @@ class Database:
                 left.discard((row.key,))
                 yield row
 
-        digest = self._write(part, Header(fields, 0, 0), written())  # in place where there is a row of the same length
+        digest = self._write(part, Header(fields, 0, 0), written())  # in place if the old row has the same length
         self._connection.executemany("DELETE FROM rows WHERE part = ? AND key = ?", ((part, *key) for key in left))
         return digest
 
     def change(
         self, part: str, fields: dict[str, Any], rows: Iterable[Row] = (), add: Callable[[Row, Row], Row] | None = None
     ) -> None:
-        """Write another header of a part, and add rows to it: ``add(old, new)`` where there is one of the same key."""
+        """Replace the header of a part, and add rows; ``add(old, new)`` combines two rows of one key."""
         self._write(part, self.header(part)._replace(fields=fields), rows, add)
 
     def _write(
@@ -152,7 +152,7 @@ class Database:
         return digest
 
     def keep(self, parts: Iterable[str]) -> None:
-        """Remove all other parts."""
+        """Remove all parts but these."""
         there = {part for (part,) in self._connection.execute("SELECT part FROM rows WHERE key = x''")}
         for part in there.difference(parts):
             self._connection.execute("DELETE FROM rows WHERE part = ?", (part,))
@@ -179,20 +179,20 @@ def _digest(part: str, key: bytes, number: int, data: Any) -> bytes:
 def opened(
     path: str | os.PathLike[str], kind: bytes, *, write: bool = False, max_bytes: int | None = None
 ) -> Iterator[Database]:
-    """Open a file for one transaction, which is kept unless the block raises.
+    """Open a file for one transaction, which is committed unless the block raises.
 
-    A writer waits for other writers, as long as it takes; readers see what was there before it or after it.
+    A writer waits for other writers, as long as it takes. Readers see the file before or after a transaction.
 
     Parameters
     ----------
     path
-        The file; of a symbolic link the one that it names.
+        The file, or a symbolic link to it.
     kind
-        Four bytes, by which files of this kind are known.
+        Four bytes that identify files of this kind.
     write
-        Whether the block changes it. Then no other process changes it from here to the end.
+        Whether the block changes it. Then no other process can change it until the block ends.
     max_bytes
-        Refuse longer files, by default than `Limits.max_raw_bytes`; what is written does not become longer either.
+        Largest size of a file that is read or written; by default `Limits.max_raw_bytes`.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def opened(
     WireFormatError
         If it is of another kind, longer than ``max_bytes``, or damaged.
     InvalidInputError
-        If it would become longer, or is to be written and has several names by hard links.
+        If writing would make it longer than ``max_bytes``, or it is to be written and has several hard links.
     OSError
         If it cannot be read or written.
     """
@@ -218,7 +218,7 @@ def opened(
             _patiently(connection, f"PRAGMA cache_size = -{_CACHE}")
         _patiently(connection, "BEGIN IMMEDIATE" if write else "BEGIN")
         try:
-            _patiently(connection, "PRAGMA schema_version")  # takes the lock of a reader
+            _patiently(connection, "PRAGMA schema_version")  # acquires a read lock
             _check_schema(connection, kind)
             yield (database := Database(connection))
             if write:
@@ -231,12 +231,12 @@ def opened(
 
 
 def create(path: str | os.PathLike[str], kind: bytes, write: Callable[[Database], object]) -> None:
-    """Make a file, whole or not at all, in the place of one of an earlier version; the caller holds `locked`."""
+    """Create a file atomically, replacing one of an earlier version; the caller holds `locked`."""
     check_one_name(path)
     remove_partial(path)
     with replacing(path, secret=True) as partial:
         with _connected(path, partial) as connection:
-            # nobody sees the file before it is whole
+            # no journal and no flush: nobody sees the file before it is complete
             for pragma in ("journal_mode = OFF", "synchronous = OFF", f"user_version = {_VERSION}"):
                 connection.execute(f"PRAGMA {pragma}")
             connection.execute(f"PRAGMA application_id = {int.from_bytes(kind)}")
@@ -254,7 +254,7 @@ def is_kind(start: bytes, kind: bytes) -> bool:
 
 
 def check_one_name(path: str | os.PathLike[str]) -> None:
-    """Raise `InvalidInputError` for a file that is there under several names, by hard links."""
+    """Raise `InvalidInputError` for a file with several names (hard links)."""
     if Path(path).exists() and Path(path).stat().st_nlink > 1:
         raise InvalidInputError(
             f"{path} is one of several names of one file (hard links), and what a crash interrupts is repaired under "
@@ -264,7 +264,7 @@ def check_one_name(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def _connected(named: str | os.PathLike[str], path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a file, and say what is wrong with it, or with the disk, in the library's own errors."""
+    """Connect to a file; translate SQLite's errors, of the file or the disk, into the library's own."""
     try:
         url = f"{path.as_uri()}?mode=rw"
         with contextlib.closing(sqlite3.connect(url, uri=True, timeout=_WAIT, isolation_level=None)) as connection:
@@ -283,7 +283,7 @@ def _connected(named: str | os.PathLike[str], path: Path) -> Iterator[sqlite3.Co
         if code == sqlite3.SQLITE_TOOBIG:
             raise WireFormatError("header", "is over the limit; raise max_header_bytes") from None
         raise WireFormatError("pages", f"are damaged; {_BACKUP}") from None
-    except UnicodeDecodeError:  # of what SQLite says about a damaged schema, which it quotes
+    except UnicodeDecodeError:  # SQLite's message about a damaged schema quotes it
         raise WireFormatError("pages", f"are damaged; {_BACKUP}") from None
 
 

@@ -34,18 +34,18 @@ _PART = "sketch"
 
 
 def load_raw(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> RawSketch:
-    """Return what a raw file holds, if it is no longer than ``max_bytes``, by default `Limits.max_raw_bytes`.
+    """Return the contents of a raw file of at most ``max_bytes``, by default `Limits.max_raw_bytes`.
 
     Returns
     -------
     RawSketch
-        Secret: the exact sketch or table in ``state``, and what was released from it before in ``releases``. Release it
-        by `release_raw`, so that the file remembers that, too.
+        Secret: the exact sketch or table in ``state``, and what was released from it before in ``releases``. To release
+        it, use `release_raw`, which also records the release in the file.
 
     Raises
     ------
     WireFormatError
-        If it is too long, cut, changed, of another version or inconsistent.
+        If it is too large, truncated, changed, of another version or inconsistent.
     OSError
         If it cannot be read.
     """
@@ -58,7 +58,7 @@ def load_raw(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> R
 
 
 def read_header(path: str | os.PathLike[str]) -> RawHeader:
-    """Return what a raw file is about, of its cells not a byte; errors as `load_raw`, but for cells and keys."""
+    """Return the header of a raw file without reading its cells; errors as `load_raw`, except for cells and keys."""
     try:
         with opened(path, _KIND) as database:
             return read_header_of(database, _PART)
@@ -67,29 +67,29 @@ def read_header(path: str | os.PathLike[str]) -> RawHeader:
 
 
 def is_raw(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file begins as raw ones do, whatever its name is."""
+    """Return whether a file is a raw one by its first bytes, whatever its name."""
     with Path(path).open("rb") as file:
         start = file.read(START_BYTES)
     return is_kind(start, _KIND) or convert.is_old_sketch(start)
 
 
 def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
-    """Write a raw sketch for its owner's eyes only (mode 0600); releases that the file there remembers are kept.
+    """Write a raw sketch to a file that only its owner can read (mode 0600), and keep the file's record of releases.
 
-    So a stream may go on replacing its file while another process releases what is in it. The file is as secret as the
-    sketch; `release_raw` makes of it what may be shared.
+    So a process may keep replacing the file while another one releases its contents. The file is as secret as the
+    sketch; what may be shared is a release of it, by `release_raw`.
 
     Parameters
     ----------
     raw
         A `Sketch` or `SketchTable`, or what `load_raw` returned.
     path
-        Where; names usually end in ``.raw-sketch``.
+        The file; its name usually ends in ``.raw-sketch``.
 
     Raises
     ------
     InvalidInputError
-        If what is there is not a valid raw sketch, or has several names by hard links: it is not replaced.
+        If the existing file is not a valid raw sketch, or has several hard links: it is not replaced.
     OSError
         If the file cannot be written.
     """
@@ -108,25 +108,24 @@ def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
 
 
 def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = False) -> RawHeader:
-    """Add a raw sketch to what a file holds, or write it if there is none; return what the file is about then.
+    """Add a raw sketch to a file, or create the file; return the file's header afterwards.
 
-    It is one transaction, which reads and writes the cells of keys in ``raw`` alone. A process that is killed leaves
-    the file as it was, or with all that was to be added. What several processes append, and snapshots between, all
-    count.
+    It is one transaction, which reads and writes only the cells of the keys in ``raw``. If the process is killed, all
+    of ``raw`` was added or nothing. Several processes may append to one file, and nothing that they add is lost.
 
     Parameters
     ----------
     raw
-        The events to add. Made by `empty_like` from what the file holds, it adds no data ids.
+        The events to add. If `empty_like` made it from the file's sketch, it adds no data ids.
     path
         The raw file.
     new
-        Whether there must be no such file yet.
+        Whether the file must not exist yet.
 
     Raises
     ------
     InvalidInputError
-        If one holds one stream and the other a table, there is a file that should be new, or both together are too
+        If one holds one stream and the other a table, the file exists and should be new, or both together are too
         large for a file.
     IncompatibleProjectionsError
         If the projections differ.
@@ -147,7 +146,7 @@ def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = Fals
 
 
 class RawTransaction:
-    """A raw file in a transaction, which no other process changes before it ends; see `transaction`."""
+    """A raw file in a transaction, during which no other process can change it; see `transaction`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -157,17 +156,17 @@ class RawTransaction:
         return read_sketch(self._database, _PART)
 
     def record(self, release: PastRelease) -> None:
-        """Add a release to the record of the file; it counts once the transaction has ended."""
+        """Add a release to the record of the file; it is written when the transaction ends."""
         header = read_header_of(self._database, _PART).with_releases([release])
         self._database.change(_PART, header.to_fields())
 
 
 @contextlib.contextmanager
 def transaction(path: str | os.PathLike[str]) -> Iterator[RawTransaction]:
-    """Open a raw file for one transaction: no other process changes it until the block ends, or sees a part of it.
+    """Open a raw file for one transaction: until it ends, no other process can change the file or see half a change.
 
-    Nor do they change other raw files in its folder, which may hold the same data. If the block raises, nothing it did
-    counts. A file of an earlier version is rewritten first.
+    The other raw files in its folder, which may hold the same data, are locked too. If the block raises, the file is
+    unchanged. A file of an earlier version is converted first.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Releases of raw files: each is in the file's record before anybody has it, and counts for copies beside it."""
+"""Releases of raw files: each is recorded in the file before it is returned, and counts for copies of the file."""
 
 import contextlib
 import os
@@ -29,11 +29,11 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> PrivateSketch | PrivateTable:
-    """Return a release of the raw sketch in a file, which remembers it: the same people pay for each.
+    """Release the raw sketch in a file, and record that there: every release costs the same people privacy.
 
-    The release is recorded before it is returned: a failure between the two costs a release, never a guarantee. Copies,
-    merges and parts of the data are found in the file's folder, and what they remember counts as well. In other folders
-    a `streamsketch.Ledger` finds them, if each was charged to it.
+    The release is recorded before it is returned: a failure between the two costs a release, never a guarantee. Other
+    files in the folder with some of the same data (copies, merges, parts) are found, and their recorded releases count
+    as well. A `streamsketch.Ledger` finds them in other folders, if each was charged to it.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
     epsilon, neighbours, delta, mechanism
         As in `Sketch.release`.
     public_keys, keys_are_public
-        Of a file with many keys, as in `SketchTable.release`.
+        For a file with many keys, as in `SketchTable.release`.
     again
-        Release once more what was released before, and pay for it once more.
+        Whether to release again what was released before; ε of both releases adds up.
     assert_bounds
         As in `Sketch.release`: the file remembers what was enforced on its data.
     ledger, dataset
@@ -118,9 +118,9 @@ def release_loaded(
     keys_are_public: bool = False,
     **privacy: Any,
 ) -> PrivateSketch | PrivateTable:
-    """Return a release of what was loaded from a file, which has it in its record once the transaction ends.
+    """Release what was loaded from a file; the release is in the file's record once the transaction ends.
 
-    Errors are as of `release_raw`: `ReleasedBeforeError` unless ``again`` is meant.
+    Errors are as of `release_raw`: `ReleasedBeforeError` unless ``again`` is set.
     """
     data, releases = released_before(raw, path)
     if releases and not again:
@@ -138,10 +138,10 @@ def release_loaded(
 
 
 def released_before(raw: RawSketch, path: str | os.PathLike[str]) -> tuple[str, tuple[PastRelease, ...]]:
-    """Return of which data in a raw file it is known that they were released, as "… was" or "… were", and the releases.
+    """Return the known releases of data in a raw file, after a phrase that names these data: "… was" or "… were".
 
-    The files in its folder, and in that of the file it links to, are compared by their data ids. Of each only headers
-    are read; what is no raw file, or cannot be read, is passed over.
+    The files in its folder, and in that of the file it links to, are compared by their data ids. Only headers are read.
+    Files that are not raw ones, or cannot be read, are skipped.
     """
     beside = _releases_beside(raw, Path(path))
     releases = distinct_releases([raw.releases, *beside.values()])
@@ -152,7 +152,7 @@ def released_before(raw: RawSketch, path: str | os.PathLike[str]) -> tuple[str, 
 
 
 def _releases_beside(raw: RawSketch, path: Path) -> dict[str, Sequence[PastRelease]]:
-    """Return the releases that other raw files with some of the same data remember, by the names of the files."""
+    """Return the releases recorded in other raw files with some of the same data, by the names of the files."""
     own = path.resolve()
     found: dict[str, Sequence[PastRelease]] = {}
     for other in _files_beside(path):

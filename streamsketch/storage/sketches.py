@@ -1,4 +1,4 @@
-"""Raw sketches: what is known of them, and how a part of a file holds one."""
+"""Raw sketches and their headers, and how a part of a file holds one."""
 
 import dataclasses
 import datetime as dt
@@ -22,7 +22,7 @@ from streamsketch.storage.database import Database, Row
 State: TypeAlias = Sketch | SketchTable
 
 _MAX_BYTES = Limits().max_raw_bytes
-_ONE_STREAM = b"1"  # the key of a single stream's row, which is no key of a table
+_ONE_STREAM = b"1"  # the key of the row of a single stream; no key of a table is like it
 _BLOCK_BYTES = 1 << 23
 _RELEASE_ID = re.compile(rf"[0-9a-f]{{{2 * RELEASE_ID_BYTES}}}")
 _FIELDS = {
@@ -38,7 +38,7 @@ _FIELDS = {
 
 
 class PastRelease(NamedTuple):
-    """One release of a raw sketch, as its file remembers it."""
+    """One release of a raw sketch, as recorded in its file."""
 
     guarantee: Guarantee
     release_id: str
@@ -131,7 +131,7 @@ class RawHeader:
             raise WireFormatError("cells", "do not belong together with the masses, keys and projection") from None
 
     def merged(self, other: "RawHeader") -> "RawHeader":
-        """Return the header of the sum of both, but for the number of keys; errors as `append_raw`."""
+        """Return the header of the sum of both, except for the number of keys; errors as `append_raw`."""
         if (self.keys is None) != (other.keys is None):
             raise InvalidInputError("one holds one stream, the other one for each key")
         self.projection.check_same(other.projection)
@@ -149,7 +149,7 @@ class RawHeader:
         return dataclasses.replace(self, releases=distinct_releases([self.releases, releases]))
 
     def to_fields(self) -> dict[str, Any]:
-        """Return it as what JSON holds."""
+        """Return the header as a dictionary that JSON can hold."""
         return {
             "projection": self.projection.to_json(),
             "agreement": None if self.agreement is None else self.agreement.to_json(),
@@ -163,7 +163,7 @@ class RawHeader:
 
     @classmethod
     def from_fields(cls, fields: Any, rows: int) -> Self:
-        """Return the header that `to_fields` wrote, of so many sketches; `WireFormatError` if it is not valid."""
+        """Return the header that `to_fields` wrote, of ``rows`` sketches; `WireFormatError` if it is not valid."""
         if not isinstance(fields, dict) or fields.keys() != _FIELDS.keys():
             raise WireFormatError("header", f"must have the fields {', '.join(_FIELDS)} and no others")
         for name, (kind, described) in _FIELDS.items():
@@ -191,7 +191,7 @@ def _past_release(fields: dict[str, Any]) -> PastRelease:
     if not isinstance(release_id, str) or not _RELEASE_ID.fullmatch(release_id):
         raise InvalidInputError(f"a release id must be {RELEASE_ID_BYTES} bytes in hex")
     guarantee = Guarantee.from_dict({name: value for name, value in fields.items() if name != "release_id"})
-    check_carried(guarantee.neighbours)  # a record that could not be written again
+    check_carried(guarantee.neighbours)  # refuses a record that could not be written again
     return PastRelease(guarantee, release_id)
 
 
@@ -208,8 +208,8 @@ def empty_like(state: State, *, bounds: Bounds = NO_DATA) -> State:
     state
         The other one.
     bounds
-        What is known of the rows to come; by default they decide. Where they are not clipped, say `UNKNOWN`: whether
-        any came must not show in what is known of the sum.
+        Bounds of the rows to come; by default, those with which the rows are added. If they are not clipped, pass
+        `UNKNOWN`: the bounds of the sum must not show whether any rows came.
     """
     return RawHeader.of(RawSketch(state)).empty(bounds)
 
@@ -241,7 +241,7 @@ def read_header_of(database: Database, part: str) -> RawHeader:
 
 
 def add_to_sketch(database: Database, part: str, raw: RawSketch) -> RawHeader:
-    """Add a raw sketch to the one in a file, of which the cells of other keys are not read; errors as `append_raw`."""
+    """Add a raw sketch to the one in a file, without reading the cells of other keys; errors as `append_raw`."""
     merged = read_header_of(database, part).merged(RawHeader.of(raw))
     database.change(part, merged.to_fields(), _rows(raw.state), _sum)
     return read_header_of(database, part)
@@ -255,7 +255,7 @@ def read_sketch(database: Database, part: str) -> RawSketch:
         raise WireFormatError("header", f"says {rows} sketches of {dim} cells, which are more than the file has")
     cells, masses, keys = np.zeros((rows, dim), np.int64), np.zeros(rows, np.int64), []
     for place, row in enumerate(database.rows(part)):
-        if place < rows:  # one too many is an error behind it
+        if place < rows:  # one too many is an error after the last
             cells[place], masses[place] = _cells(row.data, dim), row.number
             keys.append(row.key)
     if header.keys is None and keys != [_ONE_STREAM]:
