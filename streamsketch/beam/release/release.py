@@ -102,7 +102,7 @@ class ReleasePerKey(beam.PTransform):
     InvalidInputError
         Unless exactly one of ``public_keys``, ``selected_keys`` and ``keys_are_public`` is given; for neighbours that
         do not follow from those that were enforced; for sketches of unknown projection; for windows or triggers that
-        could publish a key twice; for runners that need claims (`configure_run`); and as `Publisher.release`.
+        could publish a key twice; for runners that need claims (`configure_run`); and as `streamsketch.Sketch.release`.
 
     Examples
     --------
