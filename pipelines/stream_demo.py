@@ -141,7 +141,7 @@ def _watch(console: Console, job: subprocess.Popen[bytes], cluster: FlinkCluster
     """Show windows as they come, while the week is replayed and a task manager is killed."""
     out, log = folder / "out" / "flights", folder / "job.log"
     producer = threading.Thread(target=_produce, args=(kafka,), daemon=True)
-    windows, started, killed, said = DAYS * 86_400 // WINDOW, 0.0, False, "waiting for the job to run"
+    windows, started, killed, status = DAYS * 86_400 // WINDOW, 0.0, False, "waiting for the job to run"
     deadline = time.monotonic() + 600
     with Live(console=console, refresh_per_second=4) as live:
         while len(_complete(out)) < windows:
@@ -151,14 +151,14 @@ def _watch(console: Console, job: subprocess.Popen[bytes], cluster: FlinkCluster
                 raise StartError(f"only {len(_complete(out))} of {windows} windows came in ten minutes")
             if not started and _is_running(cluster):
                 producer.start()
-                started, said = time.monotonic(), "replaying a week of flights as a minute"
+                started, status = time.monotonic(), "replaying a week of flights as a minute"
             if started and not killed and len(_complete(out)) >= windows // 3:
                 cluster.kill_task_manager(-1)
                 cluster.start_task_manager()
-                killed, said = True, f"a task manager was killed {time.monotonic() - started:.0f} s into the replay"
-            live.update(_shown(out, said))
+                killed, status = True, f"a task manager was killed {time.monotonic() - started:.0f} s into the replay"
+            live.update(_shown(out, status))
             time.sleep(0.25)
-        live.update(_shown(out, said))
+        live.update(_shown(out, status))
 
 
 def _is_running(cluster: FlinkCluster) -> bool:
@@ -175,10 +175,10 @@ def _produce(kafka: Kafka) -> None:
 def _write(kafka: Kafka) -> None:
     with kafka.writer(TOPIC) as writer:
         began = time.monotonic()
-        for moment, batch in _hours():
-            wait = (moment - START).total_seconds() / (DAYS * 86_400) * SECONDS - (time.monotonic() - began)
+        for hour, batch in _hours():
+            wait = (hour - START).total_seconds() / (DAYS * 86_400) * SECONDS - (time.monotonic() - began)
             time.sleep(max(0, wait))
-            stamp = round(moment.timestamp() * 1000)
+            stamp = round(hour.timestamp() * 1000)
             middle = batch.num_rows // 2
             for partition, part in enumerate((batch.slice(0, middle), batch.slice(middle))):
                 writer.write(partition, stamp, encoded_batch(part))
@@ -187,8 +187,8 @@ def _write(kafka: Kafka) -> None:
         while True:  # heartbeats, as a window's results leave when the log goes on
             minute += 1
             for partition in (0, 1):
-                moment = START + dt.timedelta(days=DAYS, hours=1, minutes=minute)
-                writer.write(partition, round(moment.timestamp() * 1000))
+                beat = START + dt.timedelta(days=DAYS, hours=1, minutes=minute)
+                writer.write(partition, round(beat.timestamp() * 1000))
             writer.flush()
             time.sleep(1)
 
@@ -200,9 +200,9 @@ def _hours() -> Iterator[tuple[dt.datetime, pa.RecordBatch]]:
     text = {name: table.column(name).cast(pa.string()) for name in ("carrier", "tailnum", "route")}
     table = pa.table({**text, "time": time_of})
     for hour in range(DAYS * 24):
-        moment = START + dt.timedelta(hours=hour)
-        found = table.filter(pc.equal(table.column("time"), pa.scalar(moment, pa.timestamp("us", "UTC"))))
-        yield moment, pa.RecordBatch.from_struct_array(found.to_struct_array().combine_chunks())
+        start = START + dt.timedelta(hours=hour)
+        found = table.filter(pc.equal(table.column("time"), pa.scalar(start, pa.timestamp("us", "UTC"))))
+        yield start, pa.RecordBatch.from_struct_array(found.to_struct_array().combine_chunks())
 
 
 def _complete(out: Path) -> list[Path]:
@@ -212,10 +212,10 @@ def _complete(out: Path) -> list[Path]:
     return [folder for folder in sorted(out.iterdir()) if all((folder / f"{key}.sketch").exists() for key in CARRIERS)]
 
 
-def _shown(out: Path, said: str) -> Table:
+def _shown(out: Path, status: str) -> Table:
     folders = _complete(out)
     table = Table(
-        title=f"{len(folders)} windows released; {said}.\nSquared distance of each carrier to the window before",
+        title=f"{len(folders)} windows released; {status}.\nSquared distance of each carrier to the window before",
         title_justify="left",
         box=box.SIMPLE_HEAD,
     )

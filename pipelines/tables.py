@@ -77,7 +77,7 @@ def _cells(row: dict[str, Any], releases: ss.PrivateTable, truth: Truth) -> list
 
 
 def _show_truth(console: Console, results: Results, truth: Truth) -> None:
-    said = []
+    lines = []
     for kind, table, column, exact in (
         ("cosine", results.cosines, "cosine", truth.cosines),
         ("distance", results.distances, "squared_distance", truth.squared_distances),
@@ -86,9 +86,9 @@ def _show_truth(console: Console, results: Results, truth: Truth) -> None:
         hits = [_covers(row, row[column], exact[row["first"], row["second"]]) for row in rows]
         inside = [hit for hit in hits if hit is not None]
         due = 0.95 * len(inside)
-        said.append(f"{sum(inside)} of {len(inside)} intervals cover the exact {kind}; {due:.0f} are due on average.")
+        lines.append(f"{sum(inside)} of {len(inside)} intervals cover the exact {kind}; {due:.0f} are due on average.")
     console.print(
-        f"* From the raw data: this demonstration may look, a user of the releases could not. {' '.join(said)} They "
+        f"* From the raw data: this demonstration may look, a user of the releases could not. {' '.join(lines)} They "
         f"share one projection, so these numbers vary more than independent intervals would. Each interval is for its "
         f"pair alone: the greatest of many cosines errs more."
     )

@@ -39,7 +39,7 @@ def orders(rng: np.random.Generator, taste: np.ndarray, customers: int, first: i
     wholesale = rng.random(customers) < 0.03
     quantity = 1 + rng.poisson(3, LINES) * np.where(wholesale[who], 8, 1)
     quantity[rng.random(LINES) < 0.02] *= -1
-    moment = np.datetime64("2025-03-03T08:00") + np.sort(rng.integers(0, 28 * 24 * 60, LINES)).astype("timedelta64[m]")
+    times = np.datetime64("2025-03-03T08:00") + np.sort(rng.integers(0, 28 * 24 * 60, LINES)).astype("timedelta64[m]")
     price = np.round(rng.gamma(2.0, 2.0, ITEMS) + 0.29, 2)[item]
     named = rng.random(LINES) >= 0.12
     wrong = 4_000
@@ -48,7 +48,7 @@ def orders(rng: np.random.Generator, taste: np.ndarray, customers: int, first: i
     quantity[[wrong, wrong + 6]], named[[wrong, wrong + 6]] = (MISTAKE, -MISTAKE), True
     return pa.table(
         {
-            "time": pa.array(moment.astype("datetime64[s]")),
+            "time": pa.array(times.astype("datetime64[s]")),
             "customer": pa.array((first + who).astype(np.int32), mask=~named),
             "country": pa.array([COUNTRIES[place] for place in country]),
             "item": pa.array((20_000 + item).astype(np.int32)),

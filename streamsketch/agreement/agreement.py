@@ -288,7 +288,7 @@ class Agreement:
         """
         self.projection.check_same(other.projection)
         differing = [
-            f"{field.name} ({_said(getattr(self, field.name))} here, {_said(getattr(other, field.name))} there)"
+            f"{field.name} ({_shown(getattr(self, field.name))} here, {_shown(getattr(other, field.name))} there)"
             for field in dataclasses.fields(self)
             if getattr(self, field.name) != getattr(other, field.name)
         ]
@@ -303,14 +303,14 @@ class Agreement:
         return dataclasses.replace(self, **changes)
 
     def __str__(self) -> str:
-        said = [f"index {_said(self.index)}", f"value {self.value or '1 a row'}"]
-        said += [] if self.key is None else [f"key {self.key}"]
-        said += [] if self.unit is None else [f"unit {self.unit}"]
-        said += [] if self.neighbours is None else [f"for {self.neighbours}"]
-        return f"{self.title or 'Agreement'}: {', '.join(said)}, missing {self.missing}; {self.fingerprint}"
+        parts = [f"index {_shown(self.index)}", f"value {self.value or '1 a row'}"]
+        parts += [] if self.key is None else [f"key {self.key}"]
+        parts += [] if self.unit is None else [f"unit {self.unit}"]
+        parts += [] if self.neighbours is None else [f"for {self.neighbours}"]
+        return f"{self.title or 'Agreement'}: {', '.join(parts)}, missing {self.missing}; {self.fingerprint}"
 
 
-def _said(value: Any) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, Column):
         return str(value)
     if isinstance(value, tuple):

@@ -106,8 +106,8 @@ class FilesJob:
     @property
     def publisher(self) -> AdditiveNoise:
         """What draws the noise."""
-        near: Any = self.agreement.neighbours
-        return AdditiveNoise(epsilon=self.epsilon, delta=self.delta, neighbours=near, mechanism=self.mechanism)
+        neighbours: Any = self.agreement.neighbours
+        return AdditiveNoise(epsilon=self.epsilon, delta=self.delta, neighbours=neighbours, mechanism=self.mechanism)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -45,8 +45,8 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
         return found
     time = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
     where = {"logger": record.name, "line": record.lineno}
-    said = {"text": record.getMessage()} if record.name.split(".")[0] == _OURS else {}
-    return {"time": time, "level": record.levelname, "event": "message", **said, **where}
+    text = {"text": record.getMessage()} if record.name.split(".")[0] == _OURS else {}
+    return {"time": time, "level": record.levelname, "event": "message", **text, **where}
 
 
 class _Json(logging.Formatter):

@@ -145,23 +145,23 @@ class Watch:
         try:
             alarms = self._alarm_count()
             what = "sink"
-            there = {start: len(keys & self._keys) for start, keys in self._sink.keys(self._since).items()}
+            counts = {start: len(keys & self._keys) for start, keys in self._sink.keys(self._since).items()}
         except Exception as error:  # noqa: BLE001 - drivers have errors of their own, and a watch goes on
             self._trouble = f"the {what} cannot be read: {type(error).__name__}"
             return
         self._trouble, self._looked = None, self._clock()
-        newest = max((start for start, count in there.items() if count), default=self._since)
-        complete = [start for start, count in there.items() if count == self._count]
-        while self._since < newest and there.get(self._since) == self._count:
-            self._settled += there.pop(self._since)
+        newest = max((start for start, count in counts.items() if count), default=self._since)
+        complete = [start for start, count in counts.items() if count == self._count]
+        while self._since < newest and counts.get(self._since) == self._count:
+            self._settled += counts.pop(self._since)
             self._since += self._size
         if complete and (self._newest is None or max(complete) > self._newest):
             self._advanced = self._looked if self.seen is not None else -math.inf  # nobody saw when it came
             self._newest = max(complete)
-        lacking = [start for start in range(self._since, newest, self._size) if there.get(start, 0) < self._count]
+        lacking = [start for start in range(self._since, newest, self._size) if counts.get(start, 0) < self._count]
         self._lacking = {start: self._lacking.get(start, self._looked) for start in lacking}
         end = None if self._newest is None else (self._newest + self._size) / 10**6
-        self.seen = Seen(self._settled + sum(there.values()), end, len(lacking), alarms)
+        self.seen = Seen(self._settled + sum(counts.values()), end, len(lacking), alarms)
 
     @property
     def lag(self) -> float | None:

@@ -37,12 +37,12 @@ def bytes_at(typingctx: Any, data: Any, place: Any, stop: Any) -> Any:
             with few:
                 builder.store(none, found)
                 is_some, is_far = builder.icmp_signed(">", count, none), builder.icmp_signed(">=", stop, whole)
-                with builder.if_then(is_some), builder.if_else(is_far) as (far, near):
+                with builder.if_then(is_some), builder.if_else(is_far) as (far, at_start):
                     with far:  # the eight bytes that end where these do, without those before them
                         before = builder.shl(builder.sub(whole, count), ir.Constant(_WORD, 3))
                         ending = _load(builder, data, builder.sub(stop, whole))
                         builder.store(builder.lshr(ending, before), found)
-                    with near:
+                    with at_start:
                         copied = cgutils.alloca_once(builder, _WORD)  # `found` stays in a register
                         builder.store(none, copied)
                         first = builder.gep(data, [place])

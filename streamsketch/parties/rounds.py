@@ -437,7 +437,7 @@ def _fields_in(text: str | bytes) -> dict[str, Any]:
 
 def _fields_of(agreed: Round, form: int) -> dict[str, Any]:
     """Return what a round agrees on, in a format."""
-    said = {
+    fields = {
         "projection": json.loads(agreed.projection.to_json()),
         "epsilon": agreed.epsilon,
         "delta": agreed.delta,
@@ -448,7 +448,7 @@ def _fields_of(agreed: Round, form: int) -> dict[str, Any]:
         "honest": agreed.honest,
         "round": agreed.round_id.hex(),
     }
-    return said if form == 1 else said | {"format": form}
+    return fields if form == 1 else fields | {"format": form}
 
 
 def _format_of(fields: dict[str, Any]) -> Any:

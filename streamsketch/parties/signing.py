@@ -187,20 +187,20 @@ def _check_line(
     if found.kind != MEDIA_TYPE:
         raise _RefusedError(3, f"what {signer} signed beside {path} is {found.kind[:80]!a}, and no statement of a file")
     try:
-        said = decode_statement(found.payload, signer, content, inside=inside)
+        statement = decode_statement(found.payload, signer, content, inside=inside)
     except SignatureError as error:
         raise _RefusedError(3, f"what {signer} signed beside {path} is no statement of it: {error}") from None
-    if said.sha256 != digest and said.name != path.name:
-        raise _RefusedError(4, f"the signature of {signer} beside {path} is of another file, {said.name}")
-    if said.sha256 != digest:
+    if statement.sha256 != digest and statement.name != path.name:
+        raise _RefusedError(4, f"the signature of {signer} beside {path} is of another file, {statement.name}")
+    if statement.sha256 != digest:
         raise _RefusedError(
             5,
-            f"{path} was changed after {signer} signed it: its SHA-256 is {digest[:16]}…, and {said.sha256[:16]}… was "
-            f"signed. Ask for the file again",
+            f"{path} was changed after {signer} signed it: its SHA-256 is {digest[:16]}…, and {statement.sha256[:16]}… "
+            f"was signed. Ask for the file again",
         )
-    if said.expires is not None and said.expires <= dt.datetime.now(dt.UTC):
-        raise _RefusedError(6, f"the signature of {signer} on {path} expired at {said.expires}; ask for a new one")
-    return said
+    if statement.expires is not None and statement.expires <= dt.datetime.now(dt.UTC):
+        raise _RefusedError(6, f"the signature of {signer} on {path} expired at {statement.expires}; ask for a new one")
+    return statement
 
 
 def _signers(given: PublicKey | Iterable[PublicKey]) -> tuple[PublicKey, ...]:

@@ -131,16 +131,16 @@ def decode_statement(payload: bytes, signer: PublicKey, content: bytes, *, insid
         if (fields["_type"], fields["predicateType"]) != (_TYPE, _PREDICATE):
             raise KeyError  # noqa: TRY301 - as for all that is missing
         (subject,) = fields["subject"]
-        said = fields["predicate"]
-        receipt = said["receipt"]
-        expires = None if said["expires"] is None else dt.datetime.fromisoformat(said["expires"])
+        predicate = fields["predicate"]
+        receipt = predicate["receipt"]
+        expires = None if predicate["expires"] is None else dt.datetime.fromisoformat(predicate["expires"])
         found = Statement(
             name=_text("name", subject["name"]),
             sha256=_digest(subject["digest"][INSIDE if inside else BESIDE]),
-            kind=_text("kind", said["kind"]),
-            guarantee=_guarantee(said["guarantee"]),
-            agreement=said["agreement"],
-            library=_text("library", said["library"]),
+            kind=_text("kind", predicate["kind"]),
+            guarantee=_guarantee(predicate["guarantee"]),
+            agreement=predicate["agreement"],
+            library=_text("library", predicate["library"]),
             receipt=None if receipt is None else Receipt(_number(receipt["number"]), _digest(receipt["digest"]), ()),
             expires=expires,
             signer=signer,

@@ -10,7 +10,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import VECTOR_BYTES, address, butterflies
 
 _PIECE = 16  # bytes, to which NumPy aligns arrays
-_NEAR, _FAR = 1 << 15, 1 << 18  # bytes that stay in a first-level and a second-level cache
+_INNER_BYTES, _OUTER_BYTES = 1 << 15, 1 << 18  # bytes that stay in a first-level and a second-level cache
 
 
 def hadamard_transform(array: NDArray[Any]) -> None:
@@ -67,7 +67,7 @@ def transform_cells(cells: NDArray[Any], size: int) -> None:
         for start in range(0, cells.size, size):
             _scalar(cells, start, size)
         return
-    inner, outer = min(size, _NEAR // cells.itemsize), min(size, _FAR // cells.itemsize)
+    inner, outer = min(size, _INNER_BYTES // cells.itemsize), min(size, _OUTER_BYTES // cells.itemsize)
     for start in range(0, cells.size, size):
         for distant in range(start, start + size, outer):
             for first in range(distant, distant + outer, inner):

@@ -49,12 +49,13 @@ def warn_of_other_types(named: Collection[Any], held: Iterable[Any]) -> None:
 
     The warning depends on the data, and is for the operator; a refusal would be seen by all.
     """
-    there, wanted = ({type(key) for key in keys} for keys in (held, named))
-    if there and wanted and not there & wanted:
-        of, said = (" and ".join(sorted(kind.__name__ for kind in kinds)) for kinds in (there, wanted))
+    own, wanted = ({type(key) for key in keys} for keys in (held, named))
+    if own and wanted and not own & wanted:
+        found, asked = (" and ".join(sorted(kind.__name__ for kind in kinds)) for kinds in (own, wanted))
         warn_outside(
-            f"the data's keys are {of}, and public_keys are {said}: none of them has data, as 7 and '7' are two keys. "
-            f"Name keys of the data's type, or sketch by an agreement, which casts both. This is for your eyes only",
+            f"the data's keys are {found}, and public_keys are {asked}: none of them has data, as 7 and '7' are two "
+            "keys. Name keys of the data's type, or sketch by an agreement, which casts both. This is for your eyes "
+            "only",
             KeyTypeWarning,
         )
 

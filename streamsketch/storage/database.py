@@ -153,8 +153,8 @@ class Database:
 
     def keep(self, parts: Iterable[str]) -> None:
         """Remove all parts but these."""
-        there = {part for (part,) in self._connection.execute("SELECT part FROM rows WHERE key = x''")}
-        for part in there.difference(parts):
+        present = {part for (part,) in self._connection.execute("SELECT part FROM rows WHERE key = x''")}
+        for part in present.difference(parts):
             self._connection.execute("DELETE FROM rows WHERE part = ?", (part,))
 
 

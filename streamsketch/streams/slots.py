@@ -57,8 +57,8 @@ def named_key(key: Any) -> tuple[str, str]:
 
 def window_start(name: str) -> int | None:
     """Return the start of the window that `Slot.window` names, in microseconds, or None for another name."""
-    day, _, moment = name.partition("T")
+    day, _, time = name.partition("T")
     try:
-        return (dt.datetime.fromisoformat(f"{day}T{moment.replace('-', ':')}") - _1970) // _MICRO
-    except (ValueError, TypeError):  # no moment, or none with a zone
+        return (dt.datetime.fromisoformat(f"{day}T{time.replace('-', ':')}") - _1970) // _MICRO
+    except (ValueError, TypeError):  # no time, or none with a zone
         return None

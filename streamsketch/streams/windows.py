@@ -68,7 +68,7 @@ class UnitsWindow:
         events = concatenated(self._parts)
         self._parts = [events]
         keys = pa.array([], pa.string()) if not events.slots else key_column([key for key, _ in events.slots], "key")
-        moment = str(events.slots[0][1] if events.slots else 0)
+        start = str(events.slots[0][1] if events.slots else 0)
         columns = [
             *(pa.array(np.ascontiguousarray(events.units[:, word])) for word in (0, 1)),
             pa.DictionaryArray.from_arrays(pa.array(events.codes), keys),
@@ -76,7 +76,7 @@ class UnitsWindow:
         ]
         batch = pa.RecordBatch.from_arrays(columns, names=list(_EVENT))
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema.with_metadata({"moment": moment})) as writer:
+        with pa.ipc.new_stream(sink, batch.schema.with_metadata({"moment": start})) as writer:
             writer.write_batch(batch)
         return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
@@ -87,11 +87,11 @@ class UnitsWindow:
         try:
             schema, (batch,) = message_batches(cast("bytes", content), current_limits().max_raw_bytes)
             batch.validate(full=True)
-            moment, keys = int(schema.metadata[b"moment"]), batch.column("key")
+            start, keys = int(schema.metadata[b"moment"]), batch.column("key")
             units, rest = ([batch.column(name) for name in names] for names in (_EVENT[:2], _EVENT[3:]))
             kinds = [*(column.type for column in (*units, *rest)), keys.type.index_type]
             valid = kinds == [*[pa.uint64()] * 2, *[pa.int64()] * 3]
-            valid &= batch.schema.names == list(_EVENT) and moment in (0, WHOLE)
+            valid &= batch.schema.names == list(_EVENT) and start in (0, WHOLE)
             valid &= not any(column.null_count for column in (*batch.columns, keys.dictionary))
             indices, steps = (column.to_numpy() for column in rest)
             most = int(np.iinfo(np.int64).max) >> 1
@@ -99,7 +99,7 @@ class UnitsWindow:
             names = keys.dictionary.to_pylist()
             events = Contributions(
                 np.stack([column.to_numpy() for column in units], axis=1),
-                [(name, moment) for name in names],
+                [(name, start) for name in names],
                 keys.indices.to_numpy(),
                 indices,
                 steps,

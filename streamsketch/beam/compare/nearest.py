@@ -149,13 +149,13 @@ class _Best:
         self._candidates += len(keys) - int(excluded.any())
         excluded = excluded | np.isnan(estimates.value)
         distances = np.where(excluded, np.inf, self._sign * estimates.value)
-        near = np.argpartition(distances, min(self._top, len(keys)) - 1, axis=1)[:, : self._top]
-        places = np.where(excluded[rows, near], -1, len(self._keys) + near)
+        closest = np.argpartition(distances, min(self._top, len(keys)) - 1, axis=1)[:, : self._top]
+        places = np.where(excluded[rows, closest], -1, len(self._keys) + closest)
         self._keys += keys
         so_far = self._estimates
         places = np.concatenate([self._places, places], axis=1)
         parts = [
-            np.concatenate([before, part[rows, near]], axis=1)
+            np.concatenate([before, part[rows, closest]], axis=1)
             for before, part in zip(so_far.parts(), estimates.parts(), strict=True)
         ]
         best = np.lexsort((places, np.where(places < 0, np.inf, self._sign * parts[0])))[:, : self._top]

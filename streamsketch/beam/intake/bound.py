@@ -243,7 +243,7 @@ class _Prepare(beam.DoFn):
     def _add(self, events: Events, window: BoundedWindow, known: Container[Any] | None) -> None:
         if self._count and events.rows > len(events):
             Metrics.counter(METRICS, "rows_dropped").inc(events.rows - len(events))
-        found = Contributions.of(events, self._digests, _moment(window))
+        found = Contributions.of(events, self._digests, _timestamp(window))
         if known is not None:
             public = np.array([key in known for key, _ in found.slots], dtype=bool)
             found = found if public.all() else found.rows(public[found.codes])
@@ -274,31 +274,31 @@ class _Clip(beam.DoFn):
         if self._count:
             for name in ("units", "units_over_keys", "units_over_bound"):
                 Metrics.counter(METRICS, name).inc(getattr(left.tally, name))
-        for moment, part in _by_window(left):
-            found = TimestampedValue(BoundedEvents(self._projection, part), Timestamp(micros=moment))
+        for time, part in _by_window(left):
+            found = TimestampedValue(BoundedEvents(self._projection, part), Timestamp(micros=time))
             yield found if is_the_one_pane(pane) else beam.pvalue.TaggedOutput(LATE, found)
 
 
-def _moment(window: BoundedWindow) -> int:
+def _timestamp(window: BoundedWindow) -> int:
     return int(window.max_timestamp().micros)
 
 
 def _by_window(left: Bounded) -> Iterator[tuple[int, Bounded]]:
     """Yield the events of each window; nearly always there is one."""
-    if len({moment for _, moment in left.slots}) == 1:
+    if len({time for _, time in left.slots}) == 1:
         yield left.slots[0][1], Bounded(left.slots, left.codes, left.indices, left.steps, left.units_of)
         return
-    moments, window_of = np.unique(np.array([moment for _, moment in left.slots], dtype=np.int64), return_inverse=True)
+    times, window_of = np.unique(np.array([time for _, time in left.slots], dtype=np.int64), return_inverse=True)
     slots_in_order = np.argsort(window_of, kind="stable")
     events_in_order = np.argsort(window_of[left.codes], kind="stable")
-    numbers = np.arange(moments.size + 1)
+    numbers = np.arange(times.size + 1)
     slot_stops = np.searchsorted(window_of[slots_in_order], numbers)
     event_stops = np.searchsorted(window_of[left.codes[events_in_order]], numbers)
     place = np.empty(len(left.slots), dtype=np.int64)
     place[slots_in_order] = np.arange(len(left.slots))
-    for window, moment in enumerate(moments.tolist()):
+    for window, time in enumerate(times.tolist()):
         slots = slots_in_order[slot_stops[window] : slot_stops[window + 1]]
         events = events_in_order[event_stops[window] : event_stops[window + 1]]
         codes = place[left.codes[events]] - slot_stops[window]
         names = [left.slots[slot] for slot in slots.tolist()]
-        yield moment, Bounded(names, codes, left.indices[events], left.steps[events], left.units_of[slots])
+        yield time, Bounded(names, codes, left.indices[events], left.steps[events], left.units_of[slots])

@@ -141,9 +141,9 @@ class _SplitByTime(beam.DoFn):
 
     def _placed(self, rows: Any, number: int) -> Iterator[TimestampedValue]:
         """Yield the rows of one window."""
-        moment = Timestamp(micros=self._windows.start(number))
+        timestamp = Timestamp(micros=self._windows.start(number))
         for batch in [rows] if isinstance(rows, pa.RecordBatch) else rows.combine_chunks().to_batches():
-            yield TimestampedValue(_without_unused_words(batch), moment)
+            yield TimestampedValue(_without_unused_words(batch), timestamp)
 
     def _moments(self, column: Any) -> tuple[Numbers, Numbers]:
         """Return the places of rows whose window Beam can hold, and their times in microseconds."""

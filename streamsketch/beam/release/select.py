@@ -60,13 +60,13 @@ class SelectKeys(beam.PTransform):
     >>> from streamsketch.beam import BoundContributions, ReleasePerKey, RowsToBatches, SketchPerKey
     >>> from streamsketch.release import AdditiveNoise
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
-    >>> near = L1(30, unit="passenger", max_keys=2)
-    >>> agreement = Agreement.of(projection, key="carrier", index="day", unit="passenger", neighbours=near)
+    >>> neighbours = L1(30, unit="passenger", max_keys=2)
+    >>> agreement = Agreement.of(projection, key="carrier", index="day", unit="passenger", neighbours=neighbours)
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
     ...     rows = [("AA", 17, passenger) for passenger in range(100)] + [("tiny", 18, 100)]
     ...     events = pipeline | beam.Create(rows) | RowsToBatches(agreement) | BoundContributions(agreement)
     ...     keys = events | SelectKeys(epsilon=0.5, delta=1e-6)
-    ...     noise = AdditiveNoise(epsilon=1.0, neighbours=near)
+    ...     noise = AdditiveNoise(epsilon=1.0, neighbours=neighbours)
     ...     releases = events | SketchPerKey(agreement) | ReleasePerKey(noise, selected_keys=keys)
     """
 

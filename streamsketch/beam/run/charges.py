@@ -105,8 +105,8 @@ class WindowCharge:
 
     def __init__(self, charge: Charge, guarantee: Guarantee, projection: Projection, label: str, span: Span) -> None:
         # a unit in several stretches is in several releases, which add up for it
-        near = dataclasses.replace(guarantee.neighbours, unit=span.unit)
-        self._charge, self._guarantee = charge, dataclasses.replace(guarantee, neighbours=near)
+        neighbours = dataclasses.replace(guarantee.neighbours, unit=span.unit)
+        self._charge, self._guarantee = charge, dataclasses.replace(guarantee, neighbours=neighbours)
         self._projection, self._label, self._span = projection.to_json(), label, span
         self._known: dict[int, bool] = {}
 
@@ -115,14 +115,14 @@ class WindowCharge:
 
         Errors of a ledger that cannot be reached are the runner's to try again: nothing is drawn then.
         """
-        moment = int(window.start.micros)
-        if moment not in self._known:
+        start = int(window.start.micros)
+        if start not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[moment] = self._charged(run, self._span.stretches.start_of(moment))
-        if not self._known[moment]:
+            self._known[start] = self._charged(run, self._span.stretches.start_of(start))
+        if not self._known[start]:
             Metrics.counter(METRICS, "refused").inc()
-        return self._known[moment]
+        return self._known[start]
 
     def _charged(self, run: RunSecret, start: int) -> bool:
         once = run.derive("charge", f"{self._label}\0{start}").hex()

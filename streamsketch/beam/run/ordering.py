@@ -93,11 +93,11 @@ class _Place(Step):
             for shard in range(self._shards):
                 yield shard, (0, 0, [])
         key, value = keyed
-        moment = int(window.max_timestamp().micros)
-        yield self._shard(key, moment), (moment, key, [value])
+        time = int(window.max_timestamp().micros)
+        yield self._shard(key, time), (time, key, [value])
 
-    def _shard(self, key: Any, moment: int) -> int:
-        named = moment.to_bytes(8, "little", signed=True) + _KEYS.encode(key)
+    def _shard(self, key: Any, time: int) -> int:
+        named = time.to_bytes(8, "little", signed=True) + _KEYS.encode(key)
         return int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "little") % self._shards
 
 
@@ -114,9 +114,9 @@ class _Emit(Step):
     ) -> Iterator[Any]:
         sums: dict[tuple[int, bytes], list[Any]] = {}
         opened = set()
-        for moment, key, values in shard[1]:
+        for time, key, values in shard[1]:
             for value in values:
-                place = moment, _KEYS.encode(key)  # 1, 1.0 and True are one key of a dictionary
+                place = time, _KEYS.encode(key)  # 1, 1.0 and True are one key of a dictionary
                 held = sums.get(place)
                 sums[place] = [key, value if held is None else self._total([held[1], value])]
                 if self._opens is None or self._opens(value):

@@ -49,7 +49,7 @@ def data_id(secret: bytes, source: str, key: Any, window: BoundedWindow) -> byte
 
 
 def _named(key: Any, window: BoundedWindow, *parts: bytes) -> bytes:
-    moment = int(window.max_timestamp().micros)
-    named = (_KEYS.encode(key), moment.to_bytes(8, "little", signed=True), *parts)
+    time = int(window.max_timestamp().micros)
+    named = (_KEYS.encode(key), time.to_bytes(8, "little", signed=True), *parts)
     # with their lengths, so that different parts never give the same whole
     return b"".join(len(part).to_bytes(8, "little") + part for part in named)

@@ -138,10 +138,10 @@ class _Shard(beam.DoFn):
     ) -> Iterator[TimestampedValue]:
         if self._digests is None:
             self._digests = UnitDigests(run.derive("bounds", self._label))
-        moment = int(window.start.micros)
+        start = int(window.start.micros)
         for batch in element.to_batches() if isinstance(element, pa.Table) else [element]:
             for shard, digests, rows in self._sharded(self._intake.cast(batch), self._digests):
-                yield TimestampedValue((shard, (moment, digests.tobytes(), rows)), window.max_timestamp())
+                yield TimestampedValue((shard, (start, digests.tobytes(), rows)), window.max_timestamp())
 
     def _sharded(
         self, batch: pa.RecordBatch, digests: UnitDigests
@@ -175,7 +175,7 @@ class _Admit(beam.DoFn):
     def process(
         self,
         keyed: tuple[int, tuple[int, bytes, Any]],
-        moment: Timestamp = beam.DoFn.TimestampParam,
+        timestamp: Timestamp = beam.DoFn.TimestampParam,
         used: Any = beam.DoFn.StateParam(USED),
         forgotten: Any = beam.DoFn.StateParam(FORGOTTEN),
         over: Any = beam.DoFn.TimerParam(OVER),
@@ -193,7 +193,7 @@ class _Admit(beam.DoFn):
         keep = admitted[rows_of.ravel()]
         if not keep.any():
             return
-        yield TimestampedValue(rows.filter(pa.array(keep)), moment)
+        yield TimestampedValue(rows.filter(pa.array(keep)), timestamp)
 
     def _admitted(
         self, held: NDArray[Any], units: NDArray[np.uint64], window: int
@@ -205,24 +205,24 @@ class _Admit(beam.DoFn):
         own["low"], own["high"], own["window"] = units[:, 0], units[:, 1], window
         names, unit_of = np.unique(np.concatenate([now, own])[["low", "high"]], return_inverse=True)
         counts = np.bincount(unit_of[: len(now)], minlength=len(names))[unit_of[len(now) :]]
-        there = np.zeros(len(names), dtype=bool)
-        there[unit_of[: len(now)][now["window"] == window]] = True
-        there = there[unit_of[len(now) :]]
-        fresh = ~there & (counts < self._max_windows)
-        return there | fresh, own[fresh]
+        present = np.zeros(len(names), dtype=bool)
+        present[unit_of[: len(now)][now["window"] == window]] = True
+        present = present[unit_of[len(now) :]]
+        fresh = ~present & (counts < self._max_windows)
+        return present | fresh, own[fresh]
 
     @on_timer(OVER)
     def forget(
         self,
-        moment: Timestamp = beam.DoFn.TimestampParam,
+        timestamp: Timestamp = beam.DoFn.TimestampParam,
         used: Any = beam.DoFn.StateParam(USED),
         forgotten: Any = beam.DoFn.StateParam(FORGOTTEN),
         over: Any = beam.DoFn.TimerParam(OVER),
     ) -> None:
         held = np.frombuffer(used.read() or b"", dtype=_ENTRY)
-        left = held[held["window"] >= moment.micros]
+        left = held[held["window"] >= timestamp.micros]
         used.write(left.tobytes())
-        forgotten.write(int(moment.micros))
+        forgotten.write(int(timestamp.micros))
         if left.size:
             over.set(self._over(int(left["window"].min())))
 

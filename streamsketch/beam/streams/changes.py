@@ -117,8 +117,8 @@ class _Compare(beam.DoFn):
                 estimates = pairwise([_loaded(held[later]), _loaded(before)], by=self._by)
                 yield TimestampedValue((decoded_key(key), estimates[0, 1]), Timestamp(micros=later))
         recent.clear()
-        for moment in sorted(held)[-_KEPT:]:
-            recent.add((moment, held[moment]))
+        for kept in sorted(held)[-_KEPT:]:
+            recent.add((kept, held[kept]))
 
 
 def _loaded(image: bytes) -> PrivateSketch:
@@ -167,21 +167,21 @@ def _by_start(
 
 
 class _CompareAll(beam.DoFn):
-    THERE = BagStateSpec("there", TupleCoder((BytesCoder(), BytesCoder())))
+    HELD = BagStateSpec("held", TupleCoder((BytesCoder(), BytesCoder())))
 
     def __init__(self, keys: int, by: By) -> None:
         self._keys = keys
         self._by: By = by
 
     def process(
-        self, placed: tuple[int, tuple[bytes, bytes]], there: Any = beam.DoFn.StateParam(THERE)
+        self, placed: tuple[int, tuple[bytes, bytes]], held: Any = beam.DoFn.StateParam(HELD)
     ) -> Iterator[TimestampedValue]:
         start, one = placed
-        found = dict([*there.read(), one])
+        found = dict([*held.read(), one])
         if len(found) < self._keys:
-            there.add(one)
+            held.add(one)
             return
-        there.clear()
+        held.clear()
         pairs = _pairs([(decoded_key(key), _loaded(image)) for key, image in found.items()], self._by)
         yield TimestampedValue(pairs, Timestamp(micros=start))
 

@@ -146,8 +146,8 @@ class _Read(beam.DoFn):
             if name > tracker.current_restriction() and name != self._last:
                 tracker.try_claim(name)
                 for batch in self._batches(FileSystems.join(folder, name)):
-                    for moment, part in self._parts(batch, clock):
-                        yield TimestampedValue(encoded_batch(part), moment)
+                    for timestamp, part in self._parts(batch, clock):
+                        yield TimestampedValue(encoded_batch(part), timestamp)
                 if clock.newest is not None:
                     estimator.set_watermark(Timestamp(micros=clock.watermark))
                 if time.monotonic() > began + self._every:  # a checkpoint has to wait for this call's end
@@ -171,31 +171,31 @@ class _Read(beam.DoFn):
     def _parts(self, batch: pa.RecordBatch, clock: PartitionClock) -> Iterator[tuple[Timestamp, pa.RecordBatch]]:
         """Yield the rows of each window with their earliest time, or the mark of late ones; others have no time."""
         batch = batch.filter(column_of(batch, self._time).is_valid())
-        moments = _micros(column_of(batch, self._time), self._time)
+        times = _micros(column_of(batch, self._time), self._time)
         if self.clock == "events":
-            for places in self._windows(moments):
-                earliest = int(moments[places].min())
+            for places in self._windows(times):
+                earliest = int(times[places].min())
                 is_late = clock.is_late(earliest)
-                clock.go_on(int(moments[places].max()))
+                clock.go_on(int(times[places].max()))
                 yield MIN_TIMESTAMP if is_late else Timestamp(micros=earliest), batch.take(pa.array(places))
             return
         beats = np.ones(batch.num_rows, dtype=bool)
         for name in self._columns:
             if name != self._time:
                 beats &= missing(column_of(batch, name))
-        late = clock.are_late(moments, beats) & ~beats
+        late = clock.are_late(times, beats) & ~beats
         if late.any():
             yield MIN_TIMESTAMP, batch.filter(pa.array(late))
         (timely,) = np.nonzero(~late & ~beats)
-        for places in self._windows(moments[timely]):
+        for places in self._windows(times[timely]):
             rows = timely[places]
-            yield Timestamp(micros=int(moments[rows].min())), batch.take(pa.array(rows))
+            yield Timestamp(micros=int(times[rows].min())), batch.take(pa.array(rows))
 
-    def _windows(self, moments: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
+    def _windows(self, times: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
         """Yield the places of each window's times, by window."""
         windows, ends = Tumbling(*self._micros[1:]), np.iinfo(np.int64)
         far = abs(windows.offset)
-        numbers = windows.number(np.clip(moments, ends.min + far, ends.max - far))
+        numbers = windows.number(np.clip(times, ends.min + far, ends.max - far))
         order = np.argsort(numbers, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
             if places.size:

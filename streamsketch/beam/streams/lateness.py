@@ -69,18 +69,18 @@ class PartitionClock(Clock):
         found = super().watermark
         return MIN_TIMESTAMP.micros if found is None else found
 
-    def is_late(self, moment: int, *, heartbeat: bool = False) -> bool:
+    def is_late(self, time: int, *, heartbeat: bool = False) -> bool:
         """Say whether a record with this timestamp is late, then let the clock go on with it, if it moves the clock."""
-        return bool(self.are_late(np.array([moment]), np.array([heartbeat]))[0])
+        return bool(self.are_late(np.array([time]), np.array([heartbeat]))[0])
 
-    def go_on(self, moment: int) -> None:
+    def go_on(self, time: int) -> None:
         """Let the clock go on to a timestamp, unless that is behind it or beyond Beam's times."""
-        self.advance(np.array([moment]), np.array([True]))
+        self.advance(np.array([time]), np.array([True]))
 
-    def are_late(self, moments: Ints, heartbeats: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def are_late(self, times: Ints, heartbeats: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Say which of some records in a row are late, and let the clock go on: as `is_late` of one after the other."""
-        late = self.late(moments, self._windows, heartbeats)
-        self.advance(moments, heartbeats)
+        late = self.late(times, self._windows, heartbeats)
+        self.advance(times, heartbeats)
         return late
 
 
@@ -111,8 +111,8 @@ class _Split(beam.DoFn):
     def __init__(self, *, count: bool) -> None:
         self._count = count
 
-    def process(self, element: Any, moment: Timestamp = beam.DoFn.TimestampParam) -> Iterator[Any]:
-        if moment.micros > MIN_TIMESTAMP.micros:
+    def process(self, element: Any, timestamp: Timestamp = beam.DoFn.TimestampParam) -> Iterator[Any]:
+        if timestamp.micros > MIN_TIMESTAMP.micros:
             yield element
             return
         if self._count:

@@ -164,14 +164,14 @@ class _Decode(beam.DoFn):
         self._waiting: dict[int, list[bytes]] = {}
         self._bytes = 0
 
-    def process(self, messages: bytes | list[bytes], moment: Timestamp = beam.DoFn.TimestampParam) -> Iterable[Any]:
+    def process(self, messages: bytes | list[bytes], timestamp: Timestamp = beam.DoFn.TimestampParam) -> Iterable[Any]:
         found = [message for message in ([messages] if isinstance(messages, bytes) else messages) if message]
         if not found:
             return ()
         if self._format == "arrow":
-            return self._outputs(itertools.chain.from_iterable(map(self._decoded, found)), moment.micros)
+            return self._outputs(itertools.chain.from_iterable(map(self._decoded, found)), timestamp.micros)
         # rows wait for others of their window: one by one they would cost many times as much
-        start = self._start(moment.micros)
+        start = self._start(timestamp.micros)
         waiting = self._waiting.setdefault(start, [])
         waiting += found
         self._bytes += sum(map(len, found))
@@ -187,7 +187,7 @@ class _Decode(beam.DoFn):
                 windowed = WindowedValue(found.value, found.timestamp, (GlobalWindow(),))
                 yield windowed if tag is None else TaggedOutput(tag, windowed)
 
-    def _outputs(self, found: Iterable[pa.RecordBatch | bytes], moment: int) -> Iterator[Any]:
+    def _outputs(self, found: Iterable[pa.RecordBatch | bytes], time: int) -> Iterator[Any]:
         """Yield valid rows, late rows, and each message that has others, once."""
         malformed: set[int] = set()
         for one in found:
@@ -197,9 +197,9 @@ class _Decode(beam.DoFn):
                     self._add(f"messages_{MALFORMED}", 1)
                     yield TaggedOutput(MALFORMED, TimestampedValue(one, MIN_TIMESTAMP))
                 continue
-            on_time, late = self._split(one, moment)
+            on_time, late = self._split(one, time)
             if on_time.num_rows:
-                yield TimestampedValue(on_time, Timestamp(micros=moment))
+                yield TimestampedValue(on_time, Timestamp(micros=time))
             if late.num_rows:
                 self._add("rows_late", late.num_rows)
                 yield TaggedOutput(LATE, TimestampedValue(late, MIN_TIMESTAMP))
@@ -259,8 +259,8 @@ class _Decode(beam.DoFn):
     def _row(self, row: Any) -> Sequence[Any]:
         if not isinstance(row, dict):
             raise TypeError("a row must be a JSON object")
-        if isinstance(moment := row.get(self._time), str):
-            given = dt.datetime.fromisoformat(moment)
+        if isinstance(text := row.get(self._time), str):
+            given = dt.datetime.fromisoformat(text)
             row = row | {self._time: given.astimezone(dt.UTC) if given.tzinfo else given.replace(tzinfo=dt.UTC)}
         return [row.get(name) for name in self._names]
 
@@ -281,14 +281,14 @@ class _Decode(beam.DoFn):
         # without the message's own schema, which might say that it was cast already
         return self._intake.cast(pa.RecordBatch.from_pydict(columns))
 
-    def _start(self, moment: int) -> int:
+    def _start(self, time: int) -> int:
         """Return the start of a moment's window; the mark itself of what sources marked as late."""
-        return moment if moment <= MIN_TIMESTAMP.micros else self._windows.start_of(moment)
+        return time if time <= MIN_TIMESTAMP.micros else self._windows.start_of(time)
 
-    def _split(self, batch: pa.RecordBatch, moment: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        if moment <= MIN_TIMESTAMP.micros:
+    def _split(self, batch: pa.RecordBatch, time: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        if time <= MIN_TIMESTAMP.micros:
             return batch.slice(0, 0), batch
-        start = pa.scalar(self._start(moment), pa.timestamp("us"))
+        start = pa.scalar(self._start(time), pa.timestamp("us"))
         column = batch.column(self._time)
         plain = column.cast(pa.timestamp(column.type.unit))  # moments, whatever time zone they are shown in
         if not pc.less(pc.min(plain), start).as_py():  # nearly always; the least of nulls alone is null

@@ -94,14 +94,14 @@ class _Open(beam.DoFn):
         start: Any = beam.DoFn.TimerParam(START),
     ) -> Iterator[TimestampedValue]:
         self._check(root_key)
-        moment = upcoming.read()
-        yield TimestampedValue(decoded_key(key), Timestamp(micros=moment))
-        moment += self._size
-        if moment - self._size > time.time() * 1e6:
+        due = upcoming.read()
+        yield TimestampedValue(decoded_key(key), Timestamp(micros=due))
+        due += self._size
+        if due - self._size > time.time() * 1e6:
             _LOG.warning("No further windows are opened: the watermark is ahead of this worker's clock")
             return
-        upcoming.write(moment)
-        start.set(Timestamp(micros=moment))
+        upcoming.write(due)
+        start.set(Timestamp(micros=due))
 
     def _check(self, held: Any) -> None:
         """Keep the key's fingerprint, and the clock, with the state, which a job with others cannot go on with."""

@@ -169,17 +169,17 @@ def summed(
     return Sums(runs.units, *columns, unit_ends, tally)
 
 
-def _clipped(sums: Sums, starts: Ints, stops: Ints, over: Flags, limit: int, how: str, draws: "_Draws") -> Sums:
+def _clipped(sums: Sums, starts: Ints, stops: Ints, over: Flags, limit: int, rule: str, draws: "_Draws") -> Sums:
     """Return the sums with those of groups over the limit clipped, and without those that are 0 then."""
     indices, steps, codes = sums.indices, sums.steps, sums.codes
     starts, stops = starts[over], stops[over]
-    if how == "squares":
+    if rule == "squares":
         scale_squares(steps, starts, stops, limit)
     else:
         rows, groups = _rows_of(starts, stops)
         order = rows[_shuffled(sums, rows, groups, starts, draws)]
         codes[rows], indices[rows], steps[rows] = codes[order], indices[order], steps[order]
-        (cut_steps if how == "cut" else scale_steps)(steps, starts, stops, limit)
+        (cut_steps if rule == "cut" else scale_steps)(steps, starts, stops, limit)
     left = np.flatnonzero(steps)
     return dataclasses.replace(sums, codes=codes[left], indices=indices[left], steps=steps[left])
 

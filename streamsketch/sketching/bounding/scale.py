@@ -95,32 +95,32 @@ def _divide(
     if high == _0 and low >> _63 == _0 and size < _2_32 and np.uint64(limit) < _2_31:  # the dividend is below 2^64
         dividend = size * np.uint64(limit) + below
         return dividend // low, _0, dividend % low
-    quotient, over, under = _0, _0, _0
+    quotient, upper, lower = _0, _0, _0
     for bit in range(_LIMIT_BITS - 1, -1, -1):
-        over = (over << _1) | (under >> _63)
-        under <<= _1
+        upper = (upper << _1) | (lower >> _63)
+        lower <<= _1
         if (limit >> bit) & 1:
-            under += size
-            if under < size:
-                over += _1
+            lower += size
+            if lower < size:
+                upper += _1
         quotient <<= _1
-        while over > high or (over == high and under >= low):
-            if under < low:
-                over -= _1
-            under -= low
-            over -= high
+        while upper > high or (upper == high and lower >= low):
+            if lower < low:
+                upper -= _1
+            lower -= low
+            upper -= high
             quotient += _1
-    under += below
-    over += above
-    if under < below:
-        over += _1
-    if over > high or (over == high and under >= low):
-        if under < low:
-            over -= _1
-        under -= low
-        over -= high
+    lower += below
+    upper += above
+    if lower < below:
+        upper += _1
+    if upper > high or (upper == high and lower >= low):
+        if lower < low:
+            upper -= _1
+        lower -= low
+        upper -= high
         quotient += _1
-    return quotient, over, under
+    return quotient, upper, lower
 
 
 def scale_squares(steps: Ints, starts: Ints, stops: Ints, limit: int) -> None:
