@@ -22,7 +22,7 @@ from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Events, Intake
+from streamsketch.intake import Events, Intake, seconds_text
 from streamsketch.privacy import Neighbours
 from streamsketch.projections import Projection
 from streamsketch.sketching import Bounded, Clip, Contributions, UnitBounds, UnitDigests
@@ -150,8 +150,7 @@ class BoundContributions(beam.PTransform):
         """Return the neighbour relation that holds for the events bounded, as they are windowed."""
         if self._across_windows or isinstance(windowing.windowfn, GlobalWindows):
             return self.neighbours
-        micros = windowing.windowfn.size.micros
-        seconds = micros // 10**6 if micros % 10**6 == 0 else micros / 10**6  # in full: other windows, other guarantees
+        seconds = seconds_text(tumbling_of(windowing.windowfn).size)  # in full: other windows, other guarantees
         return dataclasses.replace(self.neighbours, unit=f"{self.neighbours.unit} in one window of {seconds} s")
 
     def with_late_data(self) -> Self:

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any
 
 import apache_beam as beam
@@ -18,13 +17,13 @@ from numpy.typing import NDArray
 from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.bound import BoundContributions
 from streamsketch.beam.intake.keys import Keys
-from streamsketch.beam.intake.windows import windowed_as
+from streamsketch.beam.intake.windows import tumbling_of, windowed_as
 from streamsketch.beam.run.known import Span, known_of, refuse_bounded, with_known
 from streamsketch.beam.run.runner import refuse_lost_state
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Intake, Tumbling, plain, salvage, whole_days
+from streamsketch.intake import Intake, Tumbling, microseconds, plain, salvage, seconds_text, whole_days
 from streamsketch.privacy import Neighbours
 from streamsketch.sketching import Clip, UnitDigests
 
@@ -46,7 +45,8 @@ class BoundAcrossWindows(beam.PTransform):
     max_windows
         In how many windows of a period one unit may contribute.
     period
-        Length of a period in seconds, a multiple of the windows' length; periods start where windows do.
+        Length of a period in seconds, or as text: ``"30 days"``. A multiple of the windows' length; periods start where
+        windows do.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class BoundAcrossWindows(beam.PTransform):
         agreement: Agreement,
         *,
         max_windows: int,
-        period: float,
+        period: float | str,
         neighbours: Neighbours | None = None,
         clip: Clip = "scale",
         public_keys: Keys | None = None,
@@ -68,9 +68,7 @@ class BoundAcrossWindows(beam.PTransform):
     ) -> None:
         super().__init__()
         check_int(max_windows, "max_windows", 1, (1 << 20) - 1)
-        self._max_windows, self._period = max_windows, Fraction(str(period))
-        if self._period <= 0:
-            raise InvalidInputError(f"period must be > 0 seconds, got {period}")
+        self._max_windows, self._period = max_windows, microseconds(period, "period")
         self._bound = BoundContributions(
             agreement,
             neighbours=neighbours,
@@ -80,7 +78,7 @@ class BoundAcrossWindows(beam.PTransform):
             count_private_data=count_private_data,
         )
         given = self._bound.neighbours
-        unit = f"{given.unit} in one period of {period:g} s"
+        unit = f"{given.unit} in one period of {seconds_text(self._period)} s"
         self._neighbours = dataclasses.replace(given, unit=unit, max_keys=given.max_keys * max_windows)
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
@@ -94,14 +92,14 @@ class BoundAcrossWindows(beam.PTransform):
                 f"BoundAcrossWindows counts windows of one length, got {type(windows).__name__}. Window the events by "
                 f"TumblingWindows(size)"
             )
-        size, offset, period = windows.size.micros, windows.offset.micros, self._period * 10**6
-        if period.denominator != 1 or int(period) % size:
+        size, offset = tumbling_of(windows)
+        if self._period % size:
             raise InvalidInputError(
-                f"period must be a multiple of the windows' length, both in seconds, got {float(self._period):g} and "
-                f"{size / 10**6:g}"
+                f"period must be a multiple of the windows' length, both in seconds, got {seconds_text(self._period)} "
+                f"and {seconds_text(size)}"
             )
         run, label = run_secret(events.pipeline), label_in(events.pipeline)
-        periods = Tumbling(int(period), offset)
+        periods = Tumbling(self._period, offset)
         admit = _Admit(periods, self._max_windows)
         admitted = (
             events

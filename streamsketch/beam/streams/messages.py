@@ -288,9 +288,9 @@ class _Decode(beam.DoFn):
     def _split(self, batch: pa.RecordBatch, time: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         if time <= MIN_TIMESTAMP.micros:
             return batch.slice(0, 0), batch
-        start = pa.scalar(self._start(time), pa.timestamp("us"))
+        start = pa.scalar(self._windows.start_of(time), pa.timestamp("us"))
         column = batch.column(self._time)
-        plain = column.cast(pa.timestamp(column.type.unit))  # moments, whatever time zone they are shown in
+        plain = column.cast(pa.timestamp(column.type.unit))  # times, whatever time zone they are shown in
         if not pc.less(pc.min(plain), start).as_py():  # nearly always; the least of nulls alone is null
             return batch, batch.slice(0, 0)
         late = pc.fill_null(pc.less(plain, start), False)  # noqa: FBT003 - Arrow's signature

@@ -187,7 +187,7 @@ def test_a_unit_keeps_to_its_windows_a_period_and_gets_new_ones_with_the_next(
             | log(sorted(rows), DELAY)
             | TumblingWindows(MINUTE)
             | RowsToBatches(PEOPLE, ["person", "key", "index", "value"])
-            | BoundAcrossWindows(PEOPLE, max_windows=2, period=180)
+            | BoundAcrossWindows(PEOPLE, max_windows=2, period="3 min")
         )
         releases = (
             bounded
