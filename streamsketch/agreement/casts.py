@@ -28,11 +28,14 @@ Rows: TypeAlias = Sequence[int] | NDArray[np.int64]
 _Cast: TypeAlias = Callable[[pa.Array], pa.Array]
 
 
-def cast(array: pa.Array, column: Column, rows: Rows, *, keep_times: bool = False, hint: str = "") -> pa.Array:
+def cast(
+    array: pa.Array, column: Column, rows: Rows, *, keep_times: bool = False, alone: bool = False, hint: str = ""
+) -> pa.Array:
     """Return a column without missing values as Arrow's type for its logical one; ``rows`` are their numbers.
 
     Integers, booleans and decimals become int64, dates date32, times timestamps without a zone; text stays a
-    dictionary if it is one, and with ``keep_times`` times in its place stay times.
+    dictionary if it is one, and with ``keep_times`` times in its place stay times. With ``alone`` whether a row can be
+    cast does not depend on others: no type holds both nanoseconds and all years, so text says times of 1678 to 2261.
 
     Raises
     ------
@@ -46,7 +49,7 @@ def cast(array: pa.Array, column: Column, rows: Rows, *, keep_times: bool = Fals
         array = array.dictionary_decode()
     if is_text_type(kind):
         array = array.cast(pa.string())
-    step = _step(kind, column)
+    step = _step(kind, column, alone=alone)
     if step is None:
         raise InvalidInputError(
             f"the column {column.name} holds {kind}, and the agreement says {column.type}: cast it to {column.type} "
@@ -87,7 +90,7 @@ class _DoesNotFitError(Exception):
     """A value is not one of the agreed type."""
 
 
-def _step(kind: pa.DataType, column: Column) -> _Cast | None:  # noqa: PLR0911 - one return for each logical type
+def _step(kind: pa.DataType, column: Column, *, alone: bool) -> _Cast | None:  # noqa: PLR0911 - one return for each logical type
     """Return how Arrow's type is cast to a logical one, or None if it is not."""
     types = pa.types
     numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
@@ -105,7 +108,7 @@ def _step(kind: pa.DataType, column: Column) -> _Cast | None:  # noqa: PLR0911 -
         case "date" if types.is_date(kind) or types.is_timestamp(kind) or is_text_type(kind):
             return lambda array: _days(array, kind)
         case "timestamp" if types.is_date(kind) or types.is_timestamp(kind) or is_text_type(kind):
-            return lambda array: _times(array, kind)
+            return lambda array: _times(array, kind, ["ns"] if alone else ["ns", "us"])
     places = column.places
     if places is not None and (numbers or is_text_type(kind)):
         return lambda array: _whole(array, places, _DECIMAL)
@@ -152,19 +155,19 @@ def _days(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array.cast(pa.date32())
 
 
-def _times(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _times(array: pa.Array, kind: pa.DataType, units: Sequence[str]) -> pa.Array:
     if pa.types.is_date(kind):
         return array.cast(pa.timestamp("s"))
     if pa.types.is_timestamp(kind):  # an instant, of which the zone says only how it is written
         return array.cast(pa.int64()).cast(pa.timestamp(kind.unit))
     zoned = pc.match_substring_regex(array, _ZONE)
-    for unit in ("ns", "us"):  # of the finer one, years 1678 to 2261
+    for unit in units:  # of nanoseconds, years 1678 to 2261
         try:
             plain = pc.if_else(zoned, None, array).cast(pa.timestamp(unit))
             instants = pc.if_else(zoned, array, None).cast(pa.timestamp(unit, "UTC"))
             return pc.coalesce(plain, instants.cast(pa.int64()).cast(pa.timestamp(unit)))
         except pa.ArrowException:
-            if unit == "us":
+            if unit == units[-1]:
                 raise
     raise AssertionError
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -47,7 +48,8 @@ class Intake:
     on_bad
         What to do with a malformed row. ``"refuse"`` raises an error that names it. ``"drop"`` leaves out that row
         alone, whatever other rows hold. A function also has it left out, and is called with its number and what is
-        wrong with it, a text that shows no value.
+        wrong with it, a text that shows no value. As no Arrow type holds both nanoseconds and all years, text under the
+        type ``"timestamp"`` is then malformed outside the years 1678 to 2261.
     bounded
         Whether each unit's rows will be clipped to the agreed bound. An error would then reveal what one unit sent. So
         rows that cannot be sketched are always left out, even those with nulls if the agreement has
@@ -231,7 +233,12 @@ class Intake:
         hint = "" if dim == HASHED_DIM else f"; {_HASHING.format(dim=dim)}"
         typed = {
             one.name: cast(
-                columns[one.name], one, rows, keep_times=self._keeps, hint=hint if one in agreement.index else ""
+                columns[one.name],
+                one,
+                rows,
+                keep_times=self._keeps,
+                alone=self._on_bad != "refuse",
+                hint=hint if one in agreement.index else "",
             )
             for one in agreement.columns
         }
@@ -282,22 +289,16 @@ class Intake:
         columns = columns | {name: array.dictionary_decode() for name, array in dictionaries.items()}
         good = np.ones(len(rows), dtype=np.bool_)
 
-        def part(start: int, stop: int) -> tuple[_Columns, Rows]:
-            some = {name: array.slice(start, stop - start) for name, array in columns.items()}, rows[start:stop]
-            read(*some)
-            return some
+        def part(start: int, stop: int) -> None:
+            read({name: array.slice(start, stop - start) for name, array in columns.items()}, rows[start:stop])
 
         def bad(place: int, error: Exception) -> None:
             good[place] = False
             on_bad(int(rows[place]), str(error))
 
-        parts = list(salvage(part, len(rows), bad))
+        deque(salvage(part, len(rows), bad), 0)
         kept = pa.array(good)
-        try:
-            return read({name: array.filter(kept) for name, array in columns.items()}, np.asarray(rows)[good], on_bad)
-        except InvalidInputError:
-            # times finer than microseconds beside years beyond the range of nanoseconds: no type holds both
-            return read(*max(parts, key=lambda some: len(some[1])), on_bad)
+        return read({name: array.filter(kept) for name, array in columns.items()}, np.asarray(rows)[good], on_bad)
 
 
 def _blank(name: str, row: int) -> str:

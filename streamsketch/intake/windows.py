@@ -1,5 +1,6 @@
 """Event time: windows, the clock that decides which events are late, and times and lengths in columns and text."""
 
+import contextlib
 import re
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
@@ -19,6 +20,8 @@ _UNITS |= {"w": 7 * 86_400, "week": 7 * 86_400}
 LARGEST_TIME = 1 << 61
 """In microseconds, 73,000 years before or after 1970: sums and differences of such times fit int64."""
 _LENGTH = re.compile(rf"\s*(\d{{1,20}}(?:\.\d{{1,20}})?)\s*({'|'.join(_UNITS)})s?\s*")
+
+_ZONED = r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 
 Whole = TypeVar("Whole", int, Ints)
 ClockKind: TypeAlias = Literal["events", "heartbeats"]
@@ -219,10 +222,13 @@ def times_in(column: pa.Array, name: str, form: str | None = None) -> pa.Array:
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             if form is not None:
                 return pc.strptime(column, format=form, unit="us").cast(pa.timestamp("us"))
-            try:
-                return column.cast(pa.timestamp("us"))
-            except pa.ArrowInvalid:
-                return column.cast(pa.timestamp("us", tz="UTC")).cast(pa.timestamp("us"))
+            for zone in (None, "UTC"):
+                with contextlib.suppress(pa.ArrowInvalid):
+                    return column.cast(pa.timestamp("us", tz=zone)).cast(pa.timestamp("us"))
+            zoned = pc.match_substring_regex(column, _ZONED)  # some have a zone, others have none
+            plain = pc.if_else(zoned, None, column).cast(pa.timestamp("us"))
+            instants = pc.if_else(zoned, column, None).cast(pa.timestamp("us", tz="UTC"))
+            return pc.coalesce(plain, instants.cast(pa.timestamp("us")))
     except pa.ArrowException:
         looks = "ISO 8601 has it, such as 2024-05-31 or 2024-05-31T12:00:00Z" if form is None else f"{form} says"
         # Arrow's own message quotes the cell, which is private

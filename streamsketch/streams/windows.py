@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Self, TypeAlias, cast
+from typing import Self, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -192,8 +192,8 @@ class Windows:
 
     def __init__(self, policy: StreamPolicy, agreement: Agreement, secret: bytes) -> None:
         self._policy, self._agreement, self._secret = policy, agreement, secret
-        self._intake = Intake(agreement)
         self._tolerant = policy.clock == "heartbeats"
+        self._intake = Intake(agreement, on_bad="drop" if self._tolerant else "refuse")
         self._drops = self._tolerant or agreement.missing == "drop"
         neighbours = policy.bounds_in(agreement)
         self.public = None if policy.public_keys is None else agreement.keys_of(policy.public_keys)
@@ -248,6 +248,8 @@ class Windows:
         far = kept & ahead
         kept &= ~ahead
         cast = self._intake.cast(batch if kept.all() else batch.filter(pa.array(kept)), first)
+        if cast.num_rows < kept.sum():
+            raise InvalidInputError("some rows do not fit the agreement")  # `add` finds them
         numbers, timely = numbers[kept], timely[kept]
         blank += int((~kept & ~beats & ~far).sum())
         malformed += int(far.sum())
@@ -277,16 +279,15 @@ class Windows:
         beats, lacking = self._kinds(batch)
         readable = ~untimed
 
-        def check(rows: Flags, read: Callable[[pa.RecordBatch], Any]) -> None:
-            (places,) = np.nonzero(rows & readable)
+        times = np.flatnonzero(~beats & readable)
 
-            def drop(place: int, _: Exception) -> None:
-                readable[places[place]] = False
+        def drop(place: int, _: Exception) -> None:
+            readable[times[place]] = False
 
-            deque(salvage(lambda start, stop: read(batch.take(pa.array(places[start:stop]))), places.size, drop), 0)
-
-        check(~beats, self._times)
-        check(~lacking, self._intake.cast)
+        deque(salvage(lambda start, stop: self._times(batch.take(pa.array(times[start:stop]))), times.size, drop), 0)
+        places, bad = np.flatnonzero(~lacking & readable), list[int]()
+        Intake(self._agreement, on_bad=lambda place, _: bad.append(place)).cast(batch.take(pa.array(places)), 0)
+        readable[places[bad]] = False
         return readable | untimed
 
     def _times(self, batch: pa.RecordBatch) -> Ints:

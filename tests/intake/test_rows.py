@@ -201,11 +201,15 @@ def test_what_is_asked_for_must_fit() -> None:
         Intake(HASHED)  # type: ignore[arg-type]
 
 
-def test_times_of_no_common_type_do_not_end_the_reading() -> None:
+@pytest.mark.parametrize("bounded", [False, True])
+def test_rows_with_times_of_no_common_type_are_judged_each_by_itself(bounded: bool) -> None:  # noqa: FBT001
     agreement = ss.Agreement(HASHED, index="item", unit={"at": "timestamp"}, neighbours=ss.L1(9))
+    intake = Intake(agreement, on_bad="drop", bounded=bounded)
     at = ["2026-01-01T10:00:00.123456789", "1500-01-01T00:00:00", "1501-01-01T00:00:00", "2026-01-01T10:00:00"]
-    for bounded in (False, True):
-        assert len(Intake(agreement, on_bad="drop", bounded=bounded).read(batch(at=at))) in (2, 3)
+    assert len(intake.read(batch(at=at))) == 2
+    rows = pa.Table.from_batches([batch(at=at)])
+    assert [len(intake.read(rows.slice(place, 1).to_batches()[0])) for place in range(4)] == [1, 0, 0, 1]
+    assert len(Intake(agreement, bounded=bounded).read(batch(at=[*at[1:], at[1]]))) == 4, "these have one"
 
 
 # --- batches that were cast ---------------------------------------------------------------------------------------

@@ -55,6 +55,18 @@ def test_times_of_all_kinds_are_in_the_same_day(column: Any, form: str | None) -
     assert window_names(times_in(column, "when", form), 86400).to_pylist() == ["2024-05-31"]
 
 
+def test_times_with_and_without_a_zone_stand_in_one_column() -> None:
+    texts = [
+        "2026-01-01",
+        "2026-01-01T01:00+01:00",
+        "2026-01-01 00:00:00",
+        "2025-12-31T21:00-03",
+        "2026-01-01T00:00:00Z",
+    ]
+    for column in (pa.array(texts), pa.array(texts).dictionary_encode(), pa.array(texts, pa.large_string())):
+        assert set(times_in(column, "at").to_pylist()) == {dt.datetime(2026, 1, 1)}  # noqa: DTZ001 - as it stands
+
+
 @pytest.mark.parametrize("column", [["noon"], [1], [1.5], [None, NOON], ["2024-05-31", None]])
 def test_what_is_no_time_is_refused_without_a_word_of_it(column: list[Any]) -> None:
     with pytest.raises(ss.InvalidInputError, match="the column when") as caught:

@@ -226,6 +226,30 @@ def test_with_heartbeats_no_row_of_a_unit_ends_the_stream(fault: str, lacking: A
         assert found.rows_read == len(log), "without two heartbeats, with two of hers"
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [{"at": "2026-11-22T12:00:30"}, {"item": "2500-01-01"}, {"item": "9999-12-31T00:00:00Z"}],
+    ids=["another form of time", "a year beyond nanoseconds", "another such year"],
+)
+def test_with_heartbeats_a_time_of_another_form_changes_no_row_of_others(fault: dict[str, str]) -> None:
+    agreement = AGREEMENT.replace(index={"item": "timestamp"})
+    seconds = range(0, 50, 7)
+    fine = [Row(second, "north", f"2026-11-22T10:00:00.00000000{second % 10}", 1, f"c{second}") for second in seconds]
+    cells = batch_of([beat(0), *fine, beat(130)]).to_pylist()
+    eve = batch_of([Row(30, "south", "2026-11-22", 1, "Eve")]).to_pylist()[0] | fault
+
+    def played(rows: list[dict[str, str]], size: int) -> Any:
+        windows = Windows(policy_of(Path("out"), clock="heartbeats"), agreement, SECRET)
+        for at in range(0, len(rows), size):
+            windows.add(pa.RecordBatch.from_pylist(rows[at : at + size], schema=batch_of([]).schema), at + 1)
+        return windows.closing()[0].sketch_of("north")
+
+    without = played(cells, 99)
+    assert without.mass == len(fine)
+    for size in (1, 3, 99):
+        assert played([*cells[:4], eve, *cells[4:]], size) == without, size
+
+
 def test_the_last_window_that_a_row_may_be_in_is_ten_thousand_ahead() -> None:
     last = Row(60 * 10_000 + 59, "north", "a", 1, "Ann")
     windows = Windows(policy_of(Path("out"), clock="heartbeats"), AGREEMENT, SECRET)
