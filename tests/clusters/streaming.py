@@ -18,7 +18,7 @@ from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
 import streamsketch as ss
-from streamsketch.beam import ReleasePerKey, TumblingWindows
+from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.streams import (
     DecodeMessages,
     PartitionClock,
@@ -32,7 +32,7 @@ from streamsketch.beam.streams import (
 from streamsketch.intake import ClockKind
 from streamsketch.jobs import Record
 from streamsketch.release import AdditiveNoise
-from tests.beam.rows import bound_rows, sketch_rows
+from tests.beam.rows import agreement_of
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka
 from tests.clusters.steps import write
@@ -211,18 +211,20 @@ def build(
     found = configure_stream(pipeline, stream="test", epoch=epoch, **secrets)
     if late_by_runner:  # as without a log's clock: what is late depends on how far the others are
         messages |= "Forget marks" >> beam.Map(_stamped).with_output_types(Any)
-    batches, _, _ = messages | DecodeMessages(SCHEMA, time="time", size=MINUTE)
+    neighbours = ss.L1(L1, unit="unit", max_keys=MAX_KEYS)
+    agreement = agreement_of(PROJECTION, unit="unit", neighbours=neighbours)
+    batches, _, _ = messages | DecodeMessages(agreement, time="time", size=MINUTE)
     sketches = (
         batches
         | TumblingWindows(MINUTE, column="time")
-        | bound_rows(PROJECTION, unit="unit", max_keys=MAX_KEYS, l1=L1, public_keys=KEYS)
-        | sketch_rows(PROJECTION)
+        | BoundContributions(agreement, public_keys=KEYS)
+        | SketchPerKey(agreement)
     )
     sketches | "Note sketches" >> beam.Map(note, str(folder.path / "sketches"))
     end = None if stop is None else BASE + MINUTE * stop
     place = {} if ledger is None else {"ledger": ledger, "dataset": "test"}
     release = ReleasePerKey(
-        AdditiveNoise(epsilon=1.0, neighbours=ss.L1(L1, unit="unit", max_keys=MAX_KEYS)),
+        AdditiveNoise(epsilon=1.0, neighbours=neighbours),
         public_keys=KEYS,
         public_windows=(BASE, end),
         **place,

@@ -7,7 +7,7 @@ from apache_beam.utils.timestamp import Timestamp
 
 from streamsketch.beam.streams import DecodeMessages, encoded_batch
 from streamsketch.beam.streams.topic import _content
-from tests.beam.streams.test_json_lines import SCHEMA
+from tests.beam.streams.test_json_lines import AGREEMENT
 from tests.clusters.feed import DELAY, ROWS, WINDOW, Events, Late
 from tests.clusters.soak import _delays, trend
 
@@ -53,8 +53,8 @@ def test_records_that_stay_alone_are_messages() -> None:
 
 def test_a_list_of_arrow_messages_is_each_of_them() -> None:
     columns = [pa.array(["a"]), pa.array([1]), pa.array([60 * 10**6], pa.timestamp("us", "UTC"))]
-    message = encoded_batch(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))
-    step = DecodeMessages(SCHEMA, time="time", size=60)._step
+    message = encoded_batch(pa.RecordBatch.from_arrays(columns, names=["unit", "value", "time"]))
+    step = DecodeMessages(AGREEMENT, time="time", size=60)._step
     found = list(step.process([message, b"", message, b"?"], Timestamp(60)))
     assert [one.value.num_rows for one in found[:2]] == [1, 1]
     assert [one.tag for one in found[2:]] == ["malformed"]

@@ -151,11 +151,10 @@ def _message_readers() -> dict[str, Reader]:
 
     def reading(form: Any) -> Callable[[bytes], None]:
         def read(data: bytes) -> None:
-            for schema in (MESSAGES, agreed):
-                step: Any = DecodeMessages(schema, time="at", size=60, format=form)._step
-                step.start_bundle()
-                list(step.process(data, Timestamp(60)))
-                list(step.finish_bundle())
+            step: Any = DecodeMessages(agreed, time="at", size=60, format=form)._step
+            step.start_bundle()
+            list(step.process(data, Timestamp(60)))
+            list(step.finish_bundle())
 
         return read
 

@@ -53,10 +53,9 @@ class DecodeMessages(beam.PTransform):
 
     Parameters
     ----------
-    schema
-        An `Agreement`: which columns the messages have, and their types; others are dropped. A row that breaks it is as
-        one that cannot be decoded. `BoundContributions` and `SketchPerKey` take the same. Or an Arrow schema, for rows
-        that are not sketched, or by the names of columns alone.
+    agreement
+        Which columns the messages have, and their types; others are dropped. A row that breaks it is as one that cannot
+        be decoded. `BoundContributions` and `SketchPerKey` take the same.
     time
         Column of times, of which windows are made: Arrow times, beside the agreed columns, or one of them.
     size, offset
@@ -76,7 +75,7 @@ class DecodeMessages(beam.PTransform):
 
     def __init__(
         self,
-        schema: pa.Schema | Agreement,
+        agreement: Agreement,
         *,
         time: str,
         size: float,
@@ -87,9 +86,14 @@ class DecodeMessages(beam.PTransform):
         super().__init__()
         if format not in ("arrow", "json"):
             raise InvalidInputError(f"format must be 'arrow' or 'json', got {format!r}")
-        _check_time(schema, time)
+        agreed = _types(agreement)
+        if agreed.get(time, "timestamp") != "timestamp" or time == agreement.value:
+            raise InvalidInputError(
+                f"the column {time!r} must hold times, and the agreement has it as {agreed.get(time, 'values')}; agree "
+                f"on timestamp, or name another column"
+            )
         self._step = _Decode(
-            schema, time, Tumbling(round(size * 10**6), round(offset * 10**6)), format, count_private_data
+            agreement, time, Tumbling(round(size * 10**6), round(offset * 10**6)), format, count_private_data
         )
 
     def expand(self, messages: beam.PCollection) -> Any:
@@ -107,19 +111,6 @@ def encoded_batch(batch: pa.RecordBatch) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _check_time(schema: pa.Schema | Agreement, time: str) -> None:
-    if not isinstance(schema, Agreement):
-        if time not in schema.names or not pa.types.is_timestamp(schema.field(time).type):
-            raise InvalidInputError(f"the schema needs a column {time!r} of Arrow timestamps, got {schema.names}")
-        return
-    agreed = _types(schema)
-    if agreed.get(time, "timestamp") != "timestamp" or time == schema.value:
-        raise InvalidInputError(
-            f"the column {time!r} must hold times, and the agreement has it as {agreed.get(time, 'values')}; agree on "
-            f"timestamp, or name another column"
-        )
-
-
 def _plain_if_alone(column: pa.Array) -> pa.Array:
     """Return a column of one row without its dictionary, whose other words may be malformed."""
     if len(column) != 1 or not pa.types.is_dictionary(column.type):
@@ -133,11 +124,6 @@ def _plain_if_alone(column: pa.Array) -> pa.Array:
     return column.dictionary.slice(place, 1)
 
 
-def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    is_coded = pa.types.is_dictionary(column.type) and column.type.value_type == kind
-    return column if is_coded else column.cast(kind)
-
-
 def _types(agreement: Agreement) -> dict[str, str]:
     columns = (agreement.key, *agreement.index, agreement.unit)
     return {column.name: column.type for column in columns if column is not None}
@@ -146,19 +132,16 @@ def _types(agreement: Agreement) -> dict[str, str]:
 class _Decode(beam.DoFn):
     def __init__(
         self,
-        schema: pa.Schema | Agreement,
+        agreement: Agreement,
         time: str,
         windows: Tumbling,
         format: Format,  # noqa: A002
         count: bool,  # noqa: FBT001
     ) -> None:
         self._time, self._windows, self._format, self._count = time, windows, format, count
-        self._schema: Any = schema
-        self._intake = None
-        if isinstance(schema, Agreement):
-            self._intake = Intake(schema, bounded=schema.unit is not None, time=time)
-        self._names = list(dict.fromkeys([*schema.names, time]))
-        self._plain = plain_types(schema, time)
+        self._intake = Intake(agreement, bounded=agreement.unit is not None, time=time)
+        self._names = list(dict.fromkeys([*agreement.names, time]))
+        self._plain = plain_types(agreement, time)
 
     def start_bundle(self) -> None:
         self._waiting: dict[int, list[bytes]] = {}
@@ -273,9 +256,6 @@ class _Decode(beam.DoFn):
         columns = {name: _plain_if_alone(column_of(batch, name)) for name in self._names}
         for column in columns.values():
             column.validate(full=True)  # it may come from anybody, and Arrow's kernels trust what they get
-        if self._intake is None:
-            cast = [_as_type(columns[field.name], field.type) for field in self._schema]
-            return pa.RecordBatch.from_arrays(cast, names=self._names)
         if self._time not in self._intake.agreement.names:
             columns[self._time] = columns[self._time].cast(_TIME)
         # without the message's own schema, which might say that it was cast already
@@ -301,17 +281,13 @@ class _Decode(beam.DoFn):
             Metrics.counter(METRICS, name).inc(count)
 
 
-def plain_types(schema: pa.Schema | Agreement, time: str) -> pa.Schema | None:
+def plain_types(agreement: Agreement, time: str) -> pa.Schema | None:
     """Return the JSON types of columns, or None if they may be others than text and integers.
 
     Times are numbers here, and agreed values integers: rows in which they are not are read one by one.
     """
-    if isinstance(schema, Agreement):
-        kinds = {name: {"text": pa.string(), "integer": pa.int64()}.get(kind) for name, kind in _types(schema).items()}
-        kinds |= {} if schema.value is None else {schema.value: pa.int64()}
-    else:
-        kinds = {field.name: field.type for field in schema if field.type in (pa.string(), pa.int64())}
-        kinds |= dict.fromkeys({*schema.names, time} - {*kinds, time})
+    kinds = {name: {"text": pa.string(), "integer": pa.int64()}.get(kind) for name, kind in _types(agreement).items()}
+    kinds |= {} if agreement.value is None else {agreement.value: pa.int64()}
     kinds[time] = pa.int64()
     return None if None in kinds.values() else pa.schema(kinds)
 

@@ -16,6 +16,7 @@ from streamsketch.beam.streams import DecodeMessages, PartitionClock, ReadGrowin
 from tests.beam.streams.prism import BASE, MINUTE, run
 
 SCHEMA = pa.schema({"key": pa.string(), "time": pa.timestamp("us", "UTC")})
+AGREEMENT = ss.Agreement(ss.SJLT(sketch_dim=64, sparsity=4, seed=7), key="key", index="key")
 
 
 def put(folder: Path, name: str, rows: list[tuple[str, int]]) -> None:
@@ -46,7 +47,7 @@ def test_files_are_read_as_they_appear_and_late_rows_are_set_apart(
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
         read = ReadGrowingFolder(str(folder), SCHEMA.names, time="time", delay=15, size=MINUTE, every=every)
         log = pipeline | read
-        batches, late, _ = log | DecodeMessages(SCHEMA, time="time", size=MINUTE)
+        batches, late, _ = log | DecodeMessages(AGREEMENT, time="time", size=MINUTE)
         return {"rows": batches | "A" >> beam.FlatMap(rows_of), "late": late | "B" >> beam.FlatMap(rows_of)}
 
     growing = threading.Thread(target=grow)

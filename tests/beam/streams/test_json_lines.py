@@ -1,7 +1,6 @@
 """Rows of JSON that are read together are those that are read one by one."""
 
 import random
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,8 +11,9 @@ from streamsketch import SJLT, Agreement
 from streamsketch.beam.streams import DecodeMessages
 from streamsketch.beam.streams.messages import plain_types, read_plain
 
-SCHEMA = pa.schema({"unit": pa.string(), "value": pa.int64(), "time": pa.timestamp("us", "UTC")})
-AGREEMENT = Agreement(SJLT(sketch_dim=64, sparsity=4, seed=7), key="unit", index="unit", value="value", missing="drop")
+PROJECTION = SJLT(sketch_dim=64, sparsity=4, seed=7)
+AGREEMENT = Agreement(PROJECTION, key="unit", index="unit", value="value", missing="drop")
+INTEGERS = Agreement(PROJECTION, key="unit", index={"value": "integer"}, missing="refuse")
 TIME = b'"time":60000000'
 PLAIN = [b'{"unit":"a","value":1,' + TIME + b"}", b'{"unit":"\\u00e9","value":-0,"x":"y",' + TIME + b"}"]
 ODD = [
@@ -54,8 +54,8 @@ ODD = [
 ]
 
 
-def decoded(messages: list[bytes], schema: Any, *, together: bool) -> list[str]:
-    step = DecodeMessages(schema, time="time", size=60, format="json")._step
+def decoded(messages: list[bytes], agreement: Agreement, *, together: bool) -> list[str]:
+    step = DecodeMessages(agreement, time="time", size=60, format="json")._step
     if not together:
         step._plain = None
     step.start_bundle()
@@ -67,30 +67,30 @@ def decoded(messages: list[bytes], schema: Any, *, together: bool) -> list[str]:
     return sorted(found)
 
 
-@pytest.mark.parametrize("schema", [SCHEMA, AGREEMENT])
+@pytest.mark.parametrize("agreement", [INTEGERS, AGREEMENT])
 @pytest.mark.parametrize("seed", range(40))
-def test_whatever_stands_beside_a_row_it_is_read_as_if_it_were_alone(seed: int, schema: Any) -> None:
+def test_whatever_stands_beside_a_row_it_is_read_as_if_it_were_alone(seed: int, agreement: Agreement) -> None:
     picked = random.Random(seed)  # noqa: S311 - which lines a test takes
     lines = [
         bytes(bytearray(line)) for line in picked.choices(PLAIN, k=4) + picked.choices(ODD, k=seed % 4)
     ]  # each its own
     picked.shuffle(lines)
-    alone = sorted(row for line in lines for row in decoded([line], schema, together=False))
-    assert decoded(lines, schema, together=True) == alone
+    alone = sorted(row for line in lines for row in decoded([line], agreement, together=False))
+    assert decoded(lines, agreement, together=True) == alone
 
 
 @pytest.mark.parametrize("line", ODD)
 def test_a_line_is_the_same_alone_and_among_plain_ones(line: bytes) -> None:
     lines = [*PLAIN, line, *PLAIN]
-    assert decoded(lines, SCHEMA, together=True) == decoded(lines, SCHEMA, together=False)
+    assert decoded(lines, INTEGERS, together=True) == decoded(lines, INTEGERS, together=False)
 
 
 def test_plain_rows_are_read_together() -> None:
-    types = plain_types(SCHEMA, "time")
+    types = plain_types(INTEGERS, "time")
     assert types is not None
     found = read_plain(PLAIN * 3, types)
     assert found is not None and found.num_rows == 6  # noqa: PT018 - a type guard
 
 
 def test_columns_of_other_types_are_read_row_by_row() -> None:
-    assert plain_types(SCHEMA.append(pa.field("share", pa.float64())), "time") is None
+    assert plain_types(AGREEMENT.replace(index={"share": "decimal(2)"}), "time") is None

@@ -17,16 +17,19 @@ from streamsketch.beam.streams import DecodeMessages, encoded_batch
 from streamsketch.intake import Intake
 from tests.beam.streams.prism import BASE, MINUTE, log, run, with_minute
 
-SCHEMA = pa.schema({"key": pa.string(), "amount": pa.int64(), "time": pa.timestamp("us", "UTC")})
+COUNTS = ss.Agreement(
+    ss.SJLT(sketch_dim=64, sparsity=4, seed=7), key="key", index={"amount": "integer"}, missing="refuse"
+)
+NAMES = [*COUNTS.names, "time"]
 MOMENT = Timestamp(60)
 Row = tuple[Any, Any, float]
 
 
 def decoded(message: bytes, **how: Any) -> tuple[list[Row], list[Row], list[bytes]]:
     """Return the rows on time, the late ones, and the messages set aside."""
-    given: dict[str, Any] = {"schema": SCHEMA, "time": "time", "size": 60} | how
+    given: dict[str, Any] = {"time": "time", "size": 60} | how
     on_time, late, malformed = [], [], []
-    for element in elements_of(DecodeMessages(given.pop("schema"), **given), message):
+    for element in elements_of(DecodeMessages(COUNTS, **given), message):
         if not isinstance(element, beam.pvalue.TaggedOutput):
             on_time += rows_of(element.value)
         elif element.tag == "late":
@@ -49,7 +52,7 @@ def rows_of(batch: pa.RecordBatch) -> list[Row]:
 
 def message(keys: Any, amounts: Any, times: Any) -> bytes:
     columns = [keys, amounts, pa.array([at * 10**6 for at in times], pa.timestamp("us", "UTC"))]
-    return encoded_batch(pa.RecordBatch.from_arrays([pa.array(one) for one in columns], names=SCHEMA.names))
+    return encoded_batch(pa.RecordBatch.from_arrays([pa.array(one) for one in columns], names=NAMES))
 
 
 def text(*values: bytes) -> pa.Array:
@@ -72,7 +75,7 @@ def test_rows_of_both_formats_are_read_and_late_ones_set_apart() -> None:
 
 
 def test_json_is_decoded_together_and_each_message_that_has_unsound_rows_is_set_aside_once() -> None:
-    step = DecodeMessages(SCHEMA, time="time", size=60, format="json")._step
+    step = DecodeMessages(COUNTS, time="time", size=60, format="json")._step
     step.start_bundle()
     sound = [line.encode() for line in LINES[:2]]
     spoilt = b'{"key": "c", "amount": 1.5, "time": 60}\n' + LINES[0].encode() + b'\n{"key": '
@@ -141,9 +144,9 @@ def words_message(count: int = 77, *, compression: str | None = None) -> bytes:
     batch = pa.RecordBatch.from_arrays(
         [
             pa.DictionaryArray.from_arrays(codes, WORDS),
-            *(pa.array([70 * 10**6] * count, kind) for kind in SCHEMA.types[1:]),
+            *(pa.array([70 * 10**6] * count, kind) for kind in (pa.int64(), pa.timestamp("us", "UTC"))),
         ],
-        SCHEMA.names,
+        NAMES,
     )
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
@@ -174,17 +177,12 @@ def test_few_bytes_that_stand_for_many_are_set_aside() -> None:
     times = pa.array([70 * 10**6] * 10_000, pa.timestamp("us", "UTC"))
     long = pa.DictionaryArray.from_arrays(np.zeros(10_000, np.int8), pa.array(["w" * 10_000], pa.large_string()))
     columns = [long, pa.array([1] * 10_000), times]
-    nulls = pa.RecordBatch.from_arrays([pa.nulls(1 << 30)] * 3, SCHEMA.names)
-    for batch in (pa.RecordBatch.from_arrays(columns, SCHEMA.names), nulls):
+    nulls = pa.RecordBatch.from_arrays([pa.nulls(1 << 30)] * 3, NAMES)
+    for batch in (pa.RecordBatch.from_arrays(columns, NAMES), nulls):
         bomb = encoded_batch(batch)
         assert len(bomb) < 1 << 18
         with ss.reading_limits(max_bytes=1 << 24):
             assert decoded(bomb) == ([], [], [bomb])
-
-
-def test_the_schema_has_a_time() -> None:
-    with pytest.raises(ss.InvalidInputError, match="needs a column 'amount' of Arrow timestamps"):
-        DecodeMessages(SCHEMA, time="amount", size=60)
 
 
 # --- under an agreement ---------------------------------------------------------------------------------------------
@@ -274,7 +272,7 @@ def test_rows_of_json_reach_their_windows(prism: list[str], tmp_path: Path) -> N
     spoilt = b'{"key": "b", "amount": 1.5, "time": 1}'
 
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
-        decode = DecodeMessages(SCHEMA, time="time", size=MINUTE, format="json")
+        decode = DecodeMessages(COUNTS, time="time", size=MINUTE, format="json")
         batches, late, malformed = pipeline | log([*lines, (181, spoilt)], 0) | decode
         rows = batches | TumblingWindows(MINUTE, column="time") | beam.FlatMap(rows_of)
         return {
