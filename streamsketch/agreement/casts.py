@@ -105,7 +105,7 @@ def _step(kind: pa.DataType, column: Column, *, alone: bool) -> _Cast | None:  #
             return lambda array: array.cast(pa.int64())
         case "boolean" if types.is_integer(kind) or is_text_type(kind):
             return lambda array: _truth(array, kind)
-        case "date" if types.is_date(kind) or types.is_timestamp(kind) or is_text_type(kind):
+        case "date" if types.is_date(kind) or is_text_type(kind) or (types.is_timestamp(kind) and kind.tz is None):
             return lambda array: _days(array, kind)
         case "timestamp" if types.is_date(kind) or types.is_timestamp(kind) or is_text_type(kind):
             return lambda array: _times(array, kind, ["ns"] if alone else ["ns", "us"])
@@ -150,7 +150,7 @@ def _truth(array: pa.Array, kind: pa.DataType) -> pa.Array:
 def _days(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(kind):
         counts = array.cast(pa.int64()).to_numpy()
-        _require(kind.tz is None and not (counts % _DAY[kind.unit]).any())
+        _require(not (counts % _DAY[kind.unit]).any())
         return pa.array(counts // _DAY[kind.unit], pa.int32()).cast(pa.date32())
     return array.cast(pa.date32())
 

@@ -236,7 +236,7 @@ class Intake:
                 columns[one.name],
                 one,
                 rows,
-                keep_times=self._keeps,
+                keep_times=self._keeps and one != agreement.key,
                 alone=self._on_bad != "refuse",
                 hint=hint if one in agreement.index else "",
             )

@@ -112,7 +112,9 @@ class _ToBatches(beam.DoFn):
     def _cast(self, columns: list[list[Any]]) -> list[pa.RecordBatch]:
         """Return rows whose fields have one type each; what else waited with them does not matter."""
 
-        def batch(start: int, stop: int) -> pa.RecordBatch:
+        def batch(start: int, stop: int) -> pa.RecordBatch | None:
+            if start == stop:  # no column is at fault here: its types are those of the rows
+                return None
             arrays = [
                 _array(column[start:stop], name, number=name == self._intake.agreement.value)
                 for column, name in zip(columns, self._columns, strict=True)
@@ -122,7 +124,7 @@ class _ToBatches(beam.DoFn):
         rows = len(columns[0])
         if not self._drops:
             return [batch(0, rows)]
-        found = list(salvage(batch, rows, lambda *_: None))
+        found: list[Any] = list(salvage(batch, rows, lambda *_: None))
         self._refuse(rows - sum(part.num_rows for part in found), "")
         return found
 

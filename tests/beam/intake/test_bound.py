@@ -1,5 +1,6 @@
 """Contribution bounding through Beam: no unit moves the table further than stated, whatever its rows hold."""
 
+import datetime as dt
 import math
 import types
 from collections.abc import Callable
@@ -378,24 +379,39 @@ WRONG_FIELDS = [
     complex(1, 1),
     Decimal("sNaN"),
     object,
+    b"\xff",
+    1 << 70,
+    dt.datetime(2026, 1, 1, 5),  # noqa: DTZ001 - no zone
+    dt.datetime(2026, 1, 1, 5, tzinfo=dt.UTC),
 ]
+TYPED: dict[str, Any] = {"unit": ("plane", "date"), "key": ("key", "bytes"), "index": {"index": "date"}}
 
 
-@pytest.mark.parametrize("projection", [PROJECTION, PROJECTION.replace(dim=100)], ids=["hashed", "small"])
-def test_one_persons_wrong_types_cost_that_persons_rows_alone(projection: ss.Projection, tmp_path: Path) -> None:
-    index = "x" if projection is PROJECTION else 3
-    sound = [(unit, "a", index, 1.0) for unit in range(9)]
+@pytest.mark.parametrize(
+    ("projection", "key", "index", "columns"),
+    [
+        (PROJECTION, "a", "x", {}),
+        (PROJECTION.replace(dim=100), "a", 3, {}),
+        (PROJECTION, b"a", dt.date(2026, 1, 1), TYPED),
+    ],
+    ids=["hashed", "small", "typed"],
+)
+def test_one_persons_wrong_types_cost_that_persons_rows_alone(
+    projection: ss.Projection, key: Any, index: Any, columns: dict[str, Any], tmp_path: Path
+) -> None:
+    units = [dt.date(2026, 1, day) for day in range(1, 11)] if columns else list(range(90, 100))
+    sound = [(unit, key, index, 1.0) for unit in units[:9]]
     wrong = [
-        tuple(field if at == place else old for at, old in enumerate((99, "b", index, 1.0)))
+        tuple(field if at == place else old for at, old in enumerate((units[9], key * 2, index, 1.0)))
         for place in range(4)
         for field in WRONG_FIELDS
     ]
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         rows = pipeline | beam.Create([*wrong, *sound]) | beam.Map(lambda row: row).with_output_types(Any)
-        return rows | bound_rows(projection, **BOUNDS) | sketch_rows(projection)
+        return rows | bound_rows(projection, **BOUNDS, columns=columns) | sketch_rows(projection)
 
-    assert dict(run(build, tmp_path)[0])["a"].mass == 9 * 2
+    assert dict(run(build, tmp_path)[0])[key].mass == 9 * 2
 
 
 def test_what_is_no_row_is_dropped(tmp_path: Path) -> None:
