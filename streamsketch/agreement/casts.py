@@ -134,7 +134,8 @@ def _whole(array: pa.Array, places: int, form: str) -> pa.Array:
         exact = array.cast(pa.decimal256(76, max(places, array.type.scale))).cast(pa.decimal256(76, places))
         counts = pa.Array.from_buffers(pa.decimal256(76, 0), len(exact), exact.buffers(), offset=exact.offset)
         return counts.cast(pa.int64())
-    return pc.multiply_checked(array.cast(pa.int64()), 10**places)
+    whole = array.cast(pa.int64())
+    return pc.multiply_checked(whole, 10**places) if places else whole
 
 
 def _truth(array: pa.Array, kind: pa.DataType) -> pa.Array:

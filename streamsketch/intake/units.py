@@ -205,7 +205,7 @@ def _countable(projection: Projection, index: list[pa.Array], values: pa.Array |
     found: Any = True
     if len(index) == 1 and pa.types.is_integer(value_type(index[0])):
         given = index[0].dictionary_decode() if pa.types.is_dictionary(index[0].type) else index[0]
-        indices = given.fill_null(0).to_numpy(zero_copy_only=False)
+        indices = (given.fill_null(0) if given.null_count else given).to_numpy(zero_copy_only=False)
         found = (indices >= 0) & (indices < projection.dim)
     if values is not None and pa.types.is_floating(values.type):
         found &= np.isfinite(values.fill_null(0).to_numpy(zero_copy_only=False))

@@ -7,15 +7,17 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 from apache_beam.metrics import Metrics
-from apache_beam.transforms.window import BoundedWindow
+from apache_beam.transforms.window import BoundedWindow, GlobalWindow, GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.keys import METRICS
+from streamsketch.beam.run.steps import Step
 from streamsketch.data import arrow_column
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Intake, salvage
 
+_EVERYWHERE = GlobalWindow()
 _ROWS = 8192  # that wait to enter a batch together
 
 
@@ -70,29 +72,36 @@ class RowsToBatches(beam.PTransform):
 
     def expand(self, rows: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        step = _ToBatches(self._intake, self._columns, count=self._count)
-        return rows | "Gather rows" >> beam.ParDo(step).with_output_types(pa.RecordBatch)
+        step = _GlobalRows if isinstance(rows.windowing.windowfn, GlobalWindows) else _WindowedRows
+        gather = beam.ParDo(step(self._intake, self._columns, count=self._count))
+        return rows | "Gather rows" >> gather.with_output_types(pa.RecordBatch)
 
 
-class _ToBatches(beam.DoFn):
+class _Rows(Step):
+    """Rows that wait to become batches, by window."""
+
     def __init__(self, intake: Intake, columns: list[str], *, count: bool) -> None:
         self._intake, self._columns, self._count = intake, columns, count
         self._drops = intake.agreement.unit is not None
+        self._width, self._most_fields = len(columns), len(columns) * _ROWS
 
     def start_bundle(self) -> None:
-        self._waiting: dict[BoundedWindow, list[tuple[Any, ...]]] = {}
+        # row after row, as fields: the garbage collector would look at each tuple, and at all else, again and again
+        self._waiting: dict[BoundedWindow, list[Any]] = {}
+        self._last: BoundedWindow | None = None  # whose rows need no look-up: Beam's windows are slow to hash
 
-    def process(self, row: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterable[WindowedValue] | None:
+    def _add(self, row: Any, window: BoundedWindow) -> Iterable[WindowedValue] | None:
         if type(row) is not tuple:
             if isinstance(row, pa.RecordBatch | pa.Table):
                 return [WindowedValue(row, window.max_timestamp(), (window,))]
             row = self._tuple(row)
-        if len(row) != len(self._columns):
+        if len(row) != self._width:
             self._refuse(1, "got a row of another shape")
             return None
-        waiting = self._waiting.setdefault(window, [])
-        waiting.append(row)
-        return self._batches(window) if len(waiting) >= _ROWS else None
+        if window is not self._last:
+            self._last, self._fields = window, self._waiting.setdefault(window, [])
+        self._fields.extend(row)
+        return self._batches(window) if len(self._fields) >= self._most_fields else None
 
     def _tuple(self, row: Any) -> tuple[Any, ...]:
         """Return a row's fields, none of what is no row."""
@@ -105,7 +114,8 @@ class _ToBatches(beam.DoFn):
             yield from self._batches(window)
 
     def _batches(self, window: BoundedWindow) -> Iterator[WindowedValue]:
-        for group in alike_rows([list(column) for column in zip(*self._waiting.pop(window), strict=True)]):
+        fields, self._last = self._waiting.pop(window), None
+        for group in alike_rows([fields[place :: self._width] for place in range(self._width)]):
             for batch in self._cast(group):
                 yield WindowedValue(batch, window.max_timestamp(), (window,))
 
@@ -136,6 +146,18 @@ class _ToBatches(beam.DoFn):
             )
         if self._count and rows:
             Metrics.counter(METRICS, "rows_dropped").inc(rows)
+
+
+class _WindowedRows(_Rows):
+    def process(self, row: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterable[WindowedValue] | None:
+        return self._add(row, window)
+
+
+class _GlobalRows(_Rows):
+    """Without a window parameter, for which Beam takes a slower way to each row."""
+
+    def process(self, row: Any) -> Iterable[WindowedValue] | None:
+        return self._add(row, _EVERYWHERE)
 
 
 def alike_rows(columns: list[list[Any]]) -> Iterator[list[list[Any]]]:
