@@ -10,7 +10,7 @@ from apache_beam.transforms.window import BoundedWindow
 from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.intake.sketch import merged
-from streamsketch.beam.run.repeatable import data_id
+from streamsketch.beam.run.once import data_id
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.data import from_list
 from streamsketch.privacy import BitSource, Guarantee

@@ -1,5 +1,6 @@
-"""Each key published once in each window, whatever the runner repeats."""
+"""Each key published once in each window, whatever the runner repeats: a retried step draws the same noise and ids."""
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -8,13 +9,14 @@ from apache_beam.transforms.window import BoundedWindow
 
 from streamsketch.beam.run.charges import WindowCharge
 from streamsketch.beam.run.ordering import InOrder
-from streamsketch.beam.run.repeatable import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.run.steps import Step
 from streamsketch.beam.streams.stable import publishing_step
-from streamsketch.privacy import BitSource
+from streamsketch.data import SECRET_BYTES
+from streamsketch.privacy import BitSource, KeyedBits
 
 REFUSED = "refused"
+_KEYS = beam.coders.FastPrimitivesCoder()
 
 
 class Draw(Protocol):
@@ -106,3 +108,46 @@ class _Draw(Step):
         bits = repeatable_bits(run.derive(self._use, self._label), key, window, *self._draw.named(total))
         for published in self._draw.draw(total, bits, key, window, run):
             yield key, published
+
+
+def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: bytes) -> KeyedBits:
+    """Return the bits for one key in one window.
+
+    Parameters
+    ----------
+    secret
+        32 bytes of one run and transform. Two runs with one secret would show where their inputs were equal.
+    key
+        Text, bytes or an integer.
+    window
+        The key's window.
+    parts
+        All else that makes this draw different from another, its exact input included: changed input gets independent
+        noise.
+    """
+    return KeyedBits(secret, _named(key, window, *parts))
+
+
+def data_id(secret: bytes, source: str, key: Any, window: BoundedWindow) -> bytes:
+    """Return the id of one key's data in one window: 16 secret bytes, a function of names and the run, not of the data.
+
+    Parameters
+    ----------
+    secret
+        32 bytes of the run, the same for all transforms of a pipeline.
+    source
+        Full label of the step that the data came from.
+    key
+        Text, bytes or an integer.
+    window
+        The key's window.
+    """
+    named = _named(key, window, source.encode())
+    return hashlib.blake2b(named, digest_size=SECRET_BYTES, key=secret, person=b"streamsketch.did").digest()
+
+
+def _named(key: Any, window: BoundedWindow, *parts: bytes) -> bytes:
+    time = int(window.max_timestamp().micros)
+    named = (_KEYS.encode(key), time.to_bytes(8, "little", signed=True), *parts)
+    # with their lengths, so that different parts never give the same whole
+    return b"".join(len(part).to_bytes(8, "little") + part for part in named)
