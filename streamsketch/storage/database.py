@@ -37,6 +37,7 @@ _MODULUS = 1 << 8 * _DIGEST_BYTES
 _BACKUP = "fetch the file from a backup"
 _CACHE = 1 << 15  # KiB, so that few transactions are written in several steps
 _WAIT = 0.5  # seconds to wait for a lock before pending signals are handled
+_OTHERS = 0o077  # permissions of all but the owner
 _HEADER = b""  # the key of a part's header
 _ERRORS = {
     sqlite3.SQLITE_BUSY: errno.EBUSY,
@@ -205,13 +206,16 @@ def opened(
     OSError
         If it cannot be read or written.
     """
-    target, status = Path(path).resolve(), Path(path).stat()
+    status, target = Path(path).stat(), Path(path).resolve()  # of a loop of links, the first is an OSError
     most = current_limits().max_raw_bytes if max_bytes is None else max_bytes
     check_length(status.st_size, most, "max_raw_bytes")
     if not stat.S_ISREG(status.st_mode):
         raise NotSQLiteError
     if write:
         check_one_name(path)
+        if stat.S_IMODE(status.st_mode) & _OTHERS:  # a copy, perhaps; the journal gets the mode of the file
+            with contextlib.suppress(PermissionError):  # it may be another's, and be written by a group
+                target.chmod(stat.S_IMODE(status.st_mode) & ~_OTHERS)
     with _connected(path, target) as connection:
         _patiently(connection, "PRAGMA synchronous = EXTRA")
         if write:

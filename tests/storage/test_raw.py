@@ -23,6 +23,7 @@ from streamsketch.storage import (
     PastRelease,
     RawSketch,
     Row,
+    append_raw,
     distinct_releases,
     load_raw,
     read_header,
@@ -74,6 +75,29 @@ def test_the_file_is_its_owners_and_says_so(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "a.raw-sketch").stat().st_mode) == 0o600
     assert b"SECRET" in (tmp_path / "a.raw-sketch").read_bytes()[:4096]
     assert "3" not in repr(RawSketch(one())).replace("seed=3", "")
+
+
+@pytest.mark.parametrize("write", ["save", "append", "record"])
+def test_a_file_that_others_may_read_is_its_owners_again_once_it_is_written(write: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.raw-sketch"
+    save_raw(RawSketch(one()), path)
+    path.chmod(0o664)
+    load_raw(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o664, "reading changes nothing"
+    if write == "record":
+        with transaction(path) as file:
+            file.record(PAST)
+    elif write == "append":
+        append_raw(RawSketch(one()), path)
+    else:
+        save_raw(RawSketch(one()), path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_loop_of_links_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "a")
+    with pytest.raises(OSError, match="symbolic links"):
+        load_raw(tmp_path / "a")
 
 
 def test_the_journal_is_its_owners_too_and_nothing_stays_beside_the_file(tmp_path: Path) -> None:
