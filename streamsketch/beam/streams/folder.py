@@ -20,7 +20,7 @@ from streamsketch.beam.streams.lateness import PartitionClock, agree_on_clock
 from streamsketch.beam.streams.messages import encoded_batch
 from streamsketch.data import batches, parts_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Clock, ClockKind, Tumbling, missing
+from streamsketch.intake import Clock, ClockKind, Tumbling, microseconds, missing
 
 
 class ReadGrowingFolder(beam.PTransform):
@@ -44,9 +44,9 @@ class ReadGrowingFolder(beam.PTransform):
     time
         The one of them with Arrow times.
     delay
-        How far events may be out of order, in seconds.
+        How far events may be out of order, in seconds or as text.
     size, offset
-        Length and start of the windows in seconds.
+        Length and start of the windows, as in `TumblingWindows`.
     every
         Seconds between two looks at the folder; and of reading without a checkpoint, but for a file that takes longer.
     last
@@ -61,8 +61,8 @@ class ReadGrowingFolder(beam.PTransform):
         columns: list[str],
         *,
         time: str,
-        delay: float,
-        size: float,
+        delay: float | str,
+        size: float | str,
         offset: float = 0,
         every: float = 1.0,
         last: str = "_END",
@@ -72,7 +72,7 @@ class ReadGrowingFolder(beam.PTransform):
         Clock(0, clock)  # which knows the kinds
         if time not in columns:
             raise InvalidInputError(f"time must be one of the columns {', '.join(columns)}, got {time!r}")
-        micros = [round(seconds * 10**6) for seconds in (delay, size, offset)]
+        micros = [microseconds(delay, "delay", least=0), microseconds(size, "size"), round(offset * 10**6)]
         self._folder, self._step = folder, _Read(list(dict.fromkeys(columns)), time, micros, every, last)
         self._step.clock = clock
 

@@ -24,7 +24,7 @@ from streamsketch.beam.intake.windows import LATE, column_of
 from streamsketch.core import current_limits
 from streamsketch.data import message_batches
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Intake, Tumbling, salvage
+from streamsketch.intake import Intake, Tumbling, microseconds, salvage
 
 Format: TypeAlias = Literal["arrow", "json"]
 
@@ -59,7 +59,7 @@ class DecodeMessages(beam.PTransform):
     time
         Column of times, of which windows are made: Arrow times, beside the agreed columns, or one of them.
     size, offset
-        Length and start of the windows in seconds, as in `TumblingWindows`.
+        Length and start of the windows, as in `TumblingWindows`.
     format
         ``"arrow"``: an Arrow IPC stream a message, the fast way. ``"json"``: a JSON object, or one a line; times are
         numbers of the column's unit since 1970, or text in ISO 8601.
@@ -70,7 +70,8 @@ class DecodeMessages(beam.PTransform):
     Raises
     ------
     InvalidInputError
-        For another format, or a time column that is not one of times: agreed, it is of type ``timestamp``.
+        For another format, a length that is none, or a time column that is not one of times: agreed, it is of type
+        ``timestamp``.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class DecodeMessages(beam.PTransform):
         agreement: Agreement,
         *,
         time: str,
-        size: float,
+        size: float | str,
         offset: float = 0,
         format: Format = "arrow",  # noqa: A002 - what it is called everywhere
         count_private_data: bool = False,
@@ -93,7 +94,7 @@ class DecodeMessages(beam.PTransform):
                 f"on timestamp, or name another column"
             )
         self._step = _Decode(
-            agreement, time, Tumbling(round(size * 10**6), round(offset * 10**6)), format, count_private_data
+            agreement, time, Tumbling(microseconds(size, "size"), round(offset * 10**6)), format, count_private_data
         )
 
     def expand(self, messages: beam.PCollection) -> Any:

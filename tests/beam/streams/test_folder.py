@@ -64,6 +64,20 @@ def test_a_time_that_is_not_read_is_refused() -> None:
         ReadGrowingFolder("folder", SCHEMA.names, time=wrong, delay=1, size=1)
 
 
+@pytest.mark.parametrize("lengths", [{"delay": -1, "size": 1}, {"delay": 1, "size": 0}, {"delay": 1, "size": 1e-7}])
+def test_lengths_of_time_that_are_none_are_refused(lengths: dict[str, float]) -> None:
+    with pytest.raises(ss.InvalidInputError, match=r"must be a whole number of microseconds|longer than 0 seconds"):
+        ReadGrowingFolder("folder", SCHEMA.names, time="time", **lengths)
+
+
+def test_lengths_of_time_may_be_text() -> None:
+    texts, numbers = (
+        ReadGrowingFolder("folder", SCHEMA.names, time="time", delay=delay, size=size)._step._micros
+        for delay, size in (("30 s", "15 min"), (30, 900))
+    )
+    assert texts == numbers
+
+
 @pytest.mark.parametrize("clock", ["events", "heartbeats"])
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_a_time_far_off_does_not_end_the_stream(unit: str, clock: Any) -> None:
