@@ -1,6 +1,7 @@
 """Plain text for terminals of 80 columns."""
 
 import csv
+import dataclasses
 import re
 import sys
 import textwrap
@@ -103,13 +104,13 @@ def printable(text: object) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
 
 
-_HERE = str(Path(__file__).parent.parent)
+# a dataclass's own code is of no file, or of its module
+_INSIDE = (str(Path(__file__).parent.parent), "<string>", str(dataclasses.__file__))
 
 
 def warn_outside(message: str, category: type[Warning]) -> None:
     """Warn at the line outside this package that asked for what is warned of."""
     level, frame = 1, sys._getframe()  # noqa: SLF001 - what `warnings` itself counts
-    # a dataclass's own code is of no file
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((_HERE, "<string>")):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

@@ -44,7 +44,8 @@ class Guarantee:
 
     Examples
     --------
-    >>>     >>> from streamsketch.privacy import L1, DiscreteLaplace
+    >>> from fractions import Fraction
+    >>> from streamsketch.privacy import L1, DiscreteLaplace
     >>> print(Guarantee(1.0, 0.0, L1(1), Mechanism.of_noise(DiscreteLaplace(Fraction(4)))))
     ε = 1, δ = 0 for one event of at most 1 (L1), by discrete Laplace, scale 4
     >>> print(Guarantee(1.0, 0.0, L1(1), Mechanism.stated("a mechanism"), ["no vector is zero"]))

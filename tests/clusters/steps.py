@@ -36,7 +36,7 @@ def run(
         pipeline
         | ReadColumns([f"{events}/*.parquet"], ["key", "index", "value"])
         | "Pause" >> beam.Map(note_and_pause, str(results / "batches"), batch_pause)
-        | sketch_rows(PROJECTION)
+        | sketch_rows(PROJECTION, index={"index": "integer"})
     )
     sketches | "Write sketches" >> beam.Map(write_sketch, str(results))
     (

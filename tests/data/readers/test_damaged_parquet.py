@@ -12,6 +12,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.data import batches, parts_of
+from streamsketch.intake import Intake
 from tests.cli.running import Forks
 
 ROWS, WORDS = 64, ["tea", "jam", "gin"]
@@ -84,7 +85,7 @@ INTO: dict[str, Callable[[pa.Array], Any]] = {
     "sketch in chunks": lambda column: PROJECTION.sketch().update(pa.chunked_array([coded(1), column])),
     "table, keys": lambda column: PROJECTION.table().update(column, ["a"] * 3),
     "table, indices": lambda column: PROJECTION.table().update(["a"] * 3, column),
-    "rows": lambda column: list(AGREEMENT.batches(pa.table([column] * 3, ["item", "shop", "customer"]))),
+    "rows": lambda column: list(Intake(AGREEMENT).batches(pa.table([column] * 3, ["item", "shop", "customer"]))),
     "bound": lambda column: ss.bound(pa.table([column] * 3, ["item", "shop", "customer"]), AGREEMENT),
     "bound_units": lambda column: ss.bounding.bound_units(
         [(None, column, None, column)], PROJECTION, neighbours=ss.L1(1)
