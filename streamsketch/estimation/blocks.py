@@ -88,7 +88,7 @@ def block_of(sketches: Sequence[AnySketch]) -> Block:
     projection, noises = sketches[0].projection, list(map(_noise_of, sketches))
     noisy = next((sketch for sketch, noise in zip(sketches, noises, strict=True) if noise.k2 > 0), sketches[0])
     return Block(
-        np.stack([one.values if isinstance(one, PrivateSketch) else one.state() for one in sketches]),
+        np.array([one.values if isinstance(one, PrivateSketch) else one.state() for one in sketches]),
         np.array([one.cell_unit if isinstance(one, PrivateSketch) else projection.cell_unit for one in sketches]),
         np.array([noise.k2 for noise in noises]),
         np.array([noise.k4 for noise in noises]),

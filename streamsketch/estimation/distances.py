@@ -124,6 +124,8 @@ def products_between(rows: Block, columns: Block) -> Estimates:
 
 def _from_first(block: Block, rows: Block) -> NDArray[np.float64]:
     """Return cells minus those of the first row, in data units: (n, k). Large common sums would cost digits."""
+    if block is rows and len(rows.cells) == 1:
+        return np.zeros(rows.cells.shape)
     first = rows.cell_units[0]
     if (block.cell_units == first).all():
         from_first = first * difference(block.cells, rows.cells[0])
@@ -138,7 +140,8 @@ def _squared_gaps(x: NDArray[np.float64], y: NDArray[np.float64], rows: Block, c
     squares_x, squares_y = np.einsum("ik,ik->i", x, x), np.einsum("ik,ik->i", y, y)
     scale = squares_x[:, None] + squares_y
     gaps: NDArray[np.float64] = scale - 2 * (x @ y.T)
-    for i, j in np.argwhere(gaps <= _CANCELLED * scale):
+    cancelled = gaps <= _CANCELLED * scale
+    for i, j in np.argwhere(cancelled) if cancelled.any() else ():
         if rows.cell_units[i] == columns.cell_units[j]:
             gap = rows.cell_units[i] * difference(rows.cells[i], columns.cells[j])
         else:
@@ -156,7 +159,7 @@ def _fourth_power_sums(
 ) -> NDArray[np.float64] | None:
     if rows.variance.fourth <= 0:
         return None
-    sums = np.stack([((y - cells) ** 4).sum(axis=1) for cells in x])
+    sums = np.array([((y - cells) ** 4).sum(axis=1) for cells in x])
     return np.clip(rows.effect.fourth_power_sum(sums, size, *noise, rows.variance), 0.0, size**2)
 
 

@@ -217,7 +217,8 @@ class Estimates:
 
     def __post_init__(self) -> None:
         for name in ("slope", "curvature"):
-            object.__setattr__(self, name, np.broadcast_to(getattr(self, name), np.shape(self.value)))
+            if np.shape(getattr(self, name)) != np.shape(self.value):
+                object.__setattr__(self, name, np.broadcast_to(getattr(self, name), np.shape(self.value)))
 
     @property
     def variance(self) -> Floats:

@@ -108,7 +108,7 @@ class Projection(ABC):
         """The public scale c that makes the map norm-preserving in expectation."""
         return math.sqrt(self.scale_squared)
 
-    @property
+    @functools.cached_property
     def cell_unit(self) -> float:
         """One grid step of a cell in data units: scale times resolution."""
         return self.scale * float(self.grid)
