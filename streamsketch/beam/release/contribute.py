@@ -4,7 +4,7 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
@@ -14,9 +14,11 @@ from streamsketch.beam.release.draws import KeyedDraw
 from streamsketch.beam.run.known import Known
 from streamsketch.beam.run.runs import run_id_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.parties import Key, Round
 from streamsketch.privacy import BitSource, Guarantee
 from streamsketch.sketching import Sketch
+
+if TYPE_CHECKING:
+    from streamsketch.parties import Key, Round
 
 
 class RoundContribution:
@@ -75,7 +77,9 @@ class RoundContribution:
 
     published = bytes
 
-    def __init__(self, agreed: Round, key: str | os.PathLike[str] | Callable[[], Key]) -> None:
+    def __init__(self, agreed: "Round", key: str | os.PathLike[str] | Callable[[], "Key"]) -> None:
+        from streamsketch.parties import Key, Round  # noqa: PLC0415 - optional, and other releases do without it
+
         if not isinstance(agreed, Round):
             raise TypeError(f"RoundContribution needs a Round, got a {type(agreed).__name__}")
         if isinstance(key, Key):
@@ -127,6 +131,8 @@ class RoundDraw(KeyedDraw):
         return found
 
     @functools.cached_property
-    def _key(self) -> Key:
+    def _key(self) -> "Key":
+        from streamsketch.parties import Key  # noqa: PLC0415
+
         file = self._publisher.key
         return file() if callable(file) else Key.load(file)

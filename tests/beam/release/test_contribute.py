@@ -1,5 +1,6 @@
 """Parties' pipelines contribute each key once to a round, whose sums are those of all parties."""
 
+import ast
 import base64
 import dataclasses
 import json
@@ -198,3 +199,15 @@ def test_what_could_contribute_twice_is_refused(agreed: Round, parties: dict[str
         )
     with pytest.raises(TypeError, match="give its file"):
         ReleasePerKey(RoundContribution(agreed, parties["North"]), public_keys=KEYS)  # type: ignore[arg-type]
+
+
+def test_beam_does_without_the_packages_of_parties() -> None:
+    """They are in an extra of their own, which other releases do not need."""
+    folder = Path(ss.__file__).parent / "beam"
+    modules = {path: ast.parse(path.read_text(encoding="utf-8")) for path in folder.rglob("*.py")}
+    assert [
+        str(path.relative_to(folder))
+        for path, module in modules.items()
+        for node in module.body
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("streamsketch.parties")
+    ] == []
