@@ -43,10 +43,10 @@ SOURCES = (
     "projections/oporp.py",
     "projections/srht.py",
     "kernels/popcount.py",
-    "sketching/bounding/cut.py",
+    "sketching/bounding/clip.py",
     "sketching/bounding/digests.py",
     "sketching/bounding/runs.py",
-    "sketching/bounding/scale.py",
+    "sketching/bounding/clip_kernels.py",
     "sketching/bounding/sums.py",
 )
 """Files with kernels, or with code that is compiled into them."""

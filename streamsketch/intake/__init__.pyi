@@ -1,3 +1,4 @@
+from .clock import Clock, ClockKind
 from .columns import missing, plain, salvage
 from .events import Events
 from .files import RowReader
@@ -8,8 +9,6 @@ from .rows import Intake, OnBad
 from .units import column_events, unit_events, whole_days
 from .windows import (
     LARGEST_TIME,
-    Clock,
-    ClockKind,
     Tumbling,
     micros_in,
     microseconds,

@@ -2,7 +2,7 @@ from .angles import Expected, angle, cosine, expected, needs_norms
 from .flip_check import check_flips, check_individual, check_signs
 from .hamming import check_comparable, distances_between, hamming_distance, hamming_distances, nearest, words_of
 from .individual import IDPSignOPORP, IDPSignOPORPG, IDPSignRPG, IDPSignRPRR
-from .mechanisms import (
+from .publishers import (
     DPSignLogistic,
     DPSignOPORPRR,
     DPSignOPORPRRSmooth,

@@ -12,7 +12,7 @@ from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection
 from streamsketch.release import QUICK_ENTRIES, NoiseCheck, unread_matrix, warn_of
 from streamsketch.signs.individual import IDPSignOPORP, IDPSignOPORPG, IDPSignRPG, IDPSignRPRR
-from streamsketch.signs.mechanisms import (
+from streamsketch.signs.publishers import (
     WITHIN_63_BITS,
     DPSignLogistic,
     DPSignOPORPRR,

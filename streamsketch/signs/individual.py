@@ -29,7 +29,7 @@ from streamsketch.privacy import (
 )
 from streamsketch.projections import Projection
 from streamsketch.release import RELEASE_ID_BYTES, Calibrated
-from streamsketch.signs.mechanisms import SignPublisher
+from streamsketch.signs.publishers import SignPublisher
 from streamsketch.signs.sign_changes import cell_steps
 from streamsketch.signs.sketch import IndividualSignSketch, Method, pack_signs
 

@@ -1,18 +1,9 @@
+from .bounding.clip import MAX_LIMIT, Bounded, Clip, bounded, check_clip
 from .bounding.contributions import NO_KEY, WHOLE, Contributions, concatenated
-from .bounding.cut import MAX_LIMIT, Bounded, Clip, bounded, check_clip
 from .bounding.digests import UnitDigests
 from .bounding.runs import Runs
 from .bounding.summary import BoundingSummary
-from .bounding.units import (
-    SECRET_BYTES,
-    Batch,
-    UnitBounds,
-    bound,
-    bound_batches,
-    bound_units,
-    totals_of,
-    unit_totals,
-)
+from .bounding.units import SECRET_BYTES, Batch, UnitBounds, bound, bound_batches, bound_units, totals_of, unit_totals
 from .encoding import encode_batch
 from .keyed import codes_of, keyed_steps, public_names, table_keys, warn_of_other_types
 from .sketch import Sketch

@@ -11,7 +11,7 @@ from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy import Neighbours
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.sketching import Sketch
-from streamsketch.storage.files import RawTransaction, is_raw, read_header, transaction
+from streamsketch.storage.raw_files import RawTransaction, is_raw, read_header, transaction
 from streamsketch.storage.sketches import PastRelease, RawSketch, distinct_releases
 
 

@@ -19,9 +19,9 @@ from streamsketch.privacy import Guarantee
 from streamsketch.release import PrivateTable, sketches_to_release, warn_of_exceeded
 from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
 from streamsketch.streams.draws import Draw, DrawSecret
+from streamsketch.streams.open_windows import Windows
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.state import Saved, read_state, write_state
-from streamsketch.streams.windows import Windows
 
 Charge: TypeAlias = Callable[[Guarantee, DataIds, str], Any]
 """Charges a window's release, once for each text; raises where it does not fit."""

@@ -96,7 +96,7 @@ def hidden(monkeypatch: pytest.MonkeyPatch, exact: Iterable[Ints]) -> Iterator[N
         for noise in (DiscreteLaplace, DiscreteGaussian):
             patch.setattr(noise, "sample", sample)
             patch.setattr(noise, "sample_share", sample_share)
-        patch.setattr("streamsketch.signs.mechanisms.flips", flips)
+        patch.setattr("streamsketch.signs.publishers.flips", flips)
         yield
 
 

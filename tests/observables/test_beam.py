@@ -87,7 +87,7 @@ def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             calibrated = dataclasses.replace(calibrated, noise=Hiding(calibrated.noise, sketch))
         flips = ((sketch.state() > 0) ^ (target(64) > 0)).astype(np.int64)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("streamsketch.signs.mechanisms.flips", lambda *_: flips)
+            patch.setattr("streamsketch.signs.publishers.flips", lambda *_: flips)
             return release(calibrated, sketch, known(sketch))
 
     def contributing(agreed: Round, sketch: ss.Sketch, key: Key, _: Any) -> bytes:

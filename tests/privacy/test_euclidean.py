@@ -21,8 +21,8 @@ from streamsketch.privacy import DiscreteGaussian, pure_rho
 from streamsketch.privacy.laplace import laplace_divergence
 from streamsketch.projections import block_hashed, spectral
 from streamsketch.release import check_release
-from streamsketch.sketching.bounding.cut import bounded
-from tests.sketching.bounding.test_cut import SECRET, UNITS, columns
+from streamsketch.sketching.bounding.clip import bounded
+from tests.sketching.bounding.test_clip import SECRET, UNITS, columns
 
 TIGHT = [
     ss.projections.Identity(dim=6),

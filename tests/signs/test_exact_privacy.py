@@ -20,7 +20,7 @@ from streamsketch import signs
 from streamsketch.core.numbers import Ints
 from streamsketch.privacy import Neighbours
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.signs.mechanisms import SignMechanism
+from streamsketch.signs.publishers import SignMechanism
 from streamsketch.signs.sign_changes import FlipLaw, cell_steps
 from tests.oracles import naive_signs
 

@@ -18,7 +18,7 @@ from streamsketch.privacy import Mechanism
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.signs import hamming
 from streamsketch.signs.angles import expected
-from streamsketch.signs.mechanisms import SignMechanism
+from streamsketch.signs.publishers import SignMechanism
 from streamsketch.signs.sketch import Signs, pack_signs
 from tests.oracles import naive_signs
 

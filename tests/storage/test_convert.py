@@ -108,7 +108,7 @@ def test_a_rewrite_that_is_interrupted_leaves_the_file(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("streamsketch.storage.files.write_sketch", fail)
+        patch.setattr("streamsketch.storage.raw_files.write_sketch", fail)
         with pytest.raises(OSError, match="No space"), transaction(path):
             pass
     assert path.read_bytes() == before

@@ -394,7 +394,7 @@ def test_of_two_releases_at_once_one_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not folders_lock:  # as on some network file systems
-        monkeypatch.setattr("streamsketch.storage.files.locked", contextlib.nullcontext)
+        monkeypatch.setattr("streamsketch.storage.raw_files.locked", contextlib.nullcontext)
     paths = [tmp_path / f"{number}.raw-sketch" for number in range(copies)]
     save_raw(RawSketch(one()), paths[0])
     for path in paths[1:]:

@@ -220,7 +220,7 @@ def test_what_several_processes_append_at_once_all_counts(
 ) -> None:
     if not folders_lock:  # as on some network file systems
         append_raw(RawSketch(PROJECTION.table()), tmp_path / "a")
-        monkeypatch.setattr("streamsketch.storage.files.locked", contextlib.nullcontext)
+        monkeypatch.setattr("streamsketch.storage.raw_files.locked", contextlib.nullcontext)
     context = multiprocessing.get_context("fork")
     ready = context.Barrier(3)
     keys = (["a", "b"], ["b", "c"], ["c"])

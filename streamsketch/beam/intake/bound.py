@@ -104,12 +104,12 @@ class BoundContributions(beam.PTransform):
     >>> columns = {"key": "shop", "index": "item", "value": "sold", "unit": "buyer"}
     >>> agreement = Agreement.of(projection, **columns, neighbours=L1(30, unit="buyer", max_keys=2))
     >>> noise = AdditiveNoise(epsilon=1.0, neighbours=agreement.neighbours)
-    >>> sales = [("north", 17, "Ann", 1), ("south", 17, "Ann", 900), ("south", 18, "Bob", 1)]
+    >>> sales = [("Ann", "north", 17, 1), ("Ann", "south", 17, 900), ("Bob", "south", 18, 1)]
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
     ...     releases = (
     ...         pipeline
     ...         | beam.Create(sales)
-    ...         | RowsToBatches(agreement)
+    ...         | RowsToBatches(agreement, ["buyer", "shop", "item", "sold"])
     ...         | BoundContributions(agreement)
     ...         | SketchPerKey(agreement)
     ...         | ReleasePerKey(noise, public_keys=["north", "south"])

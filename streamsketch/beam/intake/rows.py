@@ -35,15 +35,17 @@ class RowsToBatches(beam.PTransform):
     agreement
         Names and types of the columns.
     columns
-        What the fields of tuples are, in order; by default key, index, unit and value as far as the agreement has them,
-        ``agreement.names``. Dictionaries have their fields by name.
+        What the fields of tuples are, in order. Needed where the agreement has a column of units, so that none is
+        mistaken for another; by default key, index and value as far as the agreement has them. Dictionaries have their
+        fields by name.
     count_private_data
         Count dropped rows as a Beam metric (``rows_dropped``): data without noise, for the operator's eyes only.
 
     Raises
     ------
     InvalidInputError
-        For columns that lack an agreed one. In the workers, for malformed rows unless they are dropped.
+        For columns that lack an agreed one, or none where the agreement has units. In the workers, for malformed rows
+        unless they are dropped.
 
     Examples
     --------
@@ -65,6 +67,10 @@ class RowsToBatches(beam.PTransform):
             on_bad="refuse" if agreement.unit is None else "drop",
             bounded=agreement.unit is not None,
         )
+        if columns is None and agreement.unit is not None:
+            raise InvalidInputError(
+                f"rows with units need the order of their fields: columns={agreement.names}, or another order of these"
+            )
         self._columns = agreement.names if columns is None else list(columns)
         if missing := [name for name in agreement.names if name not in self._columns]:
             raise InvalidInputError(f"the agreement has the columns {', '.join(missing)}, which the rows lack")

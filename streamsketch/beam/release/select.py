@@ -64,7 +64,8 @@ class SelectKeys(beam.PTransform):
     >>> agreement = Agreement.of(projection, key="carrier", index="day", unit="passenger", neighbours=neighbours)
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
     ...     rows = [("AA", 17, passenger) for passenger in range(100)] + [("tiny", 18, 100)]
-    ...     events = pipeline | beam.Create(rows) | RowsToBatches(agreement) | BoundContributions(agreement)
+    ...     batches = pipeline | beam.Create(rows) | RowsToBatches(agreement, ["carrier", "day", "passenger"])
+    ...     events = batches | BoundContributions(agreement)
     ...     keys = events | SelectKeys(epsilon=0.5, delta=1e-6)
     ...     noise = AdditiveNoise(epsilon=1.0, neighbours=neighbours)
     ...     releases = events | SketchPerKey(agreement) | ReleasePerKey(noise, selected_keys=keys)

@@ -1,5 +1,5 @@
 from .alarms import Alarm, WriteAlarms, refused_alarm
-from .budget import BoundAcrossWindows
+from .bound import BoundAcrossWindows
 from .changes import WindowChanges, WindowDistances
 from .folder import ReadGrowingFolder
 from .lateness import PartitionClock, TakeOnTime

@@ -14,8 +14,8 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Events, Intake, column_events
 from streamsketch.privacy import Bounds
 from streamsketch.projections import Projection
+from streamsketch.sketching.bounding.clip import MAX_LIMIT, Bounded, Clip, bounded, check_clip, summed
 from streamsketch.sketching.bounding.contributions import NO_KEY, Contributions
-from streamsketch.sketching.bounding.cut import MAX_LIMIT, Bounded, Clip, bounded, check_clip, summed
 from streamsketch.sketching.bounding.digests import UnitDigests
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from streamsketch.sketching.bounding.runs import Runs

@@ -464,3 +464,11 @@ def test_signs_that_no_proof_covers_are_refused_for_keys_bounded_together() -> N
         sketches | ReleasePerKey(smooth, public_keys=["a"])
     noise = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(3, unit="plane"))
     sketches | "Noise" >> ReleasePerKey(noise, public_keys=["a"])
+
+
+def test_the_order_of_fields_is_said_where_rows_have_units() -> None:
+    """Else customers could become keys: text fits either."""
+    agreement = agreement_of(PROJECTION, unit="plane", neighbours=ss.L1(3, unit="plane"))
+    with pytest.raises(ss.InvalidInputError, match=r"columns=\['key', 'index', 'plane', 'value'\]"):
+        RowsToBatches(agreement)
+    RowsToBatches(agreement_of(PROJECTION))

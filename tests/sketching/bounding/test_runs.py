@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsketch.kernels import MAX_KEY, evaluate
+from streamsketch.sketching.bounding.clip import Sums, summed
 from streamsketch.sketching.bounding.contributions import Contributions
-from streamsketch.sketching.bounding.cut import Sums, summed
 from streamsketch.sketching.bounding.runs import Runs, by_unit, run_starts
 from streamsketch.sketching.bounding.sums import keep_least
 

@@ -17,7 +17,7 @@ from streamsketch.privacy import DiscreteLaplace, Neighbours
 from streamsketch.release import AdditiveNoise
 from streamsketch.signs import DPSignLogistic
 from streamsketch.sketching import Clip, bounded
-from tests.sketching.bounding.test_cut import SECRET, UNITS, columns
+from tests.sketching.bounding.test_clip import SECRET, UNITS, columns
 
 KEYS, DIM, BOUND = 4, 2, 4
 MAPS: list[ss.Projection] = [

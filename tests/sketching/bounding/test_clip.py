@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.sketching.bounding.clip import Bounded, Clip, bounded, in_order
 from streamsketch.sketching.bounding.contributions import Contributions, concatenated
-from streamsketch.sketching.bounding.cut import Bounded, Clip, bounded, in_order
 from streamsketch.sketching.bounding.summary import Tally
 from tests.oracles import naive
 

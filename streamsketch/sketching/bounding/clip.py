@@ -16,9 +16,9 @@ from streamsketch.core import Ints, kernel
 from streamsketch.data import canonical_bytes
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words, digest_column, keyed_state
+from streamsketch.sketching.bounding.clip_kernels import cut_steps, exceeds, exceeds_squared, scale_squares, scale_steps
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
 from streamsketch.sketching.bounding.runs import Runs
-from streamsketch.sketching.bounding.scale import cut_steps, exceeds, exceeds_squared, scale_squares, scale_steps
 from streamsketch.sketching.bounding.summary import Tally
 from streamsketch.sketching.bounding.sums import sum_chosen
 

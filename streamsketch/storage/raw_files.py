@@ -13,7 +13,7 @@ from pathlib import Path
 
 from streamsketch.core import current_limits, locked, read_bounded
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.storage import convert
+from streamsketch.storage import old_formats
 from streamsketch.storage.database import START_BYTES, Database, NotSQLiteError, create, is_kind, opened
 from streamsketch.storage.sketches import (
     PastRelease,
@@ -54,7 +54,7 @@ def load_raw(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> R
             return read_sketch(database, _PART)
     except NotSQLiteError:
         most = current_limits().max_raw_bytes if max_bytes is None else max_bytes
-        return convert.read_old_sketch(read_bounded(path, most, "max_raw_bytes"))
+        return old_formats.read_old_sketch(read_bounded(path, most, "max_raw_bytes"))
 
 
 def read_header(path: str | os.PathLike[str]) -> RawHeader:
@@ -70,7 +70,7 @@ def is_raw(path: str | os.PathLike[str]) -> bool:
     """Return whether a file is a raw one by its first bytes, whatever its name."""
     with Path(path).open("rb") as file:
         start = file.read(START_BYTES)
-    return is_kind(start, _KIND) or convert.is_old_sketch(start)
+    return is_kind(start, _KIND) or old_formats.is_old_sketch(start)
 
 
 def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
