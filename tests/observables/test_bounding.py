@@ -23,7 +23,7 @@ import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.privacy import Neighbours, bound_choice
 from streamsketch.privacy.bound_choice import choose_bound, exponents_of
-from streamsketch.sketching.bounding import cut, units
+from streamsketch.sketching.bounding import clip, units
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 from tests.observables.steps import Tape, steps_of
 from tests.observables.test_commands import run
@@ -177,22 +177,22 @@ def test_the_noise_may_hide_what_it_hides(name: str) -> None:
 
 
 def nothing_clipped(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(units, "bounded", lambda events, **bounds: cut.bounded(events, **bounds | {"limit": cut.MAX_LIMIT}))
+    patch.setattr(units, "bounded", lambda events, **bounds: clip.bounded(events, **bounds | {"limit": clip.MAX_LIMIT}))
 
 
 def not_netted(patch: pytest.MonkeyPatch) -> None:
-    summed = cut.summed
+    summed = clip.summed
 
     def row_by_row(events: Any, *given: Any, **options: Any) -> Any:
         found = summed(dataclasses.replace(events, indices=np.arange(len(events))), *given, **options)
         return dataclasses.replace(found, indices=events.indices[found.indices])
 
-    patch.setattr(cut, "summed", row_by_row)
+    patch.setattr(clip, "summed", row_by_row)
 
 
 def refusing_what_is_over(patch: pytest.MonkeyPatch) -> None:
     def refusing(events: Any, **bounds: Any) -> Any:
-        left = cut.bounded(events, **bounds)
+        left = clip.bounded(events, **bounds)
         if left.tally.units_over_bound > 1:
             raise ss.InvalidInputError("units exceed the bound")
         return left
@@ -212,7 +212,7 @@ def refusing_blanks(patch: pytest.MonkeyPatch) -> None:
 
 def reading_for_each_unit(patch: pytest.MonkeyPatch) -> None:
     def drawing(events: Any, **bounds: Any) -> Any:
-        left = cut.bounded(events, **bounds)
+        left = clip.bounded(events, **bounds)
         for _ in range(left.tally.units):
             units.os.urandom(8)
         return left
@@ -322,7 +322,7 @@ def test_a_chosen_bound_tells_of_one_unit_no_more_than_epsilon() -> None:
 def test_the_game_finds_totals_of_rows_in_place_of_units(monkeypatch: pytest.MonkeyPatch) -> None:
     def each_its_own(events: Any) -> Any:
         owners = np.stack([np.arange(len(events), dtype=np.uint64)] * 2, axis=1)
-        return cut.summed(dataclasses.replace(events, units=owners))
+        return clip.summed(dataclasses.replace(events, units=owners))
 
     monkeypatch.setattr(units, "summed", each_its_own)
     assert max(loss(one, other) for one, other in NEIGHBOURS) > 2 * EPSILON

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage import RawSketch, append_raw, files, load_raw, read_header, release_raw, save_raw
+from streamsketch.storage import RawSketch, append_raw, load_raw, raw_files, read_header, release_raw, save_raw
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 NEAR = ss.L1(1, unit="sale")
@@ -146,5 +146,5 @@ def test_other_data_and_other_folders_are_not_compared(folder: Path, tmp_path: P
 def test_of_other_files_in_the_folder_only_the_start_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_raw(PROJECTION.sketch(), tmp_path / "a.raw-sketch")
     (tmp_path / "data.csv").write_text("item\nmilk\n" * 1000)
-    monkeypatch.setattr(files, "read_bounded", None)
+    monkeypatch.setattr(raw_files, "read_bounded", None)
     assert release(tmp_path / "a.raw-sketch").guarantee.epsilon == 1

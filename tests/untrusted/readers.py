@@ -24,7 +24,7 @@ from streamsketch.parties.signing import MEDIA_TYPE, bundle_of
 from streamsketch.privacy import Budget, KeySelection, Mechanism, StatedInText
 from streamsketch.release import PublishedTable
 from streamsketch.signs.sketch import SignSketch
-from streamsketch.storage import convert
+from streamsketch.storage import old_formats
 from streamsketch.streams.state import read_state
 from streamsketch.wire import releases as wire
 from tests.tampering import raw_bytes, raw_from_bytes, resealed
@@ -42,7 +42,7 @@ def _framed(data: bytes, chance: random.Random) -> bytes:
 
 def _old_raw_framed(data: bytes, chance: random.Random) -> bytes:
     """Return a raw file of version 2, alone, that says something else, with checksums that fit."""
-    start = len(convert._RAW) + 13
+    start = len(old_formats._RAW) + 13
     size = int.from_bytes(data[start - 12 : start - 8], "little")
     text, rest = data[start : start + size], data[start + size + 16 : -16]
     text, rest = (text, changed_bytes(rest, chance)) if chance.random() < 0.3 else (changed_json(text, chance), rest)
@@ -53,7 +53,7 @@ def _old_raw_framed(data: bytes, chance: random.Random) -> bytes:
 
 def _old_stream_framed(data: bytes, chance: random.Random) -> bytes:
     """Return the state of a stream of version 1 that says something else, with a checksum that fits."""
-    start = len(convert._STREAM) + 9
+    start = len(old_formats._STREAM) + 9
     size = int.from_bytes(data[start - 8 : start], "little")
     text = changed_json(data[start : start + size], chance)
     body = data[: start - 8] + len(text).to_bytes(8, "little") + text + data[start + size : -16]

@@ -16,7 +16,7 @@ def folders() -> set[str]:
 
 
 def imports(folder: str) -> set[str]:
-    """Return the folders that one imports when it loads: deferred imports hand an object on, and are left out."""
+    """Return the folders that one imports when it loads; imports inside of functions are left out."""
     found = set()
     for path in (ROOT / folder).rglob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:

@@ -12,9 +12,9 @@ from streamsketch.privacy import Bounds, Mechanism
 from streamsketch.storage import (
     RawSketch,
     append_raw,
-    convert,
     is_raw,
     load_raw,
+    old_formats,
     read_header,
     release_raw,
     save_raw,
@@ -141,15 +141,15 @@ def test_any_changed_byte_and_any_cut_is_noticed(name: str) -> None:
         changed = bytearray(data)
         changed[place] ^= 0x10
         with pytest.raises(ss.WireFormatError):
-            convert.read_old_sketch(bytes(changed))
-    size = int.from_bytes(data[len(convert._RAW) + 1 :][:4], "little")
-    length = int.from_bytes(data[len(convert._RAW) + 5 :][:8], "little")
-    first = len(convert._RAW) + 13 + size + 16 + length + 16
+            old_formats.read_old_sketch(bytes(changed))
+    size = int.from_bytes(data[len(old_formats._RAW) + 1 :][:4], "little")
+    length = int.from_bytes(data[len(old_formats._RAW) + 5 :][:8], "little")
+    first = len(old_formats._RAW) + 13 + size + 16 + length + 16
     for end in range(len(data)):
         if first <= end < first + 64 + 32 and not any(data[first : min(end, -(-first // 64) * 64)]):
             continue  # an append that was not finished
         with pytest.raises(ss.WireFormatError):
-            convert.read_old_sketch(data[:end])
+            old_formats.read_old_sketch(data[:end])
 
 
 def test_an_append_that_was_not_finished_does_not_count() -> None:
@@ -157,12 +157,12 @@ def test_an_append_that_was_not_finished_does_not_count() -> None:
     mark = data.index(b"APPENDED")
     data[mark : mark + 32] = bytes(32)
     for end in (len(data), len(data) - 100, mark + 40, mark):
-        assert convert.read_old_sketch(bytes(data[:end])).state == one([1, 2], [3, -4])
+        assert old_formats.read_old_sketch(bytes(data[:end])).state == one([1, 2], [3, -4])
 
 
 def test_what_does_not_belong_together_is_refused() -> None:
     sketch, table = ((FOLDER / f"{name}.raw-sketch").read_bytes() for name in ("first", "many"))
     with pytest.raises(ss.WireFormatError, match="joined"):
-        convert.read_old_sketch(sketch * 2)
+        old_formats.read_old_sketch(sketch * 2)
     with pytest.raises(ss.WireFormatError, match="first line"):
-        convert.read_old_sketch(b"x" + table)
+        old_formats.read_old_sketch(b"x" + table)
