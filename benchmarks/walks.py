@@ -36,10 +36,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
+from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
 from streamsketch.agreement import Column
-from streamsketch.beam import BoundContributions, ReadColumns, ReleasePerKey, SketchPerKey
+from streamsketch.beam import BoundContributions, ReadColumns, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam.streams import DecodeMessages, WriteFilesOnce, encoded_batch
 from streamsketch.cli.app import main
 from streamsketch.privacy import Budget, Guarantee, Mechanism, Neighbours, Noise
 from streamsketch.release import AdditiveNoise
@@ -258,6 +260,26 @@ def bounded_release(folder: Path) -> Callable[[], Any]:
     return work
 
 
+def stream(folder: Path) -> Callable[[], Any]:
+    """Beam: from a message of a log, as a source hands it on, to a window's release in its file."""
+    columns = {"key": "shop", "index": "item", "value": "sold", "unit": "customer"}
+    agreement = ss.Agreement.of(PROJECTION, **columns, neighbours=NEIGHBOURS)
+    day = dataclasses.replace(NEIGHBOURS, unit="customer in one window of 86400 s")
+    noise = AdditiveNoise(epsilon=1.0, neighbours=day)
+    rows = pa.RecordBatch.from_pydict(COLUMNS | {"at": pa.array([3600] * ROWS, pa.timestamp("s"))})
+    message = TimestampedValue(encoded_batch(rows), 3600)
+
+    def work() -> None:
+        with beam.Pipeline(runner="FnApiRunner") as pipeline:
+            messages = pipeline | beam.Create([message]).with_output_types(bytes)
+            batches, _, _ = messages | DecodeMessages(agreement, time="at", size=86_400)
+            events = batches | TumblingWindows(86_400) | BoundContributions(agreement)
+            keys = ReleasePerKey(noise, public_keys=["shop 0", "shop 1"], public_windows=(0, 86_400))
+            _ = events | SketchPerKey(agreement) | keys | WriteFilesOnce(str(folder / "out"), "sales")
+
+    return work
+
+
 WALKS = {
     "update": update,
     "release": release,
@@ -265,6 +287,7 @@ WALKS = {
     "sketch-command": command,
     "release-command": release_command,
     "beam": bounded_release,
+    "stream": stream,
 }
 
 
