@@ -110,7 +110,7 @@ class _Rows(Step):
         return self._batches(window) if len(self._fields) >= self._most_fields else None
 
     def _tuple(self, row: Any) -> tuple[Any, ...]:
-        """Return a row's fields, none of what is no row."""
+        """Return the fields of a row; an empty tuple for anything else."""
         if isinstance(row, dict) and row.keys() >= set(self._columns):
             return tuple(map(row.get, self._columns))
         return tuple(row) if isinstance(row, tuple) else ()
