@@ -15,6 +15,7 @@ from streamsketch.data import (
     HASHED_DIM,
     batches_of,
     check_codes,
+    indices_of,
     quantise_and_tell,
     quantise_one,
     warn_of_truncation,
@@ -249,7 +250,7 @@ class Intake:
 
     def _events(self, columns: _Columns, rows: Rows, on_bad: Callable[[int, str], Any] | None) -> Events:
         """Return columns of the agreed types as events."""
-        agreement, window = self._agreement, None
+        agreement, projection, window = self._agreement, self._agreement.projection, None
         if self._windows is not None and self._time is not None:
             window = self._windows.number(micros_in(columns[self._time], self._time, self._time_format))
         keys, units = (None if one is None else columns[one.name] for one in (agreement.key, agreement.unit))
@@ -257,8 +258,9 @@ class Intake:
         values = None if agreement.value is None else columns[agreement.value]
         if self._bounded:
             bad = on_bad and (lambda place, why: on_bad(int(rows[place]), why))
-            return unit_events(agreement.projection, units, keys, index, values, window=window, on_bad=bad)
-        indices, steps, truncated = agreement.projection.indices_of(*index), *self._steps(values, rows)
+            return unit_events(projection, units, keys, index, values, window=window, on_bad=bad)
+        indices = indices_of(index, projection.dim, projection.seed)
+        steps, truncated = self._steps(values, rows)
         if self._on_bad != "refuse":
             for column, array in ((agreement.key, keys), (agreement.unit, units)):
                 if column is not None:

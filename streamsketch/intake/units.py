@@ -21,6 +21,7 @@ from streamsketch.core import Ints
 from streamsketch.data import (
     arrow_column,
     check_hashed_dim,
+    indices_of,
     is_bytes_type,
     is_key_type,
     is_text_type,
@@ -89,8 +90,9 @@ def unit_events(
             check_text(array, name)
         amounts = None if given is None else _within_reach(given, projection)
         steps = _steps(amounts, len(kept[0]), projection.grid)
-        columns = kept[1] if first == 2 else None, kept[0], projection.indices_of(*kept[first:]), steps
-        return Events(*columns, its_window, amounts, rows=rows, blank=blank)
+        indices = indices_of(kept[first:], projection.dim, projection.seed)
+        key = kept[1] if first == 2 else None
+        return Events(key, kept[0], indices, steps, its_window, amounts, rows=rows, blank=blank)
 
     valid = present & _countable(projection, arrays[first:], typed)
     try:
