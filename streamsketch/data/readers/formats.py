@@ -1,7 +1,7 @@
 """Files of each format as Arrow record batches, nothing in them guessed: a reader for each in a file of its own."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -42,19 +42,18 @@ def batches(
     delimiter: str = ",",
     any_text: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of a part of a file, those of ``text`` as text where the format leaves it open.
+    """Return the batches of a part of a file, columns of ``text`` as text where the format leaves it open.
 
     With ``any_text``, JSON's numbers, booleans and nulls are taken in them too.
     """
     form = form or format_of(path)
     if form == "parquet":
-        yield from parquet.batches(file, path, part, columns)
-    elif form == "jsonl":
-        yield from json_lines.batches(file, path, columns, text, any_text=any_text)
-    elif form == "csv":
-        yield from delimited.batches(file, path, columns, text, delimiter)
-    else:
-        yield from _READERS[form](file, path, columns, text)
+        return parquet.batches(file, path, part, columns)
+    if form == "jsonl":
+        return json_lines.batches(file, path, columns, text, any_text=any_text)
+    if form == "csv":
+        return delimited.batches(file, path, columns, text, delimiter)
+    return (text_lines.batches if form == "lines" else _avro)(file, path, columns, text)
 
 
 def _avro(file: Any, path: str, columns: list[str], text: list[str]) -> Iterator[pa.RecordBatch]:
@@ -62,10 +61,4 @@ def _avro(file: Any, path: str, columns: list[str], text: list[str]) -> Iterator
         from streamsketch.data.readers import avro  # noqa: PLC0415 - an extra, which only Avro files need
     except ImportError:
         raise InvalidInputError(f"{path}: reading Avro needs the extra streamsketch[beam]") from None
-    yield from avro.batches(file, path, columns, text)
-
-
-_READERS: dict[Format, Callable[[Any, str, list[str], list[str]], Iterator[pa.RecordBatch]]] = {
-    "lines": text_lines.batches,
-    "avro": _avro,
-}
+    return avro.batches(file, path, columns, text)
