@@ -204,6 +204,11 @@ class MeanAggregator(Encoded):
         self._totals += other.totals
         self._count += other.count
 
+    def __add__(self, other: "MeanAggregator") -> Self:
+        total = self.copy()
+        total.merge(other)
+        return total
+
     def mean(self) -> Floats:
         """Return the estimated mean of the vectors: float64, (dim,).
 

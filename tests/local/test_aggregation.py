@@ -51,6 +51,9 @@ def test_splits_order_and_batches_do_not_change_a_bit(name: str, data: st.DataOb
         merged.merge(part)
     assert merged == whole
     assert merged.mean().tobytes() == whole.mean().tobytes()
+    kept = parts[0].copy()
+    assert parts[0] + parts[1] + parts[2] + parts[3] == whole
+    assert parts[0] == kept, "a sum is a new aggregator"
 
 
 @each

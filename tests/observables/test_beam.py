@@ -35,6 +35,7 @@ from streamsketch.beam import (
 )
 from streamsketch.beam.release import means as means_of
 from streamsketch.beam.run import ordering
+from streamsketch.beam.run.steps import merge_group
 from streamsketch.core.numbers import Ints
 from streamsketch.local import PrivHS
 from streamsketch.parties import Key, Round
@@ -301,7 +302,7 @@ def test_the_game_finds_keys_with_data_that_come_first(tmp_path: Path, monkeypat
 def test_the_game_finds_means_in_order_of_arrival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Unordered(beam.PTransform):
         def expand(self, sums: beam.PCollection) -> tuple[beam.PCollection, None]:
-            return sums | beam.GroupByKey() | beam.MapTuple(lambda key, parts: (key, means_of._merged(parts))), None
+            return sums | beam.GroupByKey() | beam.FlatMap(merge_group), None
 
     monkeypatch.setattr(means_of, "InOrder", lambda *_: Unordered())
     seen = [play(means, order, tmp_path / order) for order in ("BAC", "CAB")]

@@ -15,7 +15,7 @@ from streamsketch.beam.intake.partials import PartialSketches
 from streamsketch.beam.run.coders import SketchCoder
 from streamsketch.beam.run.known import known_of, with_known
 from streamsketch.beam.run.runner import refuse_broken_runner
-from streamsketch.beam.run.steps import Each, Step
+from streamsketch.beam.run.steps import Each, Step, merge_group
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Intake
 from streamsketch.projections import Projection
@@ -71,7 +71,7 @@ class SketchPerKey(beam.PTransform):
             # not CombinePerKey: its lifting would hold up to 100,000 sketches, however large, a second time
             | "Gather partial sketches" >> beam.GroupByKey()
             | "Merge partial sketches"
-            >> beam.ParDo(Each(_merged_partials)).with_output_types(beam.typehints.KV[Any, Sketch])
+            >> beam.ParDo(Each(merge_group)).with_output_types(beam.typehints.KV[Any, Sketch])
         )
         about: dict[str, Any] = {"projection": self._agreement.projection, "agreement": self._agreement}
         return with_known(sketches, dataclasses.replace(known_of(events), **about))
@@ -79,19 +79,6 @@ class SketchPerKey(beam.PTransform):
     def display_data(self) -> dict[str, Any]:
         """Show the public agreement in the runner's interface."""
         return {"agreement": str(self._agreement), "projection": self._agreement.projection.to_json()}
-
-
-def merged(sketches: Iterable[Sketch]) -> Sketch:
-    """Return the sum of at least one sketch, a new one: Beam may use its inputs again."""
-    first, *others = sketches
-    total = first.copy()
-    for other in others:
-        total.merge(other)
-    return total
-
-
-def _merged_partials(group: tuple[Any, Iterable[Sketch]]) -> Iterator[tuple[Any, Sketch]]:
-    yield group[0], merged(group[1])
 
 
 @beam.typehints.with_output_types(beam.typehints.KV[Any, Sketch])

@@ -9,7 +9,6 @@ from apache_beam.transforms.window import BoundedWindow
 
 from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.keys import METRICS
-from streamsketch.beam.intake.sketch import merged
 from streamsketch.beam.run.once import data_id
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.data import from_list
@@ -64,10 +63,6 @@ class KeyedDraw:
     def opens(self, value: Sketch) -> bool:
         """Return whether a sketch may open its window: an empty one, where windows end again after a restore."""
         return not self._opened or value.mass == 0
-
-    def total(self, values: Sequence[Sketch]) -> Sketch:
-        """Return the sum, a new sketch."""
-        return merged(values)
 
     def named(self, total: Sketch) -> tuple[bytes, ...]:
         """Return what the draw depends on beside key and window."""

@@ -1,6 +1,6 @@
 """From locally private reports to one exact sum per key."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import apache_beam as beam
@@ -11,6 +11,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.run.ordering import InOrder
+from streamsketch.beam.run.steps import Each, merge_group
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.local import MeanAggregator, Mechanism, Report, Reports
 
@@ -64,29 +65,18 @@ class MeanPerKey(beam.PTransform):
         windowing = sums.windowing
         in_one = isinstance(windowing.windowfn, GlobalWindows | FixedWindows)
         if in_one and sums.is_bounded and windowing.accumulation_mode == AccumulationMode.DISCARDING:
-            in_order, _ = sums | "Merge and sort" >> InOrder(MeanAggregator, _merged)
+            in_order, _ = sums | "Merge and sort" >> InOrder(MeanAggregator)
             return in_order
         return (
             sums
             | "Gather partial sums" >> beam.GroupByKey()
             | "Merge partial sums"
-            >> beam.MapTuple(lambda key, partials: (key, _merged(partials))).with_output_types(
-                beam.typehints.KV[Any, MeanAggregator]
-            )
+            >> beam.ParDo(Each(merge_group)).with_output_types(beam.typehints.KV[Any, MeanAggregator])
         )
 
     def display_data(self) -> dict[str, Any]:
         """Show the public mechanism in the runner's interface."""
         return {"mechanism": self._mechanism.to_json(), "drop_malformed": self._drop_malformed}
-
-
-def _merged(partials: Iterable[MeanAggregator]) -> MeanAggregator:
-    """Return the sum of at least one, a new one: Beam may use its inputs again."""
-    first, *others = partials
-    total = first.copy()
-    for other in others:
-        total.merge(other)
-    return total
 
 
 @beam.typehints.with_output_types(beam.typehints.KV[Any, MeanAggregator])

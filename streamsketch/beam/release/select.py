@@ -1,7 +1,7 @@
 """Which keys to publish, decided privately where they cannot be named beforehand."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import apache_beam as beam
@@ -119,9 +119,6 @@ class _Keep:
 
     def opens(self, _: int) -> bool:
         return True
-
-    def total(self, values: Sequence[int]) -> int:
-        return sum(values)
 
     def named(self, total: int) -> tuple[bytes, ...]:
         return (total.to_bytes(16, "little"),)

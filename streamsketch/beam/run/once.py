@@ -1,7 +1,7 @@
 """Each key published once in each window, whatever the runner repeats: a retried step draws the same noise and ids."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import apache_beam as beam
@@ -28,13 +28,10 @@ class Draw(Protocol):
 
     @property
     def summed(self) -> type[Any]:
-        """Type of the values of a key as one."""
+        """Type of the values, and of their sum."""
 
     def opens(self, value: Any) -> bool:
         """Return whether values of a key and window may be published that this one is among; others came late."""
-
-    def total(self, values: Sequence[Any]) -> Any:
-        """Return the values of a key as one, a new one."""
 
     def named(self, total: Any) -> tuple[bytes, ...]:
         """Return what the draw depends on beside key and window, the exact ``total`` included."""
@@ -84,7 +81,7 @@ class PublishOnce(beam.PTransform):
         # Sums are put in order, and fixed, before the draw: most take less than what is drawn of them. Where a runner
         # keeps the input stable they must be: no window may end after the draw, since results would be late for it
         # where a restore forgets the time.
-        totals, late = keyed | "In order" >> InOrder(draw.summed, draw.total, self._shards, draw.opens)
+        totals, late = keyed | "In order" >> InOrder(draw.summed, self._shards, draw.opens)
         step = publishing_step(
             totals, _Draw(draw, self._use, label_in(keyed.pipeline), self._charge), run=self._secret(keyed.pipeline)
         ).with_output_types(beam.typehints.KV[Any, draw.published])

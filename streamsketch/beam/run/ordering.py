@@ -1,7 +1,7 @@
 """Results in an order that is a function of what is published anyway: of keys and windows, never of the data."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
@@ -30,9 +30,7 @@ class InOrder(beam.PTransform):
     Parameters
     ----------
     kind
-        Type of the totals.
-    total
-        Returns several values of a key as one, a new one: Beam may use its inputs again.
+        Type of the values and of the totals: ``+`` adds two values to a new one, as Beam may use its inputs again.
     shards
         How many, from `shards_of`: never a function of the data. By default, as many as serve for any number of keys.
     opens
@@ -42,12 +40,11 @@ class InOrder(beam.PTransform):
     def __init__(
         self,
         kind: Any,
-        total: Callable[[Sequence[Any]], Any],
         shards: int | None = None,
         opens: Callable[[Any], bool] | None = None,
     ) -> None:
         super().__init__()
-        self._kind, self._total, self._opens = kind, total, opens
+        self._kind, self._opens = kind, opens
         self._shards = _SHARDS if shards is None else shards
 
     def expand(self, values: beam.PCollection) -> Any:
@@ -57,9 +54,7 @@ class InOrder(beam.PTransform):
         place = beam.ParDo(_Place(self._shards, each_window=not values.is_bounded)).with_output_types(
             beam.typehints.KV[int, tuple[int, Any, list[self._kind]]]  # type: ignore[name-defined]
         )
-        emit = beam.ParDo(_Emit(self._total, self._opens, stamp=all_windows)).with_output_types(
-            beam.typehints.KV[Any, self._kind]
-        )
+        emit = beam.ParDo(_Emit(self._opens, stamp=all_windows)).with_output_types(beam.typehints.KV[Any, self._kind])
         placed = values | "Assign shards" >> place
         if all_windows:
             placed |= "All windows" >> beam.WindowInto(GlobalWindows())
@@ -104,10 +99,8 @@ class _Place(Step):
 class _Emit(Step):
     """Emit the sums of a shard's values, sorted by window and key."""
 
-    def __init__(
-        self, total: Callable[[Sequence[Any]], Any], opens: Callable[[Any], bool] | None, *, stamp: bool
-    ) -> None:
-        self._total, self._opens, self._stamp = total, opens, stamp
+    def __init__(self, opens: Callable[[Any], bool] | None, *, stamp: bool) -> None:
+        self._opens, self._stamp = opens, stamp
 
     def process(
         self, shard: tuple[int, Iterable[tuple[int, Any, list[Any]]]], pane: PaneInfo = beam.DoFn.PaneInfoParam
@@ -118,7 +111,7 @@ class _Emit(Step):
             for value in values:
                 place = time, _KEYS.encode(key)  # 1, 1.0 and True are one key of a dictionary
                 held = sums.get(place)
-                sums[place] = [key, value if held is None else self._total([held[1], value])]
+                sums[place] = [key, value if held is None else held[1] + value]
                 if self._opens is None or self._opens(value):
                     opened.add(place)
         for place in sorted(sums, key=lambda place: (place[0], order(sums[place][0]))):

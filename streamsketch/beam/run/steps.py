@@ -1,6 +1,6 @@
 """Steps that Beam builds in little time: for a small job that is most of the time."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
@@ -41,3 +41,12 @@ class Each(Step):
     def process(self, element: Any) -> Iterable[Any]:
         """Return the function's results."""
         return self._function(element, *self._given)
+
+
+def merge_group(group: tuple[Any, Iterable[Any]]) -> Iterator[tuple[Any, Any]]:
+    """Yield a key and the sum of its sketches or aggregators, a new one: Beam may use its inputs again."""
+    key, (first, *others) = group
+    total = first.copy()
+    for other in others:
+        total.merge(other)
+    yield key, total
