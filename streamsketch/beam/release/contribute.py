@@ -122,9 +122,9 @@ class RoundDraw(KeyedDraw):
 
     _publisher: Any  # a RoundContribution
 
-    def named(self, total: Sketch) -> tuple[bytes, ...]:
-        """Return what the draw depends on beside key and window: the round, too."""
-        return (*super().named(total), self._publisher.agreed.session)
+    @property
+    def _context(self) -> tuple[bytes, ...]:
+        return (self._publisher.agreed.session,)
 
     def _drawn(self, sketch: Sketch, bits: BitSource, key: Any) -> bytes:
         found: bytes = self._publisher.agreed.for_key(key).contribute_again(sketch, self._key, bits)

@@ -9,7 +9,7 @@ from apache_beam.transforms.window import BoundedWindow
 
 from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.keys import METRICS
-from streamsketch.beam.run.once import data_id
+from streamsketch.beam.run.once import BitsOf, data_id
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.data import from_list
 from streamsketch.privacy import BitSource, Guarantee
@@ -60,17 +60,19 @@ class KeyedDraw:
         found: type[Any] = self._publisher.published
         return found
 
+    @property
+    def _context(self) -> tuple[bytes, ...]:
+        """What the draw depends on beside key, window, projection, guarantee and cells."""
+        return ()
+
     def opens(self, value: Sketch) -> bool:
         """Return whether a sketch may open its window: an empty one, where windows end again after a restore."""
         return not self._opened or value.mass == 0
 
-    def named(self, total: Sketch) -> tuple[bytes, ...]:
-        """Return what the draw depends on beside key and window."""
-        public = total.projection.to_json(), self._guarantee.to_json()
-        return (*(text.encode() for text in public), total.state().astype("<i8").tobytes())
-
-    def draw(self, total: Sketch, bits: BitSource, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
+    def draw(self, total: Sketch, bits_of: BitsOf, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         """Yield what is published."""
+        public = [text.encode() for text in (total.projection.to_json(), self._guarantee.to_json())]
+        bits = bits_of(*public, total.state().astype("<i8").tobytes(), *self._context)
         self._projection.check_same(total.projection)
         id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids
         ids = from_list(data_id(id_key, source, key, window) for source in self._sources)

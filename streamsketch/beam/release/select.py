@@ -9,10 +9,9 @@ import numpy as np
 
 from streamsketch.beam.intake.bound import BoundedEvents
 from streamsketch.beam.run.known import known_of, noted, with_known
-from streamsketch.beam.run.once import PublishOnce
+from streamsketch.beam.run.once import BitsOf, PublishOnce
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import (
-    BitSource,
     Budget,
     Guarantee,
     KeySelection,
@@ -120,9 +119,6 @@ class _Keep:
     def opens(self, _: int) -> bool:
         return True
 
-    def named(self, total: int) -> tuple[bytes, ...]:
-        return (total.to_bytes(16, "little"),)
-
-    def draw(self, total: int, bits: BitSource, *_: Any) -> Iterator[bool]:
-        if self.threshold.keeps(total, bits):
+    def draw(self, total: int, bits_of: BitsOf, *_: Any) -> Iterator[bool]:
+        if self.threshold.keeps(total, bits_of(total.to_bytes(16, "little"))):
             yield True

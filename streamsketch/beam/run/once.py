@@ -1,8 +1,9 @@
 """Each key published once in each window, whatever the runner repeats: a retried step draws the same noise and ids."""
 
+import functools
 import hashlib
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow
@@ -13,9 +14,10 @@ from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.run.steps import Step
 from streamsketch.beam.streams.stable import publishing_step
 from streamsketch.data import SECRET_BYTES
-from streamsketch.privacy import BitSource, KeyedBits
+from streamsketch.privacy import KeyedBits
 
 REFUSED = "refused"
+BitsOf: TypeAlias = Callable[..., KeyedBits]
 _KEYS = beam.coders.FastPrimitivesCoder()
 
 
@@ -33,11 +35,11 @@ class Draw(Protocol):
     def opens(self, value: Any) -> bool:
         """Return whether values of a key and window may be published that this one is among; others came late."""
 
-    def named(self, total: Any) -> tuple[bytes, ...]:
-        """Return what the draw depends on beside key and window, the exact ``total`` included."""
+    def draw(self, total: Any, bits_of: BitsOf, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
+        """Yield what is published of it, if anything, by the bits of all that the draw depends on.
 
-    def draw(self, total: Any, bits: BitSource, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
-        """Yield what is published of it, if anything."""
+        Key and window are among that; ``bits_of`` takes the rest, the exact ``total`` included.
+        """
 
 
 class PublishOnce(beam.PTransform):
@@ -102,8 +104,8 @@ class _Draw(Step):
         if self._charge is not None and not self._charge.covers(run, window):
             yield beam.pvalue.TaggedOutput(REFUSED, key)
             return
-        bits = repeatable_bits(run.derive(self._use, self._label), key, window, *self._draw.named(total))
-        for published in self._draw.draw(total, bits, key, window, run):
+        bits_of = functools.partial(repeatable_bits, run.derive(self._use, self._label), key, window)
+        for published in self._draw.draw(total, bits_of, key, window, run):
             yield key, published
 
 

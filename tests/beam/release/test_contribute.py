@@ -3,6 +3,7 @@
 import ast
 import base64
 import dataclasses
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -113,8 +114,8 @@ def test_a_retry_gives_the_same_bytes_and_other_data_another_share(
 
     def bytes_of(total: ss.Sketch, key: Key, signed: Round = agreed) -> bytes:
         draw = RoundDraw(RoundContribution(signed, lambda: key), PROJECTION, agreed.guarantee, ["source"])
-        bits = repeatable_bits(drawn.derive("noise", "label"), "AA", window, *draw.named(total))
-        found: list[bytes] = list(draw.draw(total, bits, "AA", window, drawn))
+        bits_of = functools.partial(repeatable_bits, drawn.derive("noise", "label"), "AA", window)
+        found: list[bytes] = list(draw.draw(total, bits_of, "AA", window, drawn))
         return b"".join(found)
 
     def elsewhere() -> Key:

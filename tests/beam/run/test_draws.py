@@ -4,6 +4,7 @@ Published bytes differ wherever the data do, so they show nothing. What is compa
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from streamsketch.beam.release.select import _Keep
 from streamsketch.beam.run.once import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.parties import Key, Round
-from streamsketch.privacy import Budget, key_threshold
+from streamsketch.privacy import Budget, KeyedBits, key_threshold
 from streamsketch.release import AdditiveNoise
 from streamsketch.signs import DPSignLogistic
 
@@ -64,7 +65,16 @@ def sketch_of(*indices: int) -> ss.Sketch:
 
 def secret_bytes(draw: Any, total: Any, key: str = "AA", window: Any = WINDOW, secret: RunSecret = RUN) -> bytes:
     """Return the first bits that a step draws from."""
-    return repeatable_bits(secret.derive("noise", "label"), key, window, *draw.named(total)).read(32)
+    found = []
+
+    def bits_of(*parts: bytes) -> KeyedBits:
+        found.append(repeatable_bits(secret.derive("noise", "label"), key, window, *parts).read(32))
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        list(draw.draw(total, bits_of, key, window, secret))
+    (first,) = found
+    return first
 
 
 @pytest.mark.parametrize("name", DRAWS)
@@ -104,8 +114,8 @@ def test_another_guarantee_or_projection_means_independent_bits() -> None:
 def test_the_noise_itself_is_another_where_one_event_differs(mechanism: str) -> None:
     def noise_of(total: ss.Sketch) -> Any:
         draw = release(mechanism)
-        bits = repeatable_bits(RUN.derive("noise", "label"), "AA", WINDOW, *draw.named(total))
-        (published,) = draw.draw(total, bits, "AA", WINDOW, RUN)
+        bits_of = functools.partial(repeatable_bits, RUN.derive("noise", "label"), "AA", WINDOW)
+        (published,) = draw.draw(total, bits_of, "AA", WINDOW, RUN)
         return published.values - total.state()
 
     one, other = sketch_of(1, 2), sketch_of(1, 2, 3)
