@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.beam.intake.partials import PartialSketches
+from streamsketch.beam.intake.sketch import PartialSketches
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=32, sparsity=4, seed=11)
 
