@@ -261,7 +261,11 @@ def bounded_release(folder: Path) -> Callable[[], Any]:
 
 
 def stream(folder: Path) -> Callable[[], Any]:
-    """Beam: from a message of a log, as a source hands it on, to a window's release in its file."""
+    """Beam: from a message of a log, as a source hands it on, to a window's release in its file.
+
+    Of Kafka, Java hands it on in three calls more: ``Batching.poll``, ``LogClock.getTimestampForRecord`` and
+    ``MarkedSource.Reader.getCurrent``; then comes ``_content`` of `streamsketch.beam.streams.topic`.
+    """
     columns = {"key": "shop", "index": "item", "value": "sold", "unit": "customer"}
     agreement = ss.Agreement.of(PROJECTION, **columns, neighbours=NEIGHBOURS)
     day = dataclasses.replace(NEIGHBOURS, unit="customer in one window of 86400 s")
