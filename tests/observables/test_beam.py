@@ -319,13 +319,13 @@ def test_the_game_finds_counters_of_private_data(tmp_path: Path) -> None:
 
 
 def test_the_game_finds_a_job_that_one_sum_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    merge = ss.Sketch.merge
+    combine = ss.Sketch._combine
 
-    def refusing(sketch: ss.Sketch, other: ss.Sketch) -> None:
-        merge(sketch, other)
+    def refusing(sketch: ss.Sketch, other: ss.Sketch, sign: int, **how: Any) -> None:
+        combine(sketch, other, sign, **how)
         if sketch.mass == MAX_MASS:
             raise ss.errors.SketchOverflowError("the sum leaves 63 bits")
 
-    monkeypatch.setattr(ss.Sketch, "merge", refusing)
+    monkeypatch.setattr(ss.Sketch, "_combine", refusing)
     seen = [play(public_keys, events, tmp_path / str(number)) for number, events in enumerate(WORLDS)]
     assert "end" in differences(seen)
