@@ -36,9 +36,10 @@ class Draw(Protocol):
         """Return whether values of a key and window may be published that this one is among; others came late."""
 
     def draw(self, total: Any, bits_of: BitsOf, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
-        """Yield what is published of it, if anything, by the bits of all that the draw depends on.
+        """Yield what is published of it, if anything.
 
-        Key and window are among that; ``bits_of`` takes the rest, the exact ``total`` included.
+        ``bits_of`` returns the secret bits for this key and window, a function of the bytes that it is given. Give it
+        everything else that the draw depends on, the exact ``total`` included: changed input gets independent noise.
         """
 
 
