@@ -11,6 +11,7 @@ from .estimation.estimate import Estimate
 from .estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
 from .explanation.joint import explain
 from .planning.planner import plan
+from .privacy.counting import Counting
 from .privacy.guarantee import Guarantee, compose
 from .privacy.neighbours import L1, L2, OneCoordinate
 from .projections.base import Projection
@@ -31,6 +32,7 @@ __all__ = [
     "AdditiveNoise",
     "Agreement",
     "CountSketch",
+    "Counting",
     "Estimate",
     "Guarantee",
     "InvalidInputError",

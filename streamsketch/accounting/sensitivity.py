@@ -14,6 +14,7 @@ from streamsketch.privacy import (
     L2,
     Budget,
     Candidate,
+    Counting,
     Guarantee,
     Mechanism,
     Neighbours,
@@ -71,12 +72,16 @@ def number_for(neighbours: Neighbours) -> MatrixNumber:
     return "spectral bound" if isinstance(neighbours, L2) else "sensitivities"
 
 
-def sensitivity_of(projection: Projection, neighbours: Neighbours) -> Sensitivity:
+def sensitivity_of(projection: Projection, neighbours: Neighbours, counting: Counting | None = None) -> Sensitivity:
     """Return how far one unit can move its sketches: D1 = m·Δ1(A)·Δ̃ and D2² = m·Δ2(A)²·Δ̃² for m keys (THEORY.md 2).
 
-    For `L2` neighbours D2² = m·‖A‖₂²·C̃ and D1 = m·√k·√(D2²/m), with a proven bound on the spectral norm (2.1).
+    For `L2` neighbours D2² = m·‖A‖₂²·C̃ and D1 = m·√k·√(D2²/m), with a proven bound on the spectral norm (2.1). With
+    ``counting`` it is of the cells and the counts beside them (`Counting`).
     """
     check_neighbours(neighbours)
+    if counting is not None:
+        counting.check_free(projection)
+        return counting.beside(sensitivity_of(projection, neighbours), neighbours)
     if isinstance(neighbours, L2):
         return _of_euclidean(projection, neighbours)
     steps = grid_steps(projection, neighbours)
@@ -88,8 +93,13 @@ def sensitivity_of(projection: Projection, neighbours: Neighbours) -> Sensitivit
     return one_key.over_keys(neighbours.max_keys)
 
 
-def most_in_a_cell(projection: Projection, neighbours: Neighbours) -> int:
-    """Return how far one unit can move a single cell at most, in grid steps: for `L2` neighbours √(D2²) of one key."""
+def most_in_a_cell(projection: Projection, neighbours: Neighbours, counting: Counting | None = None) -> int:
+    """Return how far one unit can move a single cell or count at most, in grid steps.
+
+    For `L2` neighbours that is √(D2²) of one key.
+    """
+    if counting is not None:
+        return max(most_in_a_cell(projection, neighbours), counting.most_steps(neighbours, projection.grid))
     if isinstance(neighbours, L2):
         return math.isqrt(_of_euclidean(projection, dataclasses.replace(neighbours, max_keys=1)).l2_squared)
     return projection.max_entry * grid_steps(projection, neighbours)

@@ -5,6 +5,7 @@ from .budget import Budget
 from .calibration import Candidate, candidates, mechanism_names
 from .claims import Claim
 from .composition import Accounted, PrivacyCost, account
+from .counting import Counting, check_counted
 from .exact_coins import Bytes
 from .gaussian import DiscreteGaussian, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
 from .guarantee import MAX_CONDITIONS, Guarantee, Populations, compose
@@ -49,6 +50,7 @@ __all__ = [
     "Candidate",
     "ChosenBound",
     "Claim",
+    "Counting",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "FlipLaw",
@@ -76,6 +78,7 @@ __all__ = [
     "account",
     "calibration",
     "candidates",
+    "check_counted",
     "check_rate",
     "choose_bound",
     "compose",

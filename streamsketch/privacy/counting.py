@@ -1,0 +1,276 @@
+"""Counts of units, and totals, that are published beside the cells of a sketch, in the same draw of noise."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from streamsketch.core import Ints, check_int, short
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import calibration
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.neighbours import MOST_KEYS, Neighbours
+from streamsketch.privacy.noise import NOISES, Sensitivity
+
+_MOST = (1 << 31) - 1
+_L1, _SKETCH_L2 = "l1", "sketch-l2"
+_SHARES = {False: Fraction(3, 100), True: Fraction(1)}  # of D1 that a count may add: 3 % by default, or twice the noise
+
+
+class CountedMap(Protocol):
+    """What a weight depends on: how far a projection moves its cells, in grid steps."""
+
+    @property
+    def grid(self) -> Fraction:
+        """The resolution of values."""
+
+    @property
+    def sketch_dim(self) -> int:
+        """The number of cells."""
+
+    @property
+    def l1_sensitivity(self) -> int:
+        """Δ1(A)."""
+
+    @property
+    def l2_sensitivity_squared(self) -> int:
+        """Δ2(A)²."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Counting:
+    """How the number of units, and their total, are published beside the cells of each key.
+
+    A release then has one or two more numbers for each key, with noise of the same draw and under the same guarantee:
+    ``units`` · n, where n is the number of units in the key; and ``slack`` · Σ_u (B̃ - ‖x̃_u‖₁) over these, where B̃ is
+    the bound on a unit and x̃_u what is left of it, both in grid steps. Both together give the total Σ_u ‖x̃_u‖₁.
+
+    One unit moves the first number by ``units``. It moves the second by no more than it could have moved the cells
+    further: for w = ‖x̃_u‖₁ ≤ B̃, the cells move by Δ1·w at most in ℓ1 and by Δ2·w in ℓ2, and Δ1·w + slack·(B̃ - w) ≤
+    Δ1·B̃, as well as Δ2²w² + slack²(B̃ - w)² ≤ Δ2²B̃², which is convex in w, if ``slack`` ≤ Δ2 ≤ Δ1 (Fitzsimons,
+    Honaker, Shoemate and Singhal, arXiv 2408.10438; THEORY.md 4.2). So slack costs no noise, and the count of units
+    widens D1 by ``units`` and D2² by ``units``² for each key that a unit may be in.
+
+    Parameters
+    ----------
+    units
+        Weight of the count of units, in grid steps of a cell.
+    slack
+        Weight of the slack, in grid steps of a cell for each grid step of a value; 0 for none, as is needed under
+        `SketchL2`, which does not bound ‖x̃_u‖₁.
+
+    Raises
+    ------
+    InvalidInputError
+        For weights that are no integers from 1, or for ``slack`` 0, to 2^31 - 1.
+
+    Examples
+    --------
+    >>> print(Counting(1024, slack=2))
+    a count of units (weight 1024) and slack (weight 2)
+    """
+
+    units: int
+    slack: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "units", check_int(self.units, "the weight of the count of units", 1, _MOST))
+        object.__setattr__(self, "slack", check_int(self.slack, "the weight of slack", 0, _MOST))
+
+    @classmethod
+    def of(
+        cls,
+        projection: CountedMap,
+        neighbours: Neighbours,
+        *,
+        delta: float,
+        epsilon: float | None = None,
+        tolerance: float | None = None,
+        mechanism: str = "auto",
+    ) -> "Counting":
+        """Return weights for a release: by default those that widen the noise by at most 3 %.
+
+        Under `L1` there is slack, of the largest weight that is free. Weights are whole grid steps, and so at least 1:
+        where a unit moves the cells by few steps, that widens the noise by more, and a finer resolution avoids it.
+
+        Parameters
+        ----------
+        projection
+            The public map.
+        neighbours
+            `L1`, or `SketchL2` with ``max_keys``.
+        delta
+            That of the releases: it decides between Laplace and Gaussian noise.
+        epsilon, tolerance
+            Instead of the share of 3 %: the standard error that the count of units is to have, in units, in a release
+            with this ε. All releases of one agreement have one weight, so give the least ε.
+        mechanism
+            As in `Sketch.release`.
+
+        Raises
+        ------
+        InvalidInputError
+            For other neighbours; for a tolerance that no weight reaches at this ε, or without ε.
+
+        Examples
+        --------
+        >>> from streamsketch import L1, SJLT
+        >>> projection = SJLT(sketch_dim=1024, sparsity=8, seed=7)
+        >>> Counting.of(projection, L1(100, unit="customer"), delta=0)
+        Counting(units=24, slack=2)
+        >>> Counting.of(projection, L1(100, unit="customer"), delta=0, epsilon=1, tolerance=20)
+        Counting(units=61, slack=2)
+        """
+        check_counted(neighbours)
+        alone, keys = _cells_alone(projection, neighbours), neighbours.max_keys
+        slack = math.isqrt(projection.l2_sensitivity_squared) if neighbours.kind == _L1 else 0
+        most = _most_units(alone, keys, doubled=tolerance is not None, laplace=_is_laplace(alone, delta, mechanism))
+        if _is_laplace(cls(most).beside(alone, neighbours), delta, mechanism) != _is_laplace(alone, delta, mechanism):
+            most = min(_most_units(alone, keys, doubled=tolerance is not None, laplace=one) for one in (False, True))
+        if tolerance is None:
+            return cls(most, slack)
+        if epsilon is None:
+            raise InvalidInputError("the standard error of a count depends on ε: give epsilon with tolerance")
+        budget = Budget(epsilon, delta)
+        if not tolerance > 0:
+            raise InvalidInputError(f"the tolerance of a count must be positive, in units, got {tolerance!r:.40}")
+
+        def error(weight: int) -> float:
+            noise = calibration.choose(cls(weight).beside(alone, neighbours), budget, mechanism)
+            return math.sqrt(noise.cumulants.k2) / weight
+
+        if error(most) > tolerance:
+            raise InvalidInputError(
+                f"a count of {neighbours.unit}s to ± {tolerance:g} at {budget} would more than double the noise of the "
+                f"cells, with which it is ± {error(most):.3g}. Allow more, a larger ε, or fewer keys a unit (max_keys)"
+            )
+        least = 0
+        while most - least > 1:
+            middle = (least + most) // 2
+            least, most = (least, middle) if error(middle) <= tolerance else (middle, most)
+        return cls(most, slack)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are published of each key: 1, or 2 with slack."""
+        return 2 if self.slack else 1
+
+    def beside(self, cells: Sensitivity, neighbours: Neighbours) -> Sensitivity:
+        """Return how far one unit moves cells and counts together, of all keys.
+
+        Parameters
+        ----------
+        cells
+            How far it moves the cells of all keys alone.
+        neighbours
+            Of the release.
+
+        Raises
+        ------
+        InvalidInputError
+            As `check_counted`; for slack under `SketchL2`.
+        """
+        check_counted(neighbours)
+        if self.slack and neighbours.kind != _L1:
+            raise InvalidInputError(
+                f"slack is free where the absolute values of a unit sum to at most the bound (L1), got {neighbours!r}: "
+                f"leave it out, Counting({self.units})"
+            )
+        keys = neighbours.max_keys
+        return dataclasses.replace(
+            cells,
+            l1=cells.l1 + keys * self.units,
+            l2_squared=cells.l2_squared + keys * self.units**2,
+            cells=cells.cells + keys * self.numbers,
+        )
+
+    def check_free(self, projection: CountedMap) -> None:
+        """Raise `InvalidInputError` if the slack could move further than the cells of a unit leave room for."""
+        if self.slack**2 > projection.l2_sensitivity_squared:
+            raise InvalidInputError(
+                f"slack must weigh at most Δ2 of the map, {math.isqrt(projection.l2_sensitivity_squared)} here, to be "
+                f"free; got {self.slack}"
+            )
+
+    def most_steps(self, neighbours: Neighbours, grid: Fraction) -> int:
+        """Return how far one unit can move one of the numbers, in grid steps."""
+        return max(self.units, self.slack * neighbours.grid_steps(grid) if self.slack else 0)
+
+    def weighted(self, counts: Ints, steps: int) -> Ints:
+        """Return the exact numbers before noise: int64, (n, `numbers`), modulo 2^64 as cells are.
+
+        Parameters
+        ----------
+        counts
+            Units and total of each key, as `SketchTable.counts`: int64, (n, 2).
+        steps
+            B̃, the bound of the release in grid steps; unused without slack.
+        """
+        units, totals = counts[:, :1], counts[:, 1:]
+        numbers = self.units * units
+        if not self.slack:
+            return numbers
+        slack: Ints = self.slack * (steps * units - totals)
+        return np.concatenate([numbers, slack], axis=1)
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the weights as what JSON can hold."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Any) -> "Counting":
+        """Return what `to_dict` returned; `InvalidInputError` for anything else."""
+        names = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(fields, Mapping) or fields.keys() != names:
+            raise InvalidInputError(f"counting is an object of {', '.join(sorted(names))}, got {short(fields)}")
+        return cls(**fields)
+
+    def __str__(self) -> str:
+        slack = f" and slack (weight {self.slack})" if self.slack else ""
+        return f"a count of units (weight {self.units}){slack}"
+
+
+def check_counted(neighbours: Neighbours) -> None:
+    """Raise `InvalidInputError` for neighbours under which no count of units is proven here."""
+    if neighbours.kind not in (_L1, _SKETCH_L2):
+        raise InvalidInputError(
+            f"units are counted under L1(bound) or SketchL2(bound), got {neighbours!r}: release without a count, or "
+            f"bound what a unit adds in one of these ways"
+        )
+    if neighbours.max_keys == MOST_KEYS:
+        raise InvalidInputError(
+            f"a unit may be in any number of keys, and is counted in each of them: say in how many at most, "
+            f"{type(neighbours).__name__}({neighbours.bound}, …, max_keys=…), or release without a count"
+        )
+
+
+def _cells_alone(projection: CountedMap, neighbours: Neighbours) -> Sensitivity:
+    """Return how far one unit moves the cells of all keys."""
+    keys = neighbours.max_keys
+    if neighbours.kind == _L1:
+        steps = neighbours.grid_steps(projection.grid)
+        one_key = Sensitivity(projection.l1_sensitivity * steps, projection.l2_sensitivity_squared * steps**2, 1)
+        return one_key.over_keys(keys)
+    squared: int = cast("Any", neighbours).squared_cell_steps(projection)
+    return Sensitivity(math.isqrt(projection.sketch_dim * keys * squared), squared, projection.sketch_dim * keys)
+
+
+def _most_units(cells: Sensitivity, keys: int, *, doubled: bool, laplace: bool) -> int:
+    """Return the weight that adds 3 % to the noise, or doubles it; at least 1."""
+    grown = 1 + _SHARES[doubled]
+    if laplace:
+        weight = math.floor((grown - 1) * cells.l1 / keys)
+    else:
+        weight = math.isqrt(math.floor((grown**2 - 1) * cells.l2_squared / keys))
+    return max(1, min(weight, _MOST))
+
+
+def _is_laplace(cells: Sensitivity, delta: float, mechanism: str) -> bool:
+    """Return whether the cells would get Laplace noise."""
+    if mechanism in NOISES:
+        return mechanism == DiscreteLaplace.name
+    return DiscreteLaplace.suits(cells, Budget(1, delta))
