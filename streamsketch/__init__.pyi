@@ -13,7 +13,7 @@ from .explanation.joint import explain
 from .planning.planner import plan
 from .privacy.counting import Counting
 from .privacy.guarantee import Guarantee, compose
-from .privacy.neighbours import L1, L2, OneCoordinate
+from .privacy.neighbours import L1, L2, OneCoordinate, SketchL2
 from .projections.base import Projection
 from .projections.sjlt import SJLT, CountSketch
 from .release.private_sketch import PrivateSketch
@@ -42,6 +42,7 @@ __all__ = [
     "PrivateTable",
     "Projection",
     "Sketch",
+    "SketchL2",
     "SketchTable",
     "StreamsketchError",
     "WireFormatError",

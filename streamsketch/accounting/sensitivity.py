@@ -21,6 +21,7 @@ from streamsketch.privacy import (
     Noise,
     NoisePlace,
     Sensitivity,
+    SketchL2,
     candidates,
 )
 from streamsketch.projections import MatrixNumber, Projection
@@ -33,7 +34,7 @@ def check_neighbours(neighbours: Neighbours) -> None:
     """Raise `TypeError` unless it is a neighbour relation."""
     if not isinstance(neighbours, Neighbours):
         raise TypeError(
-            f"neighbours must be streamsketch.L1(bound), L2(bound) or OneCoordinate(bound), got a "
+            f"neighbours must be streamsketch.L1(bound), L2(bound), SketchL2(bound) or OneCoordinate(bound), got a "
             f"{type(neighbours).__name__}"
         )
 
@@ -46,10 +47,7 @@ def grid_steps(projection: Projection, neighbours: Neighbours) -> int:
 def check_steps(projection: Projection, neighbours: Neighbours) -> None:
     """Raise `InvalidInputError` for a bound that is nothing on the projection's grid."""
     check_neighbours(neighbours)
-    if isinstance(neighbours, L2):
-        neighbours.squared_steps(projection.grid)
-    else:
-        neighbours.grid_steps(projection.grid)
+    neighbours.check_steps(projection)
 
 
 def check_whole_steps(projection: Projection, neighbours: Neighbours, values: np.dtype[Any]) -> None:
@@ -67,21 +65,29 @@ def check_whole_steps(projection: Projection, neighbours: Neighbours, values: np
         )
 
 
-def number_for(neighbours: Neighbours) -> MatrixNumber:
-    """Return what `sensitivity_of` takes of a matrix."""
+def number_for(neighbours: Neighbours) -> MatrixNumber | None:
+    """Return what `sensitivity_of` takes of a matrix; None where it takes nothing."""
+    if isinstance(neighbours, SketchL2):
+        return None
     return "spectral bound" if isinstance(neighbours, L2) else "sensitivities"
 
 
 def sensitivity_of(projection: Projection, neighbours: Neighbours, counting: Counting | None = None) -> Sensitivity:
     """Return how far one unit can move its sketches: D1 = m·Δ1(A)·Δ̃ and D2² = m·Δ2(A)²·Δ̃² for m keys (THEORY.md 2).
 
-    For `L2` neighbours D2² = m·‖A‖₂²·C̃ and D1 = m·√k·√(D2²/m), with a proven bound on the spectral norm (2.1). With
-    ``counting`` it is of the cells and the counts beside them (`Counting`).
+    For `L2` neighbours D2² = m·‖A‖₂²·C̃ and D1 = m·√k·√(D2²/m), with a proven bound on the spectral norm (2.1). For
+    `SketchL2` neighbours D2² is the bound itself, over all keys, and D1 = √n·D2 for the n cells that a unit may move:
+    k·m, and no more than D2², as cells move by whole steps. With ``counting`` it is of the cells and the counts beside
+    them (`Counting`).
     """
     check_neighbours(neighbours)
     if counting is not None:
         counting.check_free(projection)
         return counting.beside(sensitivity_of(projection, neighbours), neighbours)
+    if isinstance(neighbours, SketchL2):
+        l2_squared = neighbours.squared_cell_steps(projection)
+        cells = min(projection.sketch_dim * neighbours.max_keys, l2_squared)
+        return Sensitivity(l1=math.isqrt(cells * l2_squared), l2_squared=l2_squared, cells=cells)
     if isinstance(neighbours, L2):
         return _of_euclidean(projection, neighbours)
     steps = grid_steps(projection, neighbours)
@@ -96,10 +102,12 @@ def sensitivity_of(projection: Projection, neighbours: Neighbours, counting: Cou
 def most_in_a_cell(projection: Projection, neighbours: Neighbours, counting: Counting | None = None) -> int:
     """Return how far one unit can move a single cell or count at most, in grid steps.
 
-    For `L2` neighbours that is √(D2²) of one key.
+    For ℓ2 bounds that is √(D2²) of one key.
     """
     if counting is not None:
         return max(most_in_a_cell(projection, neighbours), counting.most_steps(neighbours, projection.grid))
+    if isinstance(neighbours, SketchL2):
+        return neighbours.cell_steps(projection)
     if isinstance(neighbours, L2):
         return math.isqrt(_of_euclidean(projection, dataclasses.replace(neighbours, max_keys=1)).l2_squared)
     return projection.max_entry * grid_steps(projection, neighbours)
@@ -111,8 +119,8 @@ def _of_euclidean(projection: Projection, neighbours: L2) -> Sensitivity:
         raise InvalidInputError(
             f"L2 neighbours need a map whose spectral norm has a useful bound: Identity, OPORP or SRHT with at most "
             f"2**24 indices, or an SJLT or CountSketch whose dim · sketch_dim is at most 2**26; got {projection.kind} "
-            f"with dim={projection.dim}, sketch_dim={projection.sketch_dim}. Use one of these, or L1 with √m times the "
-            f"bound, for units of at most m items"
+            f"with dim={projection.dim}, sketch_dim={projection.sketch_dim}. Use SketchL2(bound), which bounds what a "
+            f"unit does to the sketch of any map, or one of these"
         )
     return moved_by_rotation(bound, projection.sketch_dim, projection.grid, neighbours)
 

@@ -1,10 +1,12 @@
 from .agreement import Agreement
 from .casts import Rows, cast, numbers
 from .columns import TYPES, Column, is_type
+from .grids import MOST_COARSE, check_fine, fine_enough
 from .infer import agree
 from .same import Agreed, check_agreed, check_alike, check_fingerprint, check_same, fingerprint_of
 
 __all__ = [
+    "MOST_COARSE",
     "TYPES",
     "Agreed",
     "Agreement",
@@ -14,8 +16,10 @@ __all__ = [
     "cast",
     "check_agreed",
     "check_alike",
+    "check_fine",
     "check_fingerprint",
     "check_same",
+    "fine_enough",
     "fingerprint_of",
     "is_type",
     "numbers",

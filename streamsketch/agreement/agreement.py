@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from streamsketch.agreement.casts import cast
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
+from streamsketch.agreement.grids import check_fine
 from streamsketch.core import check_text, current_limits, json_fields, read_bounded, short, write_whole
 from streamsketch.data import (
     HASHED_DIM,
@@ -19,7 +20,7 @@ from streamsketch.data import (
     keys_named,
 )
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
-from streamsketch.privacy import NEIGHBOURS, Neighbours
+from streamsketch.privacy import NEIGHBOURS, Clip, Neighbours
 from streamsketch.projections import Projection, projection_from_fields
 
 Missing: TypeAlias = Literal["refuse", "drop", "keep"]
@@ -27,6 +28,7 @@ Missing: TypeAlias = Literal["refuse", "drop", "keep"]
 _VERSION = 1
 _FINGERPRINT_BYTES = 16
 _LARGEST = (1 << 63) - 1  # of a bound's numerator and denominator, as the exchange format carries them
+_LATER = ("clip",)  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,12 +62,16 @@ class Agreement:
         are bounded. Formats that differ in these then give different sketches.
     title
         What the agreement is about, in a line, for people.
+    clip
+        How all parties clip units to the bound of ``neighbours``: ``"scale"`` shrinks what a unit adds as a whole,
+        ``"cut"`` drops some of it (`L1`), and ``"equal"`` brings every unit to the bound, shorter ones too
+        (`SketchL2`), so that each counts the same. None leaves it to each party; the default is then ``"scale"``.
 
     Raises
     ------
     InvalidInputError
         For unknown types, columns that repeat, an index that is hashed by a projection whose dim is not 2^60, a bound
-        below one grid step, or one for several keys where no column holds keys.
+        below one grid step (for `SketchL2`, below 2^12), or one for several keys where no column holds keys.
 
     Examples
     --------
@@ -86,6 +92,7 @@ class Agreement:
     neighbours: Neighbours | None = None
     missing: Missing = "refuse"
     title: str = ""
+    clip: Clip | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.projection, Projection):
@@ -135,12 +142,17 @@ class Agreement:
 
     def _check_neighbours(self) -> None:
         if self.neighbours is None:
+            if self.clip is not None:
+                raise InvalidInputError(f"clip={short(self.clip)} needs a bound to clip to: name the neighbours, too")
             return
         if not isinstance(self.neighbours, Neighbours) or self.neighbours.kind not in NEIGHBOURS:
             raise TypeError(
-                f"neighbours must be L1(…), L2(…) or OneCoordinate(…), got a {type(self.neighbours).__name__}"
+                f"neighbours must be L1(…), L2(…), SketchL2(…) or OneCoordinate(…), got a "
+                f"{type(self.neighbours).__name__}"
             )
-        if self.key is None and self.neighbours.max_keys != 1:
+        if self.clip is not None:
+            self.neighbours.check_clip(self.clip)
+        if self.key is None and self.neighbours.max_keys != 1 and not self.neighbours.any_keys:
             raise InvalidInputError(
                 f"without a key column each unit is in one stream: neighbours must have max_keys=1, got "
                 f"{self.neighbours.max_keys}; or name the column of keys"
@@ -148,7 +160,8 @@ class Agreement:
         bound = Fraction(self.neighbours.bound)
         if max(bound.numerator, bound.denominator) > _LARGEST:
             raise InvalidInputError("the bound of an agreement must be a fraction of 63-bit integers")
-        getattr(self.neighbours, "squared_steps", self.neighbours.grid_steps)(self.projection.grid)
+        check_fine(self.projection, self.neighbours)
+        self.neighbours.check_steps(self.projection)
 
     @staticmethod
     def of(
@@ -159,6 +172,7 @@ class Agreement:
         value: str | None = None,
         unit: str | None = None,
         neighbours: Neighbours | None = None,
+        clip: Clip | None = None,
     ) -> "Agreement":
         """Return an agreement from the names of columns alone, as ``streamsketch sketch`` makes one of its options.
 
@@ -167,7 +181,7 @@ class Agreement:
 
         Parameters
         ----------
-        projection, index, key, value, unit, neighbours
+        projection, index, key, value, unit, neighbours, clip
             As in `Agreement`.
 
         Raises
@@ -184,7 +198,27 @@ class Agreement:
         True
         """
         columns: dict[str, Any] = {"index": index, "key": key, "value": value, "unit": unit}
-        return Agreement(projection, **columns, neighbours=neighbours, missing="keep")
+        return Agreement(projection, **columns, neighbours=neighbours, clip=clip, missing="keep")
+
+    def clip_of(self, given: Clip | None = None) -> Clip:
+        """Return how units are clipped: as agreed on, else as given, else the first way that the neighbours allow.
+
+        Raises
+        ------
+        InvalidInputError
+            For another way than was agreed on, or one that the neighbours do not allow.
+        """
+        if self.clip is not None and given not in (None, self.clip):
+            raise InvalidInputError(
+                f"the agreement says clip={self.clip!r}, got {short(given)}. Leave it out: all parties clip alike"
+            )
+        found = self.clip or given
+        if self.neighbours is None:
+            return found or "scale"
+        if found is None:
+            return next(iter(self.neighbours.clips), "scale")
+        self.neighbours.check_clip(found)
+        return found
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -222,6 +256,7 @@ class Agreement:
         def shown(column: Column | None) -> dict[str, str] | None:
             return None if column is None else column._asdict()
 
+        later = {name: getattr(self, name) for name in _LATER}
         return {
             "agreement": _VERSION,
             "projection": json.loads(self.projection.to_json()),
@@ -232,6 +267,7 @@ class Agreement:
             "neighbours": None if self.neighbours is None else self.neighbours.to_dict(),
             "missing": self.missing,
             "title": self.title,
+            **{name: value for name, value in later.items() if value is not None},
         }
 
     def to_json(self) -> str:
@@ -307,6 +343,7 @@ class Agreement:
         parts += [] if self.key is None else [f"key {self.key}"]
         parts += [] if self.unit is None else [f"unit {self.unit}"]
         parts += [] if self.neighbours is None else [f"for {self.neighbours}"]
+        parts += [] if self.clip is None else [f"clip {self.clip}"]
         return f"{self.title or 'Agreement'}: {', '.join(parts)}, missing {self.missing}; {self.fingerprint}"
 
 
@@ -329,10 +366,11 @@ def _arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
     names = {"agreement", *known}
     if "kind" in fields and "agreement" not in fields:
         raise InvalidInputError("it is a projection alone; streamsketch.agree makes an agreement of it")
-    if fields.keys() != names:
-        missing_ones, unknown = sorted(names - fields.keys()), sorted(fields.keys() - names)
+    needed = names - set(_LATER)
+    if not needed <= fields.keys() <= names or any(fields.get(name, "") is None for name in _LATER):
+        missing_ones, unknown = sorted(needed - fields.keys()), sorted(fields.keys() - needed)
         raise InvalidInputError(
-            f"an agreement has the fields {sorted(names)}; missing: {missing_ones}, unknown: {short(unknown)}"
+            f"an agreement has the fields {sorted(needed)}; missing: {missing_ones}, unknown: {short(unknown)}"
         )
     if type(fields["agreement"]) is not int or fields["agreement"] != _VERSION:
         raise InvalidInputError(
@@ -350,6 +388,7 @@ def _arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
         "neighbours": None if fields["neighbours"] is None else Neighbours.from_dict(fields["neighbours"]),
         "missing": fields["missing"],
         "title": fields["title"],
+        "clip": fields.get("clip"),
     }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from streamsketch.core import aligned, filled
-from streamsketch.privacy import L1, L2, Basis, Guarantee, IndividualGuarantee
+from streamsketch.privacy import L1, L2, Basis, Guarantee, IndividualGuarantee, SketchL2
 from streamsketch.projections import Projection
 from streamsketch.release import NoiseCheck, Verdict
 
@@ -51,13 +51,20 @@ class BaseExplanation(ABC):
         """The privacy unit and its bound."""
         neighbours = self.guarantee.neighbours
         unit, bound = neighbours.unit, neighbours.bound
-        if isinstance(neighbours, L2):
+        if isinstance(neighbours, SketchL2):
+            keys = "one key" if neighbours.max_keys == 1 else f"up to {neighbours.max_keys} keys"
+            keys = "" if neighbours.any_keys else f" in {keys},"
+            change = (
+                f"one {unit},{keys} in the data or not, whatever its rows hold: it changes the exact sketches of all "
+                f"keys together by an L2 norm of at most {bound}"
+            )
+        elif isinstance(neighbours, L2):
             change = f"one {unit}, in the data or not, whose vector has a Euclidean norm of at most {bound}"
         elif isinstance(neighbours, L1):
             change = f"one {unit}, in the data or not, whose absolute values sum to at most {bound}"
         else:
             change = f"one {unit}, which changes one coordinate by at most {bound}"
-        if neighbours.max_keys > 1:
+        if neighbours.max_keys > 1 and not isinstance(neighbours, SketchL2):
             change += f" in each of at most {neighbours.max_keys} keys, by the releases of all keys together"
         return f"{change}; {_BASES[self.guarantee.basis]}"
 

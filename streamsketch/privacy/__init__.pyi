@@ -23,7 +23,7 @@ from .mechanism import (
     StatedInText,
     Step,
 )
-from .neighbours import L1, L2, NEIGHBOURS, Neighbours, OneCoordinate
+from .neighbours import L1, L2, MOST_KEYS, NEIGHBOURS, Clip, Neighbours, OneCoordinate, SketchL2
 from .noise import NOISES, Loss, Noise, NoiseMoments, Sensitivity, register, squared_distance_variance
 from .redundancy import non_redundant, sharing_data
 from .samplers import MAX_SIGMA_SQUARED, BitSource, KeyedBits, SystemBits
@@ -36,6 +36,7 @@ __all__ = [
     "MAX_CONDITIONS",
     "MAX_SIGMA_SQUARED",
     "MAX_STEPS",
+    "MOST_KEYS",
     "NEIGHBOURS",
     "NOISES",
     "NO_DATA",
@@ -50,6 +51,7 @@ __all__ = [
     "Candidate",
     "ChosenBound",
     "Claim",
+    "Clip",
     "Counting",
     "DiscreteGaussian",
     "DiscreteLaplace",
@@ -72,6 +74,7 @@ __all__ = [
     "Sensitivity",
     "Shape",
     "Shares",
+    "SketchL2",
     "StatedInText",
     "Step",
     "SystemBits",

@@ -6,12 +6,13 @@ from typing import Any, Literal, Self, TypeAlias
 
 from streamsketch.core import check_text
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.neighbours import MOST_KEYS, Neighbours
+from streamsketch.privacy.neighbours import MOST_KEYS, Neighbours, SketchL2
 
 Basis: TypeAlias = Literal["enforced", "asserted"]
 """Whether the bound of a relation was enforced on the data, or is asserted of them."""
 
 _PLAIN = "rows were added that nothing clipped"
+_WAYS, _AND = ("scale", "cut", "equal"), " and "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Bounds:
     neighbours
         The relation that was enforced, for all keys of a table; None if nothing was.
     clip
-        How units were clipped: ``"scale"``, ``"cut"``, or both where parts differ.
+        How units were clipped: ``"scale"``, ``"cut"``, ``"equal"``, or several where parts differ.
     together
         Over how many keys of a unit the bound holds together. 1 where each key has the bound to itself.
     conditions
@@ -93,7 +94,8 @@ class Bounds:
         conditions = {*self.conditions, *other.conditions}
         if disjoint_units:
             conditions.add(f"no {mine.unit} is in two of the parts that were merged")
-        clip = self.clip if other.clip == self.clip else "scale and cut"
+        ways = {*self.clip.split(_AND), *other.clip.split(_AND)}
+        clip = _AND.join(way for way in _WAYS if way in ways)
         bound, keys, together = self._added(other, keyed=keyed, disjoint_units=disjoint_units)
         if keys > MOST_KEYS:
             return dataclasses.replace(self, ended="data were added with which a unit may be in too many keys to count")
@@ -109,6 +111,8 @@ class Bounds:
         bounds, keys, together = zip(*parts, strict=True)
         if disjoint_units:
             return max(bounds), max(keys), max(together)
+        if isinstance(self.neighbours, SketchL2):  # over all keys, by the triangle inequality
+            return sum(bounds, Fraction(0)), min(sum(keys) if keyed else max(keys), MOST_KEYS), 1
         if max(together) > 1:
             return sum(bounds, Fraction(0)), 1, sum(together)
         return sum(bounds, Fraction(0)), sum(keys) if keyed else max(keys), 1

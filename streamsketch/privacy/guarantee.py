@@ -63,7 +63,7 @@ class Guarantee:
         budget = Budget(self.epsilon, self.delta)
         if not isinstance(self.neighbours, Neighbours):
             raise TypeError(
-                f"neighbours must be L1(bound), L2(bound) or OneCoordinate(bound), got a "
+                f"neighbours must be L1(bound), L2(bound), SketchL2(bound) or OneCoordinate(bound), got a "
                 f"{type(self.neighbours).__name__}"
             )
         if not isinstance(self.mechanism, Mechanism):

@@ -5,12 +5,29 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from streamsketch.core import Exact, check_int, check_text, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 
 MOST_KEYS = (1 << 32) - 1  # what the exchange format carries
+_MOST_STEPS = 1 << 31  # of a sketch's norm: its square fits int64
+_ROOT_DIGITS = 7  # of a square root that is rounded up to a decimal
+
+Clip: TypeAlias = Literal["scale", "cut", "equal"]
+"""How what a unit adds is brought within a bound: shrunk as a whole, some of it dropped, or all units at one length."""
+
+
+class Cells(Protocol):
+    """What a relation asks of a projection: what one grid step of a cell is in data units, exactly."""
+
+    @property
+    def scale_squared(self) -> Fraction:
+        """The square of the public scale."""
+
+    @property
+    def grid(self) -> Fraction:
+        """The resolution."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +54,8 @@ class Neighbours(ABC):
     """What guarantees call it."""
     implied: ClassVar[tuple[str, ...]] = ()
     """Other kinds of which it is a case, with the same bound."""
+    clips: ClassVar[tuple[Clip, ...]] = ()
+    """How units can be clipped to it, the default first."""
 
     def __post_init__(self) -> None:
         bound = exact_fraction(self.bound, "the bound of a neighbour relation")
@@ -49,6 +68,38 @@ class Neighbours(ABC):
     @abstractmethod
     def grid_steps(self, resolution: Fraction) -> int:
         """Return Δ̃, the largest ℓ1 change of the integer vector x̃, in grid steps."""
+
+    def check_steps(self, projection: Cells) -> None:
+        """Raise `InvalidInputError` for a bound that is nothing on the projection's grid."""
+        self.grid_steps(projection.grid)
+
+    def check_clip(self, clip: str) -> None:
+        """Raise `InvalidInputError` for a way in which units cannot be clipped to this relation."""
+        if clip not in self.clips:
+            known = " or ".join(f"clip={way!r}" for way in self.clips) or "nothing: it is not one of units' totals"
+            raise InvalidInputError(f"units are clipped to {type(self).__name__} by {known}, got {short(clip)}")
+
+    @property
+    def any_keys(self) -> bool:
+        """Whether a unit may be in any number of keys."""
+        return False
+
+    def in_windows(self, count: int) -> "Neighbours":
+        """Return the relation of data in which a unit is in up to ``count`` windows, and keeps to this one in each.
+
+        The windows of a key count as keys of their own.
+
+        Raises
+        ------
+        InvalidInputError
+            If there would be too many keys to count.
+
+        Examples
+        --------
+        >>> L1(3, max_keys=2).in_windows(4), SketchL2(3).in_windows(4)
+        (L1(3, unit='event', max_keys=8), SketchL2(6, unit='event'))
+        """
+        return dataclasses.replace(self, max_keys=self.max_keys * count)
 
     def implies_kind(self, other: "Neighbours") -> bool:
         """Return whether a bound of this kind is one of the other kind, too: ‖x‖₂ ≤ ‖x‖₁."""
@@ -123,6 +174,7 @@ class L1(Neighbours):
     kind: ClassVar[str] = "l1"
     label: ClassVar[str] = "L1"
     implied: ClassVar[tuple[str, ...]] = ("l2",)
+    clips: ClassVar[tuple[Clip, ...]] = ("scale", "cut")
 
     def grid_steps(self, resolution: Fraction) -> int:
         """Return ⌊bound / resolution⌋.
@@ -173,8 +225,8 @@ class L2(Neighbours):
 
     A release needs a bound on the spectral norm of its map, which small domains have: `Identity`, `OPORP`, `SRHT`, and
     `SJLT` or `CountSketch` with dim · sketch_dim up to 2^26. In the hashed domain a unit could choose items that all
-    meet in the same cells, and there is none better than ``L1(√m · bound)`` for units of at most m items: use that
-    (THEORY.md 2.1).
+    meet in the same cells, and there is none better than ``L1(√m · bound)`` for units of at most m items (THEORY.md
+    2.1). `SketchL2` bounds what a unit does to the sketch instead, for any map.
 
     Examples
     --------
@@ -184,6 +236,7 @@ class L2(Neighbours):
 
     kind: ClassVar[str] = "l2"
     label: ClassVar[str] = "L2"
+    clips: ClassVar[tuple[Clip, ...]] = ("scale",)
 
     def squared_steps(self, resolution: Fraction) -> int:
         """Return ⌊(bound / resolution)²⌋.
@@ -209,6 +262,123 @@ class L2(Neighbours):
             f"L1(bound) here, with √m times this bound for units of at most m items"
         )
 
+    def check_steps(self, projection: Cells) -> None:
+        """Raise `InvalidInputError` for a bound that is nothing on the projection's grid."""
+        self.squared_steps(projection.grid)
 
-NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, OneCoordinate)}
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class SketchL2(Neighbours):
+    """Streams of which one lacks one unit, which changes the **exact sketches** by an ℓ2 norm of at most ``bound``.
+
+    The sketches of all keys of a release together, and of all its windows: ‖S x - S x'‖₂ ≤ bound in data units, over
+    the cells of all of them. It is a bound on what the map makes of a unit, so it holds for every map and any indices,
+    hashed ones too, whatever the unit's rows hold, once they are clipped to it: `bound`, `BoundContributions` and
+    parties' rounds do so in integers. For a map that preserves norms it is about the Euclidean norm of what the unit
+    adds: √m for m different items, where an `L1` bound would be m.
+
+    Cells are integers, so the squared distance in grid steps is ⌊(bound / cell_unit)²⌋ at most, with cell_unit =
+    scale · resolution (THEORY.md 2). Gaussian noise hides that much at no cost for further keys. Laplace noise, and all
+    else that rests on sums of absolute values, needs ``max_keys``: k cells in m keys move by √(k·m) times as much.
+
+    Parameters
+    ----------
+    bound
+        The largest ℓ2 norm, in the values' units. With ``clip="equal"`` it is the length of every unit, and any bound
+        gives the same cosines.
+    unit
+        What is protected, in a word.
+    max_keys
+        In how many keys one unit may be; the bound holds for all of them together. Any number by default.
+
+    Examples
+    --------
+    >>> print(SketchL2(4, unit="customer"))
+    one customer, whatever its rows hold (sketches of L2 norm at most 4)
+    >>> print(SketchL2(4, unit="customer", max_keys=13))
+    one customer, in at most 13 keys, whatever its rows hold (sketches of L2 norm at most 4)
+    """
+
+    bound: Exact = 1
+    max_keys: int = MOST_KEYS
+
+    kind: ClassVar[str] = "sketch-l2"
+    label: ClassVar[str] = "L2 of sketches"
+    clips: ClassVar[tuple[Clip, ...]] = ("scale", "equal")
+
+    @property
+    def any_keys(self) -> bool:
+        """Whether a unit may be in any number of keys."""
+        return self.max_keys == MOST_KEYS
+
+    def squared_cell_steps(self, projection: Cells) -> int:
+        """Return ⌊(bound / cell_unit)²⌋: how far one unit moves all cells together at most, in squared grid steps.
+
+        Raises
+        ------
+        InvalidInputError
+            If that is 0, as a grid so coarse would hide every unit by rounding it away, or if it is 2^62 or more.
+        """
+        unit_squared = projection.scale_squared * projection.grid**2
+        squared = math.floor(Fraction(self.bound) ** 2 / unit_squared)
+        if not 1 <= squared < _MOST_STEPS**2:
+            wrong, remedy = ("below one grid step", "finer") if squared < 1 else ("2**31 grid steps or more", "coarser")
+            raise InvalidInputError(
+                f"the bound {self.bound} on the L2 norm of a sketch is {wrong} of its cells, each of "
+                f"{math.sqrt(unit_squared):.4g} at a resolution of {projection.grid}. Use a {remedy} resolution"
+            )
+        return squared
+
+    def cell_steps(self, projection: Cells) -> int:
+        """Return ⌊bound / cell_unit⌋, exactly: the ℓ2 norm that is left of a clipped unit's cells, in grid steps.
+
+        Raises
+        ------
+        InvalidInputError
+            As `squared_cell_steps`.
+
+        Examples
+        --------
+        >>> from streamsketch import SJLT
+        >>> SketchL2(3).cell_steps(SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/1024"))
+        6144
+        """
+        return math.isqrt(self.squared_cell_steps(projection))
+
+    def check_steps(self, projection: Cells) -> None:
+        """Raise `InvalidInputError` for a bound that is nothing on the projection's grid."""
+        self.squared_cell_steps(projection)
+
+    def grid_steps(self, resolution: Fraction) -> int:
+        """Raise `InvalidInputError`: a norm of sketches bounds nothing before the map."""
+        del resolution
+        raise InvalidInputError(
+            f"{self!r} bounds what a unit changes in the exact sketch, and what is asked for rests on what it changes "
+            f"in the data: use L1(bound) or OneCoordinate(bound) here, or noise on the cells, as Sketch.release adds"
+        )
+
+    def in_windows(self, count: int) -> "SketchL2":
+        """Return the relation of a unit in up to ``count`` windows: √count times the bound, as the squares add up."""
+        bound = _root_above(Fraction(self.bound) ** 2 * count)
+        return dataclasses.replace(self, bound=bound, max_keys=min(self.max_keys * count, MOST_KEYS))
+
+    def __str__(self) -> str:
+        keys = "" if self.any_keys else f"in {'one key' if self.max_keys == 1 else f'at most {self.max_keys} keys'}, "
+        return f"one {self.unit}, {keys}whatever its rows hold (sketches of L2 norm at most {self.bound})"
+
+    def __repr__(self) -> str:
+        keys = "" if self.any_keys else f", max_keys={self.max_keys}"
+        return f"SketchL2({self.bound}, unit={self.unit!r}{keys})"
+
+
+def _root_above(square: Fraction) -> Fraction:
+    """Return a square root, exact if it is a fraction, else rounded up to six decimal digits or more."""
+    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
+    if top**2 == square.numerator and bottom**2 == square.denominator:
+        return Fraction(top, bottom)
+    parts = 10 ** max(0, _ROOT_DIGITS - len(str(math.isqrt(math.ceil(square)))))
+    return Fraction(math.isqrt(math.ceil(square * parts**2) - 1) + 1, parts)
+
+
+NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, SketchL2, OneCoordinate)}
 """The relations by their names in JSON and in the exchange format."""

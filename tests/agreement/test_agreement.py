@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.agreement import Column, check_agreed
+from streamsketch.agreement import MOST_COARSE, Column, check_agreed, fine_enough
+from streamsketch.privacy import MOST_KEYS
 
 HASHED = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
 AGREEMENT = ss.Agreement(
@@ -31,14 +32,18 @@ OTHERS: dict[str, Any] = {
     "neighbours": ss.L1(500, unit="customer", max_keys=2),
     "missing": "drop",
     "title": "Sales",
+    "clip": "cut",
 }
+PEOPLE = ss.SketchL2(500, unit="customer")
 
 names = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1, max_size=12)
 types = st.sampled_from(["integer", "text", "bytes", "date", "timestamp", "boolean", "decimal(0)", "decimal(18)"])
 keys = st.tuples(names, st.sampled_from(["integer", "text", "bytes", "date"]))
-bounds = st.builds(
-    ss.L1, st.fractions(min_value=1, max_value=10**9, max_denominator=10**6), names, st.integers(1, 9)
-) | st.builds(ss.OneCoordinate, st.integers(1, 99), names)
+bounds = (
+    st.builds(ss.L1, st.fractions(min_value=1, max_value=10**9, max_denominator=10**6), names, st.integers(1, 9))
+    | st.builds(ss.OneCoordinate, st.integers(1, 99), names)
+    | st.builds(ss.SketchL2, st.fractions(min_value=21, max_value=10**6), names, st.just(MOST_KEYS) | st.integers(1, 9))
+)
 
 
 @st.composite
@@ -51,6 +56,7 @@ def agreements(draw: st.DrawFn) -> ss.Agreement:
         HASHED,
         index=columns,
         key=draw(keys if neighbours is not None and neighbours.max_keys > 1 else st.none() | keys),
+        clip=draw(st.sampled_from([None, *(() if neighbours is None else neighbours.clips)])),
         value=draw(st.none() | st.just("the value")),
         unit=draw(st.none() | st.sampled_from([Column(*pair) for pair in columns.items()])),
         neighbours=neighbours,
@@ -73,7 +79,50 @@ def test_fingerprints_are_equal_exactly_for_equal_agreements(one: ss.Agreement, 
 
 
 def test_the_fields_that_can_differ_are_all_of_them() -> None:
-    assert OTHERS.keys() | {"agreement"} == AGREEMENT.to_dict().keys()
+    assert OTHERS.keys() | {"agreement"} == AGREEMENT.replace(clip="cut").to_dict().keys()
+
+
+def test_fields_of_later_versions_are_absent_where_they_say_nothing() -> None:
+    """So agreements that were made before there were such fields keep their text and fingerprint."""
+    assert AGREEMENT.to_json() == (
+        '{"agreement":1,"index":[{"name":"item","type":"text"},{"name":"week","type":"integer"}],'
+        '"key":{"name":"country","type":"text"},"missing":"refuse","neighbours":{"bound":"500","max_keys":1,'
+        '"relation":"l1","unit":"customer"},"projection":{"dim":1152921504606846976,"independence":8,'
+        '"kind":"sjlt-block","resolution":"1/100","seed":7,"sketch_dim":64,"sparsity":4},'
+        '"title":"Sales by country","unit":{"name":"customer","type":"integer"},"value":"quantity"}'
+    )
+    assert AGREEMENT.fingerprint == "54a43f1bc77ea3cf4833773f4859a2d7"
+    with pytest.raises(ss.InvalidInputError, match="unknown: \\['clip'\\]"):
+        ss.Agreement.from_json(json.dumps(AGREEMENT.to_dict() | {"clip": None}))
+
+
+@pytest.mark.parametrize("bound", ["1/1000", 1, 3, 700, 10**5])
+@pytest.mark.parametrize("resolution", [1, "1/4096", "3/1000"])
+def test_the_grid_is_made_fine_enough_for_clipped_sketches(bound: Any, resolution: Any) -> None:
+    projection, neighbours = HASHED.replace(resolution=resolution), ss.SketchL2(bound, unit="customer")
+    fine = fine_enough(projection, neighbours)
+    steps = neighbours.cell_steps(fine)
+    assert fine.replace(resolution=resolution) == projection
+    assert fine == projection if fine.resolution == projection.resolution else 1 << 14 <= steps < 1 << 15
+    assert steps >= MOST_COARSE
+    assert fine_enough(fine, neighbours) is fine
+    assert ss.Agreement(fine, index="item", unit="customer", neighbours=neighbours).projection == fine
+    if fine != projection:
+        with pytest.raises(ss.InvalidInputError, match=f"4,096 are needed. Use resolution='{fine.resolution}'"):
+            ss.Agreement(projection, index="item", unit="customer", neighbours=neighbours)
+    assert fine_enough(projection, ss.L1(1)) is fine_enough(projection, None) is projection
+
+
+def test_all_parties_clip_as_was_agreed_on() -> None:
+    free, equal = AGREEMENT.replace(neighbours=PEOPLE), AGREEMENT.replace(neighbours=PEOPLE, clip="equal")
+    assert (AGREEMENT.clip_of(), AGREEMENT.clip_of("cut"), free.clip_of(), free.clip_of("equal")) == (
+        "scale", "cut", "scale", "equal",
+    )  # fmt: skip
+    assert equal.clip_of() == equal.clip_of("equal") == "equal"
+    with pytest.raises(ss.InvalidInputError, match=r"agreement says clip='equal', got 'scale'\. Leave it out"):
+        equal.clip_of("scale")
+    with pytest.raises(ss.InvalidInputError, match="clipped to SketchL2 by clip='scale' or clip='equal', got 'cut'"):
+        free.clip_of("cut")
 
 
 @pytest.mark.parametrize("field", OTHERS)
@@ -123,6 +172,15 @@ def test_a_name_alone_is_text_where_indices_are_hashed_and_an_integer_elsewhere(
         ({"index": "item", "missing": "fill"}, "one of 'refuse', 'drop', 'keep'"),
         ({"index": "item", "title": "x" * 201}, "title"),
         ({"index": "item", "neighbours": ss.L1("1/1000")}, "below one grid step"),
+        ({"index": "item", "clip": "scale"}, "needs a bound to clip to"),
+        (
+            {"index": "item", "clip": "equal", "neighbours": ss.L1(5)},
+            "to L1 by clip='scale' or clip='cut', got 'equal'",
+        ),
+        ({"index": "item", "clip": "cut", "neighbours": ss.SketchL2(500)}, "to SketchL2 by"),
+        ({"index": "item", "clip": "scale", "neighbours": ss.OneCoordinate(5)}, "OneCoordinate by nothing"),
+        ({"index": "item", "neighbours": ss.SketchL2("1/1000")}, "norm of 0 grid steps"),
+        ({"index": "item", "neighbours": ss.SketchL2(500, max_keys=2)}, "without a key column"),
         ({"index": "item", "neighbours": ss.L1(5, max_keys=2)}, "without a key column .* max_keys=1, got 2; or name"),
     ],
 )
@@ -174,6 +232,7 @@ PLACES = [
     *([name] for name in AGREEMENT.to_dict()),
     *(["projection", name] for name in json.loads(HASHED.to_json())),
     *(["neighbours", name] for name in ss.L1(1).to_dict()),
+    ["clip"],
     *(["index", 0], ["index", 1], ["index", 0, "name"], ["index", 0, "type"], ["key", "name"], ["unit", "type"]),
 ]
 JUNK: list[Any] = [None, True, -1, 2**70, 1.5, "", "\x1b[31m", "x" * 300, [], {}, [[]], {"name": "x"}, [None] * 99]

@@ -268,7 +268,7 @@ def test_noise_before_any_map_needs_no_norm_of_it() -> None:
     ids=repr,
 )
 def test_maps_without_a_useful_bound_are_refused(projection: ss.Projection) -> None:
-    with pytest.raises(ss.InvalidInputError, match="L1 with √m times the bound"):
+    with pytest.raises(ss.InvalidInputError, match="Use SketchL2"):
         projection.sketch().release(epsilon=1.0, delta=1e-6, neighbours=ss.L2(1))
 
 

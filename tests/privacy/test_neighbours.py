@@ -11,7 +11,7 @@ from streamsketch.parties import Key, Round
 from streamsketch.privacy import NEIGHBOURS, Bounds, Neighbours
 from streamsketch.streams import StreamPolicy
 
-MAP = ss.projections.OPORP(dim=64, sketch_dim=16, seed=7, resolution="1/4")
+MAP = ss.projections.OPORP(dim=64, sketch_dim=16, seed=7, resolution="1/4096")
 PARTIES = [Key.generate().public, Key.generate().public]
 
 

@@ -87,9 +87,11 @@ def judge(
 
 
 def unread_matrix(
-    projection: Projection, number: MatrixNumber, *, most_entries: int | None = None
+    projection: Projection, number: MatrixNumber | None, *, most_entries: int | None = None
 ) -> NoiseCheck | None:
     """Return why nothing is checked, for a matrix too large to be read for a number; None if it may be read."""
+    if number is None:
+        return None
     try:
         check_entries(projection, number)
     except InvalidInputError as error:

@@ -1,0 +1,65 @@
+"""Which grid is fine enough for what is left of a unit once it is clipped in sketch space."""
+
+import dataclasses
+import math
+from fractions import Fraction
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import Neighbours, SketchL2
+from streamsketch.projections import Projection
+
+MOST_COARSE = 1 << 12
+"""The least bound on a sketch's norm, in grid steps, that units are clipped to."""
+
+_ENOUGH = 1 << 14
+
+
+def fine_enough(projection: Projection, neighbours: Neighbours | None) -> Projection:
+    """Return the projection on a grid on which units can be clipped to these neighbours.
+
+    The scaled cells of a clipped unit are truncated to the grid, which loses less than a step a cell. A unit's bound
+    of at least 2^14 steps keeps that small: of a unit whose norm is spread evenly over n cells, each is left with
+    2^14/√n steps, so 1,000 cells lose 0.1 % on average, where noise for one unit is wider than 2^14 steps in each
+    cell. Sums of 2^48 units are still below 2^63.
+
+    Returns
+    -------
+    Projection
+        The same for other neighbours than `SketchL2`, and for a grid that is fine enough (2^12 steps). Otherwise with
+        the coarsest resolution 2^-n on which the bound is 2^14 steps or more.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT, SketchL2
+    >>> fine_enough(SJLT(sketch_dim=64, sparsity=4, seed=7), SketchL2(1)).resolution
+    Fraction(1, 8192)
+    """
+    if not isinstance(neighbours, SketchL2) or _steps(projection, neighbours) >= MOST_COARSE:
+        return projection
+    return dataclasses.replace(projection, resolution=_resolution(projection, neighbours))
+
+
+def check_fine(projection: Projection, neighbours: Neighbours) -> None:
+    """Raise `InvalidInputError` if the grid is too coarse for units to be clipped to these neighbours.
+
+    That is, if a `SketchL2` bound is less than 2^12 grid steps of a cell: most cells of a unit would be scaled to less
+    than a step, and vanish.
+    """
+    if isinstance(neighbours, SketchL2) and (steps := _steps(projection, neighbours)) < MOST_COARSE:
+        raise InvalidInputError(
+            f"on a resolution of {projection.grid}, {neighbours!r} leaves a unit's sketch a norm of {steps:,} grid "
+            f"steps, so most of its cells would be rounded to zero; {MOST_COARSE:,} are needed. Use "
+            f"resolution='{_resolution(projection, neighbours)}', which streamsketch.agree chooses for a projection of "
+            f"resolution 1"
+        )
+
+
+def _steps(projection: Projection, neighbours: SketchL2) -> int:
+    """Return ⌊bound / cell_unit⌋; 0 for a bound below one step."""
+    return math.isqrt(math.floor(Fraction(neighbours.bound) ** 2 / (projection.scale_squared * projection.grid**2)))
+
+
+def _resolution(projection: Projection, neighbours: SketchL2) -> Fraction:
+    """Return the largest 2^-n, n >= 0, on which the bound is 2^14 steps or more; 2^-62 if it is less on that."""
+    coarsest = (Fraction(neighbours.bound) / _ENOUGH) ** 2 / projection.scale_squared
+    return next((Fraction(1, 1 << n) for n in range(62) if Fraction(1, 1 << 2 * n) <= coarsest), Fraction(1, 1 << 62))

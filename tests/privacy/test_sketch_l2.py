@@ -1,0 +1,138 @@
+"""A bound on what one unit changes in the exact sketches: its steps, sensitivities, implications and text."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch.accounting import sensitivity_of
+from streamsketch.accounting.sensitivity import most_in_a_cell
+from streamsketch.privacy import MOST_KEYS, NEIGHBOURS, Bounds, Neighbours
+from tests.projections import zoo
+
+FRACTIONS = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000)
+FINE = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/8192")
+
+
+def data_units(neighbours: ss.SketchL2, projection: ss.Projection) -> tuple[Fraction, Fraction]:
+    """Return the square of the bound, and that of a grid step of a cell."""
+    return Fraction(neighbours.bound) ** 2, projection.scale_squared * projection.grid**2
+
+
+@zoo.each
+@given(bound=FRACTIONS, keys=st.sampled_from([1, 2, 13, MOST_KEYS]))
+def test_it_bounds_the_cells_of_every_map(projection: ss.Projection, bound: Fraction, keys: int) -> None:
+    neighbours = ss.SketchL2(bound, max_keys=keys)
+    squared_bound, squared_step = data_units(neighbours, projection)
+    if squared_step > squared_bound:
+        with pytest.raises(ss.InvalidInputError, match="below one grid step"):
+            sensitivity_of(projection, neighbours)
+        return
+    found, k = sensitivity_of(projection, neighbours), projection.sketch_dim
+    assert found.l2_squared * squared_step <= squared_bound < (found.l2_squared + 1) * squared_step
+    assert neighbours.cell_steps(projection) == most_in_a_cell(projection, neighbours) == math.isqrt(found.l2_squared)
+    # n cells move by √n times the norm in ℓ1 at most; and integers whose squares sum to D2² are at most D2² in all
+    assert found.cells == min(k * keys, found.l2_squared)
+    assert found.l1**2 <= min(k * keys * found.l2_squared, found.l2_squared**2) < (found.l1 + 1) ** 2
+
+
+def test_the_bound_is_reached_by_whole_steps() -> None:
+    projection = ss.projections.Identity(dim=4)
+    # (1, 1, 0, 0) has norm √2: a bound of 1.5 allows it, though ⌊1.5⌋² = 1 does not
+    assert ss.SketchL2("1.5").squared_cell_steps(projection) == 2
+    assert ss.SketchL2("1.5").cell_steps(projection) == 1
+    assert sensitivity_of(projection, ss.SketchL2("1.5")).l1 == 2
+
+
+def test_bounds_off_the_grid_are_refused() -> None:
+    coarse = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution=1000)
+    with pytest.raises(ss.InvalidInputError, match=r"below one grid step .* each of 500 .* finer"):
+        sensitivity_of(coarse, ss.SketchL2(1))
+    with pytest.raises(ss.InvalidInputError, match=r"2\*\*31 grid steps or more .* coarser"):
+        sensitivity_of(FINE, ss.SketchL2(1 << 20))
+    with pytest.raises(ss.InvalidInputError, match=r"exact sketch.*L1\(bound\)"):
+        ss.SketchL2(1).grid_steps(Fraction(1))
+
+
+@pytest.mark.parametrize(("one", "other", "implied"), [
+    (ss.SketchL2(3), ss.SketchL2(4), True),
+    (ss.SketchL2(3, max_keys=2), ss.SketchL2(3), True),
+    (ss.SketchL2(3), ss.SketchL2(3, max_keys=2), False),
+    (ss.SketchL2(4), ss.SketchL2(3), False),
+    (ss.SketchL2(3), ss.SketchL2(3, unit="user"), False),
+    *((relation(3, max_keys=2), ss.SketchL2(3), False) for relation in (ss.L1, ss.L2, ss.OneCoordinate)),
+    *((ss.SketchL2(1, max_keys=1), relation(9, max_keys=2), False) for relation in (ss.L1, ss.L2, ss.OneCoordinate)),
+])  # fmt: skip
+def test_it_implies_wider_bounds_of_its_kind(one: Neighbours, other: Neighbours, *, implied: bool) -> None:
+    assert one.implies(other) is implied
+    if implied:
+        assert Bounds(one, "scale").basis_for(other) == "enforced"
+    else:
+        with pytest.raises(ss.InvalidInputError, match="does not imply"):
+            Bounds(one, "scale").basis_for(other)
+
+
+def of(bound: int, keys: int = MOST_KEYS) -> ss.SketchL2:
+    return ss.SketchL2(bound, unit="user", max_keys=keys)
+
+
+@pytest.mark.parametrize(("how", "keys", "merged"), [
+    ({"keyed": True}, (2, 3), of(7, 5)),
+    ({"keyed": False}, (1, 1), of(7, 1)),
+    ({"keyed": True}, (MOST_KEYS, 3), of(7)),
+    ({"keyed": True, "disjoint_units": True}, (2, 3), of(4, 3)),
+])  # fmt: skip
+def test_merges_add_bounds(how: dict[str, bool], keys: tuple[int, int], merged: ss.SketchL2) -> None:
+    one, other = Bounds(of(3, keys[0]), "scale"), Bounds(of(4, keys[1]), "equal")
+    for found in (one.merged(other, **how), other.merged(one, **how)):
+        assert (found.neighbours, found.clip, found.together) == (merged, "scale and equal", 1)
+        assert Bounds.from_dict(found.to_dict()) == found
+
+
+def test_other_bounds_do_not_merge_with_it() -> None:
+    found = Bounds(of(3), "scale").merged(Bounds(ss.L1(3, unit="user"), "scale"), keyed=True)
+    assert "bounded to one user of at most 3 (L1)" in found.ended
+
+
+@given(bound=FRACTIONS, count=st.integers(1, 1000))
+def test_windows_add_squares(bound: Fraction, count: int) -> None:
+    found = ss.SketchL2(bound, unit="user", max_keys=3).in_windows(count)
+    exact = bound**2 * count
+    assert exact <= Fraction(found.bound) ** 2 <= exact * (1 + Fraction(1, 10**5)) ** 2 or bound < 1
+    assert Fraction(found.bound) ** 2 >= exact
+    assert (found.unit, found.max_keys) == ("user", 3 * count)
+    assert ss.SketchL2(bound).in_windows(count).any_keys
+
+
+@pytest.mark.parametrize(("neighbours", "text", "code"), [
+    (ss.SketchL2(), "one event, whatever its rows hold (sketches of L2 norm at most 1)", "SketchL2(1, unit='event')"),
+    (of(4, 1), "one user, in one key, whatever its rows hold (sketches of L2 norm at most 4)",
+     "SketchL2(4, unit='user', max_keys=1)"),
+    (ss.SketchL2("1/2", max_keys=13),
+     "one event, in at most 13 keys, whatever its rows hold (sketches of L2 norm at most 1/2)",
+     "SketchL2(1/2, unit='event', max_keys=13)"),
+])  # fmt: skip
+def test_its_text(neighbours: ss.SketchL2, text: str, code: str) -> None:
+    assert (str(neighbours), repr(neighbours)) == (text, code)
+
+
+@pytest.mark.parametrize("kind", NEIGHBOURS)
+@pytest.mark.parametrize("clip", ["scale", "cut", "equal", "none", ""])
+def test_each_relation_says_how_units_are_clipped_to_it(kind: str, clip: str) -> None:
+    allowed = {"l1": ("scale", "cut"), "l2": ("scale",), "sketch-l2": ("scale", "equal"), "one-coordinate": ()}
+    neighbours = NEIGHBOURS[kind](1)
+    if clip in allowed[kind]:
+        neighbours.check_clip(clip)
+    else:
+        with pytest.raises(ss.InvalidInputError, match=f"clipped to {type(neighbours).__name__}"):
+            neighbours.check_clip(clip)
+
+
+@pytest.mark.parametrize("name", ["SJLT", "SRHT"])
+def test_where_l2_is_refused_the_message_names_it(name: str) -> None:
+    projection = {"SJLT": FINE, "SRHT": ss.projections.SRHT(dim=1 << 30, sketch_dim=64, seed=1)}[name]
+    with pytest.raises(ss.InvalidInputError, match=r"SketchL2\(bound\), which bounds what a unit does to the sketch"):
+        sensitivity_of(projection, ss.L2(1))
