@@ -6,9 +6,9 @@ from .agreement.infer import agree
 from .core.limits import reading_limits
 from .data.canonical import HASHED_DIM
 from .errors import InvalidInputError, StreamsketchError, WireFormatError
-from .estimation.distances import pairwise
 from .estimation.estimate import Estimate
 from .estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
+from .estimation.measures import pairwise
 from .explanation.joint import explain
 from .planning.planner import plan
 from .privacy.counting import Counting

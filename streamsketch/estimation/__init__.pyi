@@ -1,6 +1,6 @@
 from .blocks import AnySketch, Block, block_of, check_comparable
 from .cosines import below_noise_floor
-from .distances import MEASURES, By, check_by, compare_blocks, distances_between, pairwise
+from .distances import distances_between
 from .estimate import Estimate, Estimates, estimate_cells, format_value, interval_text
 from .estimators import (
     cosine,
@@ -11,6 +11,7 @@ from .estimators import (
     squared_norm,
 )
 from .intervals import Interval
+from .measures import MEASURES, By, check_by, compare_blocks, pairwise
 from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 
 __all__ = [

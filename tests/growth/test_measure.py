@@ -10,7 +10,7 @@ import streamsketch as ss
 from streamsketch.beam import comparison_schema
 from streamsketch.cli._pairs import SketchPairs
 from streamsketch.estimation import MEASURES, By, Estimates, distances_between
-from streamsketch.estimation.distances import Measure
+from streamsketch.estimation.measures import Measure
 from streamsketch.report import page_of
 
 
