@@ -1,0 +1,43 @@
+"""Invented data have the faults of real ones, and are the same each time."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipelines.data import make_retail, make_visits
+
+
+def test_the_large_shop_is_as_described(tmp_path: Path) -> None:
+    options = {"customers": 300, "months": 6, "items": 400}
+    made = make_retail.shop(**options)
+    assert made.equals(make_retail.shop(**options))
+    assert not made.equals(make_retail.shop(**options, seed=1))
+    assert pq.read_table(make_retail.write_shop(tmp_path, **options)).num_rows == made.num_rows
+    small = pq.read_schema(Path(make_retail.__file__).parent / "retail_shops.parquet")
+    assert made.column_names == small.names
+    assert made["price"].type == small.field("price").type
+    assert 0.05 < made["customer"].null_count / made.num_rows < 0.11
+    quantity, months = made["quantity"].to_numpy(), made["time"].to_numpy().astype("datetime64[M]")
+    assert 0.01 < (quantity < 0).mean() < 0.03
+    assert sorted(quantity[np.abs(quantity) == make_retail.MISTAKE] > 0) == [False] * 3 + [True] * 3
+    assert list(np.unique(months)) == list(np.arange("2024-01", "2024-07", dtype="datetime64[M]"))
+    assert bool((np.diff(made["time"].to_numpy()) >= np.timedelta64(0)).all())
+    lines = np.sort(pc.value_counts(made["customer"].drop_null()).field("counts").to_numpy())
+    assert 30 < np.median(lines) < 120
+    assert lines[-1] > 3 * np.quantile(lines, 0.9)
+
+
+def test_visits_are_as_described(tmp_path: Path) -> None:
+    made = make_visits.visits(patients=400)
+    assert made.equals(make_visits.visits(patients=400))
+    assert pq.read_table(make_visits.write_visits(tmp_path, patients=400)).num_rows == made.num_rows
+    assert made.column_names == ["day", "patient", "clinic", "code"]
+    assert 0.01 < made["patient"].null_count / made.num_rows < 0.05
+    named = made.filter(made["patient"].is_valid())
+    codes = named.select(["patient", "code"]).group_by("patient").aggregate([("code", "count_distinct")])
+    assert 4 <= np.median(codes["code_count_distinct"]) <= 7
+    places = named.group_by("patient").aggregate([("clinic", "count_distinct")])["clinic_count_distinct"].to_numpy()
+    assert set(places) == {1, 2}
+    assert set(made["clinic"].unique().to_pylist()) == set(make_visits.CLINICS)
