@@ -2,6 +2,7 @@ from .book import Accounting, Dataset, Entry, Left, Spending, check_dataset, spe
 from .ledger import Ledger, Receipt, charge, charge_for
 from .sensitivity import (
     check_carried,
+    check_mechanism,
     check_neighbours,
     check_steps,
     check_whole_steps,
@@ -26,6 +27,7 @@ __all__ = [
     "charge_for",
     "check_carried",
     "check_dataset",
+    "check_mechanism",
     "check_neighbours",
     "check_steps",
     "check_whole_steps",

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from streamsketch.privacy import (
     Budget,
     Candidate,
     Counting,
+    DiscreteLaplace,
     Guarantee,
     Mechanism,
     Neighbours,
@@ -22,6 +23,7 @@ from streamsketch.privacy import (
     NoisePlace,
     Sensitivity,
     SketchL2,
+    calibration,
     candidates,
 )
 from streamsketch.projections import MatrixNumber, Projection
@@ -45,9 +47,35 @@ def grid_steps(projection: Projection, neighbours: Neighbours) -> int:
 
 
 def check_steps(projection: Projection, neighbours: Neighbours) -> None:
-    """Raise `InvalidInputError` for a bound that is nothing on the projection's grid."""
+    """Raise `InvalidInputError` for a bound that is nothing on the projection's grid, or not one on vectors."""
     check_neighbours(neighbours)
+    if isinstance(neighbours, SketchL2):
+        refuse_vectors(neighbours)
     neighbours.check_steps(projection)
+
+
+def check_mechanism(neighbours: Neighbours, budget: Budget, mechanism: str) -> None:
+    """Raise `TypeError` or `InvalidInputError` for what no projection would make a release of.
+
+    That is for what is no neighbour relation; as `calibration.check_choice`; and for Laplace noise, the only one with
+    δ = 0, where a unit may be in any number of keys: its sums of absolute values have no useful bound.
+    """
+    check_neighbours(neighbours)
+    calibration.check_choice(budget, mechanism)
+    if neighbours.any_keys and (budget.delta == 0 or mechanism == DiscreteLaplace.name):
+        raise InvalidInputError(
+            f"Laplace noise hides what a unit changes in all cells, summed up, and {neighbours!r} lets it change the "
+            f"cells of any number of keys. Set delta (say 1e-9) for Gaussian noise, or say in how many keys a unit may "
+            f"be: max_keys"
+        )
+
+
+def refuse_vectors(neighbours: SketchL2) -> NoReturn:
+    """Raise `InvalidInputError`, where a release is made of whole vectors."""
+    raise InvalidInputError(
+        f"{neighbours!r} bounds what a unit changes in an exact sketch, to which the rows of each unit are clipped "
+        f"(streamsketch.bound); whole vectors are not. Use L2(bound), or L1 or OneCoordinate, for vectors"
+    )
 
 
 def check_whole_steps(projection: Projection, neighbours: Neighbours, values: np.dtype[Any]) -> None:
@@ -56,6 +84,8 @@ def check_whole_steps(projection: Projection, neighbours: Neighbours, values: np
     A coordinate that several units add to is truncated once: its fraction lets one contribution move it a step more
     than ⌊bound / resolution⌋ counts (`L1`). By type, not by value: an error must not reveal data.
     """
+    if isinstance(neighbours, SketchL2):
+        refuse_vectors(neighbours)
     if isinstance(neighbours, L1 | L2) and not (values.kind in "iu" and projection.grid.numerator == 1):
         raise InvalidInputError(
             f"for {neighbours.label} neighbours a whole vector must hold integers, on a resolution of 1 or 1/n; got "
@@ -77,7 +107,7 @@ def sensitivity_of(projection: Projection, neighbours: Neighbours, counting: Cou
 
     For `L2` neighbours D2² = m·‖A‖₂²·C̃ and D1 = m·√k·√(D2²/m), with a proven bound on the spectral norm (2.1). For
     `SketchL2` neighbours D2² is the bound itself, over all keys, and D1 = √n·D2 for the n cells that a unit may move:
-    k·m, and no more than D2², as cells move by whole steps. With ``counting`` it is of the cells and the counts beside
+    min(k·m, D2²), as cells move by whole steps. With ``counting`` it is of the cells and the counts beside
     them (`Counting`).
     """
     check_neighbours(neighbours)
@@ -86,8 +116,8 @@ def sensitivity_of(projection: Projection, neighbours: Neighbours, counting: Cou
         return counting.beside(sensitivity_of(projection, neighbours), neighbours)
     if isinstance(neighbours, SketchL2):
         l2_squared = neighbours.squared_cell_steps(projection)
-        cells = min(projection.sketch_dim * neighbours.max_keys, l2_squared)
-        return Sensitivity(l1=math.isqrt(cells * l2_squared), l2_squared=l2_squared, cells=cells)
+        moved = min(projection.sketch_dim * neighbours.max_keys, l2_squared)
+        return Sensitivity(math.isqrt(moved * l2_squared), l2_squared, projection.sketch_dim, moved=moved)
     if isinstance(neighbours, L2):
         return _of_euclidean(projection, neighbours)
     steps = grid_steps(projection, neighbours)
@@ -201,5 +231,6 @@ def mechanisms(
     >>> [option.mechanism for option in mechanisms(projection, epsilon=1.0, delta=1e-6, neighbours=L1(1))]
     ['laplace', 'gaussian']
     """
+    check_mechanism(neighbours, Budget(epsilon, delta), "auto")
     options = candidates(sensitivity_of(projection, neighbours), Budget(epsilon, delta))
     return [dataclasses.replace(option, variance=option.variance * projection.cell_unit**4) for option in options]

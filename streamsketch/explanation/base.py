@@ -54,9 +54,10 @@ class BaseExplanation(ABC):
         if isinstance(neighbours, SketchL2):
             keys = "one key" if neighbours.max_keys == 1 else f"up to {neighbours.max_keys} keys"
             keys = "" if neighbours.any_keys else f" in {keys},"
+            rows = ", whatever its rows hold" if self.guarantee.basis == "enforced" else ""
             change = (
-                f"one {unit},{keys} in the data or not, whatever its rows hold: it changes the exact sketches of all "
-                f"keys together by an L2 norm of at most {bound}"
+                f"one {unit},{keys} in the data or not{rows}, which changes the exact sketches of all keys together by "
+                f"an L2 norm of at most {bound}"
             )
         elif isinstance(neighbours, L2):
             change = f"one {unit}, in the data or not, whose vector has a Euclidean norm of at most {bound}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.accounting import Ledger, charge, check_carried, check_neighbours, sensitivity_of
+from streamsketch.accounting import Ledger, charge, check_carried, check_mechanism, sensitivity_of
 from streamsketch.core import short
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import envelope
@@ -133,9 +133,9 @@ class Round:
         honest = check_honest(self.honest, len(parties))
         if type(self.round_id) is not bytes or len(self.round_id) != _ROUND_ID_BYTES:
             raise InvalidInputError(f"a round id is {_ROUND_ID_BYTES} random bytes; leave it out for new ones")
-        check_neighbours(self.neighbours)
-        check_carried(self.neighbours)
         budget = Budget(self.epsilon, self.delta).warn_if_weak()
+        check_mechanism(self.neighbours, budget, self.mechanism)
+        check_carried(self.neighbours)
         object.__setattr__(self, "parties", parties)
         object.__setattr__(self, "signatures", None if self.signatures is None else tuple(self.signatures))
         object.__setattr__(self, "honest", honest)

@@ -185,7 +185,7 @@ class Counting:
             cells,
             l1=cells.l1 + keys * self.units,
             l2_squared=cells.l2_squared + keys * self.units**2,
-            cells=cells.cells + keys * self.numbers,
+            moved=cells.moved + keys * self.numbers,
         )
 
     def check_free(self, projection: CountedMap) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr
 
 from streamsketch.core import Floats, Ints
+from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.noise import Loss, Noise, NoiseMoments, Sensitivity, parameter_text, round_up
@@ -17,8 +18,9 @@ from streamsketch.privacy.zcdp import MARGIN as RHO_MARGIN
 
 _NEVER = -1e9  # the logarithm of a δ too small to compute; finite, for the root finder
 _ROUNDING_VARIANCE = 3  # τ² of THEORY.md 3: rounding a continuous Gaussian to the lattice
-_ETA = 7.7e-26  # of THEORY.md 3, at that τ², for each cell and layer
-_SHARES_ETA = 6e-13  # of THEORY.md 9.2, at shares of that variance or more, for each cell
+_ETA = 7.7e-26  # of THEORY.md 3, at that τ², for each cell that a unit moves, and layer
+_SHARES_ETA = 6e-13  # of THEORY.md 9.2, at shares of that variance or more, for each cell that a unit moves
+_MOST_LOST = 0.1  # of ε, to rounding
 _LEAST_SHARE = 3  # variance of a share
 _MAX_DELTA = 1 - 1e-6  # calibrating to less is sound; nearer to 1 the solver loses its digits
 _KEPT_BITS = 8  # fractional bits of a small σ²; from 2^16 on it is an integer
@@ -66,9 +68,8 @@ class DiscreteGaussian(Noise):
             For δ = 0, which no Gaussian gives; for noise too wide to sample.
         """
         cls.check_budget(budget)
-        eta = _ETA * sensitivity.cells * sensitivity.layers
-        target = min(budget.delta, _MAX_DELTA) * math.exp(-eta)
-        sigma = Fraction(gaussian_sigma(budget.epsilon - 2 * eta, target)) * Fraction(1 + 1e-7)
+        rounded = _less_rounding(budget, _ETA * sensitivity.layers, sensitivity)
+        sigma = Fraction(gaussian_sigma(rounded.epsilon, rounded.delta)) * Fraction(1 + 1e-7)
         variance = sigma**2 * sensitivity.l2_squared + _ROUNDING_VARIANCE
         return cls(round_up(variance, _KEPT_BITS if variance < 1 << 16 else 0))
 
@@ -105,10 +106,7 @@ class DiscreteGaussian(Noise):
         Their sum is within a factor e^±η of N_Z(0, σ²) in each cell, η < 6e-13 for any number of shares (THEORY.md
         9.2), so calibrating N_Z(0, σ²) to (ε - 2kη, e^{-kη}δ) covers it.
         """
-        eta = _SHARES_ETA * sensitivity.cells
-        whole = cls.calibrated(
-            sensitivity, Budget(budget.epsilon - 2 * eta, min(budget.delta, _MAX_DELTA) * math.exp(-eta))
-        )
+        whole = cls.calibrated(sensitivity, _less_rounding(budget, _SHARES_ETA, sensitivity))
         share = max(whole.sigma_squared / shares, Fraction(_LEAST_SHARE))
         return cls(shares * round_up(share, _KEPT_BITS if share < 1 << 16 else 0))  # a share is exact, and so the sum
 
@@ -152,6 +150,21 @@ class DiscreteGaussian(Noise):
         at_zero = np.exp(-half * (2 * math.pi * _PERIODS) ** 2).sum()
         log: Floats = -half * angles**2 + np.log1p(others) - np.log1p(at_zero)
         return log
+
+
+def _less_rounding(budget: Budget, eta: float, sensitivity: Sensitivity) -> Budget:
+    """Return (ε - 2nη, e^{-nη}δ), what a budget leaves once n cells are rounded to the lattice, η each.
+
+    Cells that the unit does not move have the same distribution with and without it, and cost nothing.
+    """
+    lost = eta * sensitivity.moved
+    if 2 * lost > _MOST_LOST * budget.epsilon:
+        raise InvalidInputError(
+            f"one unit may move {sensitivity.moved:,} cells, and rounding the noise in so many of them spends ε = "
+            f"{2 * lost:.3g} of {budget.epsilon:g}. Say in how many keys a unit may be (max_keys), use a coarser "
+            f"resolution, or allow a larger ε"
+        )
+    return Budget(budget.epsilon - 2 * lost, min(budget.delta, _MAX_DELTA) * math.exp(-lost))
 
 
 def _ripple(variance: float, shares: int) -> float:

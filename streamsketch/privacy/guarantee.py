@@ -152,7 +152,8 @@ class Guarantee:
 
     def __str__(self) -> str:
         conditions = f", only if: {'; '.join(self.conditions)}" if self.conditions else ""
-        basis = "" if self.basis is None else f", {self.basis}"
+        said = self.neighbours.when_enforced if self.basis == "enforced" else self.basis
+        basis = "" if said is None else f", {said}"
         return f"{self.budget} for {self.neighbours}{basis}, by {self.mechanism}{conditions}"
 
 

@@ -6,6 +6,7 @@ import math
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.neighbours import MOST_KEYS
 from streamsketch.privacy.noise import Sensitivity
 from streamsketch.privacy.samplers import BitSource
 
@@ -50,7 +51,7 @@ def key_threshold(budget: Budget, max_keys: int) -> KeyThreshold:
     Raises
     ------
     InvalidInputError
-        For δ = 0, or a budget so small that no count would do.
+        For δ = 0, a budget so small that no count would do, or ``max_keys`` as large as it gets, which is no bound.
 
     Examples
     --------
@@ -61,6 +62,11 @@ def key_threshold(budget: Budget, max_keys: int) -> KeyThreshold:
         raise InvalidInputError(
             "keys cannot be selected with delta = 0: a key that one unit brought may be published. Give a delta far "
             "below 1 / number of units, or name the keys: public_keys"
+        )
+    if max_keys >= MOST_KEYS:
+        raise InvalidInputError(
+            "keys cannot be selected where a unit may be in any number of them, as noise on their counts grows with "
+            "that number: say in how many keys a unit may be (max_keys), or name the keys: public_keys"
         )
     noise = DiscreteLaplace.calibrated(Sensitivity(max_keys, max_keys, max_keys), budget)
     scale = float(noise.scale)

@@ -56,6 +56,8 @@ class Neighbours(ABC):
     """Other kinds of which it is a case, with the same bound."""
     clips: ClassVar[tuple[Clip, ...]] = ()
     """How units can be clipped to it, the default first."""
+    when_enforced: ClassVar[str] = "enforced"
+    """What guarantees say of data that were clipped to it."""
 
     def __post_init__(self) -> None:
         bound = exact_fraction(self.bound, "the bound of a neighbour relation")
@@ -294,9 +296,9 @@ class SketchL2(Neighbours):
     Examples
     --------
     >>> print(SketchL2(4, unit="customer"))
-    one customer, whatever its rows hold (sketches of L2 norm at most 4)
+    one customer whose sketches have an L2 norm of at most 4
     >>> print(SketchL2(4, unit="customer", max_keys=13))
-    one customer, in at most 13 keys, whatever its rows hold (sketches of L2 norm at most 4)
+    one customer in at most 13 keys whose sketches have an L2 norm of at most 4
     """
 
     bound: Exact = 1
@@ -305,6 +307,7 @@ class SketchL2(Neighbours):
     kind: ClassVar[str] = "sketch-l2"
     label: ClassVar[str] = "L2 of sketches"
     clips: ClassVar[tuple[Clip, ...]] = ("scale", "equal")
+    when_enforced: ClassVar[str] = "enforced whatever its rows hold"
 
     @property
     def any_keys(self) -> bool:
@@ -363,8 +366,8 @@ class SketchL2(Neighbours):
         return dataclasses.replace(self, bound=bound, max_keys=min(self.max_keys * count, MOST_KEYS))
 
     def __str__(self) -> str:
-        keys = "" if self.any_keys else f"in {'one key' if self.max_keys == 1 else f'at most {self.max_keys} keys'}, "
-        return f"one {self.unit}, {keys}whatever its rows hold (sketches of L2 norm at most {self.bound})"
+        keys = "" if self.any_keys else f" in {'one key' if self.max_keys == 1 else f'at most {self.max_keys} keys'}"
+        return f"one {self.unit}{keys} whose sketches have an L2 norm of at most {self.bound}"
 
     def __repr__(self) -> str:
         keys = "" if self.any_keys else f", max_keys={self.max_keys}"

@@ -64,9 +64,11 @@ class Sensitivity:
     l2_squared
         D2², the squared ℓ2 distance in grid steps².
     cells
-        How many cells are published.
+        How many cells a published sketch has: what its noise does to estimates depends on it.
     layers
         How many independent noises each published cell carries, each of which some observer sees.
+    moved
+        How many published numbers one privacy unit may move, in all sketches of a release; ``cells`` by default.
 
     Raises
     ------
@@ -78,8 +80,11 @@ class Sensitivity:
     l2_squared: int
     cells: int
     layers: int = 1
+    moved: int = 0
 
     def __post_init__(self) -> None:
+        if not self.moved:
+            object.__setattr__(self, "moved", self.cells)
         if self.l1 < 1 or self.l2_squared < 1:
             raise InvalidInputError(
                 f"no contribution moves any cell: the sensitivities are l1={self.l1} and l2²={self.l2_squared}, so "
@@ -89,7 +94,7 @@ class Sensitivity:
 
     def over_keys(self, keys: int) -> "Sensitivity":
         """Return the sensitivity of a table in which one unit moves up to ``keys`` vectors, each by this much."""
-        return dataclasses.replace(self, l1=keys * self.l1, l2_squared=keys * self.l2_squared, cells=keys * self.cells)
+        return dataclasses.replace(self, l1=keys * self.l1, l2_squared=keys * self.l2_squared, moved=keys * self.moved)
 
 
 class Loss(NamedTuple):

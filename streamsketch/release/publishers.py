@@ -13,7 +13,7 @@ from streamsketch.accounting import (
     Ledger,
     charge,
     charge_for,
-    check_neighbours,
+    check_mechanism,
     check_whole_steps,
     guarantee_of,
     sensitivity_of,
@@ -29,6 +29,7 @@ from streamsketch.privacy import (
     Noise,
     NoisePlace,
     Sensitivity,
+    SketchL2,
     SystemBits,
     calibration,
 )
@@ -48,7 +49,7 @@ def warn_of_exceeded(largest: int, neighbours: Neighbours, projection: Projectio
     The warning depends on the data. It is for the operator, who may see them, and is in no published byte; a refusal
     would be seen by all.
     """
-    if largest * projection.grid > Fraction(neighbours.bound):
+    if not isinstance(neighbours, SketchL2) and largest * projection.grid > Fraction(neighbours.bound):
         warn_outside(
             f"an event in this sketch is larger than the bound of {neighbours.bound} for one {neighbours.unit}. Unless "
             f"it is a total of several, it is not protected: clip each contribution before it is sketched, or release "
@@ -357,8 +358,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     mechanism: str = "auto"
 
     def __post_init__(self) -> None:
-        check_neighbours(self.neighbours)
-        calibration.check_choice(self.budget.warn_if_weak(), self.mechanism)
+        check_mechanism(self.neighbours, self.budget.warn_if_weak(), self.mechanism)
 
     @functools.cached_property
     def budget(self) -> Budget:

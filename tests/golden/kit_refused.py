@@ -195,7 +195,11 @@ def _guarantees(base: Message) -> list[tuple[str, str, Message]]:
         ("delta 1", "δ is below 1", {"delta": 1.0}),
         ("delta negative", "δ is at least 0", {"delta": -1e-9}),
         ("delta negative zero", "no negative zeros", {"delta": -0.0}),
-        ("unknown neighbours", "a relation is l1, l2 or one-coordinate", {"neighbours": neighbours | {"kind": "l3"}}),
+        (
+            "unknown neighbours",
+            "a relation is l1, l2, sketch-l2 or one-coordinate",
+            {"neighbours": neighbours | {"kind": "l3"}},
+        ),
         ("a bound of 0", "a bound is positive", {"neighbours": neighbours | {"bound": Fraction(0)}}),
         ("max_keys of 1", "not canonical: absent for 1", {"neighbours": neighbours | {"max_keys": 1}}),
         ("no unit", "a unit is text", {"neighbours": neighbours | {"unit": ""}}),

@@ -283,7 +283,7 @@ def check_guarantee(guarantee: dict[str, Any]) -> None:
     """Refuse what no guarantee says."""
     check_budget(guarantee)
     neighbours = guarantee["neighbours"]
-    need(neighbours["kind"] in ("l1", "l2", "one-coordinate"), "an unknown neighbour relation")
+    need(neighbours["kind"] in ("l1", "l2", "sketch-l2", "one-coordinate"), "an unknown neighbour relation")
     need(neighbours["bound"] > 0, "a bound that is not positive")
     need(neighbours["max_keys"] != 1, "max_keys of 1 is left out")
     for text in (neighbours["unit"], guarantee["mechanism"], *guarantee["conditions"]):

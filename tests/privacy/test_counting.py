@@ -35,7 +35,7 @@ def test_no_unit_moves_cells_and_counts_further_than_stated_and_one_that_far(bou
     assert np.abs(rows).sum(axis=1).max() == stated.l1
     assert (rows**2).sum(axis=1).max() == stated.l2_squared
     assert np.abs(rows).max() <= most_in_a_cell(SMALL, ss.L1(bound), counting)
-    assert rows.shape[1] == stated.cells
+    assert rows.shape[1] == stated.moved
 
 
 def test_slack_beyond_the_map_would_move_further() -> None:

@@ -313,8 +313,8 @@ def test_a_number_of_keys_that_is_none_is_refused(max_keys: object) -> None:
 def test_a_unit_in_several_keys_moves_the_table_further(relation: type[Neighbours]) -> None:
     projection = SJLT(dim=100, sketch_dim=8, sparsity=4, seed=1)
     one, four = (sensitivity_of(projection, relation(3, max_keys=keys)) for keys in (1, 4))
-    assert (one.l1, one.l2_squared, one.cells) == (12, 36, 8)
-    assert (four.l1, four.l2_squared, four.cells) == (48, 144, 32)
+    assert (one.l1, one.l2_squared, one.cells, one.moved) == (12, 36, 8, 8)
+    assert (four.l1, four.l2_squared, four.cells, four.moved) == (48, 144, 8, 32)
 
 
 def test_individual_privacy_says_so_and_does_not_compose() -> None:

@@ -1,16 +1,21 @@
 """A bound on what one unit changes in the exact sketches: its steps, sensitivities, implications and text."""
 
+import dataclasses
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.accounting import sensitivity_of
+from streamsketch.accounting import mechanisms, sensitivity_of, spending_of
 from streamsketch.accounting.sensitivity import most_in_a_cell
-from streamsketch.privacy import MOST_KEYS, NEIGHBOURS, Bounds, Neighbours
+from streamsketch.parties import Key, Round
+from streamsketch.privacy import MOST_KEYS, NEIGHBOURS, Basis, Bounds, Budget, Neighbours, key_threshold
 from tests.projections import zoo
 
 FRACTIONS = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000)
@@ -35,7 +40,7 @@ def test_it_bounds_the_cells_of_every_map(projection: ss.Projection, bound: Frac
     assert found.l2_squared * squared_step <= squared_bound < (found.l2_squared + 1) * squared_step
     assert neighbours.cell_steps(projection) == most_in_a_cell(projection, neighbours) == math.isqrt(found.l2_squared)
     # n cells move by √n times the norm in ℓ1 at most; and integers whose squares sum to D2² are at most D2² in all
-    assert found.cells == min(k * keys, found.l2_squared)
+    assert (found.cells, found.moved) == (k, min(k * keys, found.l2_squared))
     assert found.l1**2 <= min(k * keys * found.l2_squared, found.l2_squared**2) < (found.l1 + 1) ** 2
 
 
@@ -75,6 +80,13 @@ def test_it_implies_wider_bounds_of_its_kind(one: Neighbours, other: Neighbours,
             Bounds(one, "scale").basis_for(other)
 
 
+PARTIES = [Key.generate().public, Key.generate().public]
+
+
+def round_of(**options: Any) -> Round:
+    return Round(FINE, parties=PARTIES, **options)
+
+
 def of(bound: int, keys: int = MOST_KEYS) -> ss.SketchL2:
     return ss.SketchL2(bound, unit="user", max_keys=keys)
 
@@ -108,15 +120,119 @@ def test_windows_add_squares(bound: Fraction, count: int) -> None:
 
 
 @pytest.mark.parametrize(("neighbours", "text", "code"), [
-    (ss.SketchL2(), "one event, whatever its rows hold (sketches of L2 norm at most 1)", "SketchL2(1, unit='event')"),
-    (of(4, 1), "one user, in one key, whatever its rows hold (sketches of L2 norm at most 4)",
+    (ss.SketchL2(), "one event whose sketches have an L2 norm of at most 1", "SketchL2(1, unit='event')"),
+    (of(4, 1), "one user in one key whose sketches have an L2 norm of at most 4",
      "SketchL2(4, unit='user', max_keys=1)"),
-    (ss.SketchL2("1/2", max_keys=13),
-     "one event, in at most 13 keys, whatever its rows hold (sketches of L2 norm at most 1/2)",
+    (ss.SketchL2("1/2", max_keys=13), "one event in at most 13 keys whose sketches have an L2 norm of at most 1/2",
      "SketchL2(1/2, unit='event', max_keys=13)"),
 ])  # fmt: skip
 def test_its_text(neighbours: ss.SketchL2, text: str, code: str) -> None:
     assert (str(neighbours), repr(neighbours)) == (text, code)
+
+
+@pytest.mark.parametrize(("basis", "text", "protected"), [
+    ("enforced", "an L2 norm of at most 4, enforced whatever its rows hold, by",
+     "one user, in up to 13 keys, in the data or not, whatever its rows hold, which changes the exact sketches of all"),
+    ("asserted", "an L2 norm of at most 4, asserted, by", "keys, in the data or not, which changes the exact sketches"),
+    (None, "an L2 norm of at most 4, by", "keys, in the data or not, which changes the exact sketches of all keys"),
+])  # fmt: skip
+def test_only_what_was_clipped_holds_whatever_the_rows_hold(basis: Basis | None, text: str, protected: str) -> None:
+    released = FINE.sketch().release(epsilon=1, delta=1e-6, neighbours=of(4, 13))
+    guarantee = dataclasses.replace(released.guarantee, basis=basis)
+    released = ss.PrivateSketch(
+        FINE, released.values, released.noise, guarantee, release_ids=released.release_ids, data_ids=released.data_ids
+    )
+    assert text in str(released.guarantee)
+    assert protected in ss.explain(released).to_dict()["protected"]
+
+
+def test_gaussian_noise_is_for_one_unit_in_any_number_of_keys() -> None:
+    """It is that of one key, but for the rounding of the cells that a unit may move, far below a grid step."""
+    one, any_number = (
+        ss.AdditiveNoise(epsilon=1, delta=1e-6, neighbours=of(4, keys)).calibrated(FINE).noise.amount
+        for keys in (1, MOST_KEYS)
+    )
+    assert one <= any_number <= one + 1
+
+
+@pytest.mark.parametrize("options", [{}, {"mechanism": "laplace"}, {"mechanism": "laplace", "delta": 1e-6}])
+@pytest.mark.parametrize("publish", [ss.AdditiveNoise, round_of])
+def test_laplace_noise_needs_a_number_of_keys(publish: Callable[..., Any], options: dict[str, Any]) -> None:
+    with pytest.raises(ss.InvalidInputError, match=r"any number of keys. Set delta .* how many keys .*: max_keys"):
+        publish(epsilon=1, neighbours=of(4), **options)
+    publish(epsilon=1, neighbours=of(4, 3), **options)
+
+
+def test_laplace_noise_hides_all_cells_of_all_keys() -> None:
+    noise = ss.AdditiveNoise(epsilon=1, neighbours=of(1, 4)).calibrated(FINE).noise
+    assert noise.amount == math.isqrt(64 * 4 * (1 << 14) ** 2)
+    assert [one.mechanism for one in mechanisms(FINE, epsilon=1, neighbours=of(1, 4))] == ["laplace"]
+    with pytest.raises(ss.InvalidInputError, match="max_keys"):
+        mechanisms(FINE, epsilon=1, neighbours=of(1))
+
+
+def test_predictions_are_of_the_sketch_that_is_published() -> None:
+    one, many = (mechanisms(FINE, epsilon=1, delta=1e-6, neighbours=of(4, keys)) for keys in (1, 13))
+    found = {(option.mechanism, option.variance) for options in (one, many) for option in options[:1]}
+    assert len(found) == 1, "Gaussian noise is the same for any number of keys"
+
+
+def test_too_much_rounding_is_refused() -> None:
+    with pytest.raises(ss.InvalidInputError, match=r"may move 274,877,906,880 cells.*\(max_keys\)"):
+        _ = round_of(epsilon=1, delta=1e-6, neighbours=of(64)).noise
+    assert round_of(epsilon=1, delta=1e-6, neighbours=of(64, 9)).noise.amount > 1
+
+
+@pytest.mark.parametrize("keys", [1, 13, MOST_KEYS])
+def test_whole_vectors_and_streams_that_nothing_clips_are_refused(keys: int) -> None:
+    neighbours, vectors = of(4, keys), np.ones((2, 8), dtype=np.int64)
+    small = ss.projections.FJLT(dim=8, sketch_dim=4, seed=1, density="1/2", resolution="1/16")
+    noise = ss.AdditiveNoise(epsilon=1, delta=1e-6, neighbours=neighbours)
+    for attempt in (
+        lambda: noise.release_rows(small, vectors),
+        lambda: ss.release.PrivateProjection(projection=small, epsilon=1, delta=1e-6, neighbours=neighbours),
+        lambda: ss.release.release_vector(small, vectors[0], epsilon=1, delta=1e-6, neighbours=neighbours),
+        lambda: ss.release.release_vector(
+            small, vectors[0], epsilon=1, delta=1e-6, neighbours=neighbours, noise_place="input"
+        ),
+    ):
+        with pytest.raises(ss.InvalidInputError, match=r"whole vectors are not\. Use L2"):
+            attempt()
+    with pytest.raises(ss.InvalidInputError, match=r"over the whole stream, which is L1"):
+        ss.release.PanPrivateSketch(FINE, epsilon=1, delta=1e-6, neighbours=neighbours)  # type: ignore[arg-type]
+
+
+def test_keys_are_not_selected_for_units_in_any_number_of_keys() -> None:
+    with pytest.raises(ss.InvalidInputError, match="say in how many keys a unit may be"):
+        key_threshold(Budget(1.0, 1e-6), of(4).max_keys)
+
+
+@pytest.mark.parametrize("keys", [1, MOST_KEYS])
+def test_a_ledger_is_charged_for_one_unit_in_all_its_keys(keys: int) -> None:
+    released = FINE.sketch().release(epsilon=1, delta=1e-6, neighbours=of(4, keys))
+    spent = spending_of(released.guarantee, FINE)
+    variance = float(released.guarantee.mechanism.the_noise.noise.amount)  # type: ignore[union-attr]
+    assert spent.rho == pytest.approx((4 << 14) ** 2 / (2 * variance), rel=1e-6)
+    assert (spent.epsilon, spent.delta) == (1, 1e-6)
+
+
+def test_releases_for_it_compose() -> None:
+    releases = [FINE.sketch().release(epsilon=1, delta=1e-6, neighbours=of(4)) for _ in range(2)]
+    both = ss.compose(releases, populations="overlapping")
+    assert (both.epsilon, both.delta, both.neighbours) == (2, 2e-6, of(4))
+    other = FINE.sketch().release(epsilon=1, delta=1e-6, neighbours=of(4, 3))
+    with pytest.raises(ss.InvalidInputError, match="compose only for one neighbour relation"):
+        ss.compose([*releases, other], populations="overlapping")
+
+
+@pytest.mark.parametrize("keys", [3, MOST_KEYS])
+def test_its_bytes(keys: int) -> None:
+    """The relation's fields of the exchange format: kind 1, bound 2 as a ratio, unit 3, and max_keys 4."""
+    released = FINE.sketch().release(epsilon=1, delta=1e-6, neighbours=ss.SketchL2("1/2", unit="user", max_keys=keys))
+    number = {3: b"\x03", MOST_KEYS: b"\xff\xff\xff\xff\x0f"}[keys]
+    relation = b"\x0a\x09sketch-l2" + b"\x12\x04\x08\x02\x10\x02" + b"\x1a\x04user" + b"\x20" + number
+    assert relation in released.to_bytes()
+    assert ss.PrivateSketch.from_bytes(released.to_bytes()) == released
 
 
 @pytest.mark.parametrize("kind", NEIGHBOURS)
