@@ -23,9 +23,8 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.intake import times_in, window_names, window_seconds
 from streamsketch.jobs.results import SKETCHES, clear, read_releases, write_results
 from streamsketch.jobs.run import RunSecrets, beam_options
-from streamsketch.privacy import Guarantee
+from streamsketch.privacy import Clip, Guarantee
 from streamsketch.release import AdditiveNoise, PrivateTable
-from streamsketch.sketching import Clip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ class FilesJob:
     public_keys
         The keys to release, known without looking at the data; None asserts that the keys in the data are public.
     clip
-        ``"scale"``, the default, or ``"cut"``, as in `bound`; ``"none"`` if rows keep to the bound already.
+        As in `bound`, by default as agreed on, else ``"scale"``; ``"none"`` if rows keep to the bound already.
     delimiter
         Delimiter of CSV files.
     window, time, time_format
@@ -84,6 +83,8 @@ class FilesJob:
             raise InvalidInputError("a job needs an agreement with a key column, and with what one unit contributes")
         if agreed.unit is None and self.clip not in (None, "none"):
             raise InvalidInputError(f"clip={self.clip!r} needs an agreement that names a unit: whose rows are clipped")
+        if self.clip != "none":
+            agreed.clip_of(self.clip)
         if (self.window is None) != (self.time is None) or (self.time_format is not None and self.time is None):
             raise InvalidInputError("window, time and, for text, time_format go together")
         if self.window is not None:
@@ -145,7 +146,7 @@ class FilesJob:
             named = beam.Map(_by_window, self.agreement, self.window, self.time, self.time_format)
             events |= "Keys by window" >> named.with_output_types(pa.RecordBatch)
         if self.is_enforced:
-            clip: Any = self.clip or "scale"
+            clip: Any = self.clip
             events |= "Bound" >> BoundContributions(self.agreement, clip=clip, public_keys=self.public_keys)
         written = (
             events

@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import Any, Literal, NamedTuple, Protocol
 
 import apache_beam as beam
 import pyarrow as pa
@@ -127,7 +127,7 @@ class StreamJob:
             raise InvalidInputError('the policy of a job names its stream: say "stream": "NAME"')
         if policy.time_format is not None:
             raise InvalidInputError("the policy has a time_format, and messages have Arrow times: leave it out")
-        if policy.period is not None and policy.clip == "none":
+        if policy.period is not None and not policy.is_enforced:
             raise InvalidInputError('units are bounded in a period by clipping them: leave out "clip": "none"')
         policy.publisher(self.agreement)  # finds mistakes before the job runs
 
@@ -205,7 +205,7 @@ class StreamJob:
         )
         batches, late, malformed = log | "Decode" >> decode
         events = batches | "Windows" >> TumblingWindows(**windows, column=policy.time)
-        if policy.clip != "none":
+        if policy.is_enforced:
             events |= "Bound" >> self._bounds()
         sketches = events | "Sketch" >> SketchPerKey(agreement)
         stop = None if policy.stop_micros is None else policy.stop_micros / 10**6
@@ -252,12 +252,12 @@ class StreamJob:
         }
 
     def _bounds(self) -> beam.PTransform:
-        policy, clip = self.policy, cast("Any", self.policy.clip)
+        policy = self.policy
+        how: dict[str, Any] = {"clip": policy.clip_in(self.agreement), "public_keys": self.public_keys}
         if policy.period is None:
-            return BoundContributions(self.agreement, clip=clip, public_keys=self.public_keys)
+            return BoundContributions(self.agreement, **how)
         period = microseconds(policy.period, "period") / 10**6
-        windows: dict[str, Any] = {"max_windows": policy.max_windows or 1, "period": period}
-        return BoundAcrossWindows(self.agreement, clip=clip, public_keys=self.public_keys, **windows)
+        return BoundAcrossWindows(self.agreement, **how, max_windows=policy.max_windows or 1, period=period)
 
     def _sink(self, epoch: int | None) -> beam.PTransform:
         if self.database is None:

@@ -27,7 +27,7 @@ from streamsketch.sketching import (
     concatenated,
 )
 from streamsketch.storage import RawSketch
-from streamsketch.streams.policy import WITHIN, StreamPolicy
+from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.state import Content
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -199,9 +199,9 @@ class Windows:
         self.public = None if policy.public_keys is None else agreement.keys_of(policy.public_keys)
         keys = [NO_KEY] if self.public is None else self.public
         self._bounds = (
-            None
-            if policy.clip == WITHIN
-            else UnitBounds(agreement.projection, neighbours, clip=policy.clip, public_keys=keys)  # type: ignore[arg-type]
+            UnitBounds(agreement.projection, neighbours, clip=policy.clip_in(agreement), public_keys=keys)
+            if policy.is_enforced
+            else None
         )
         self._public_column = None if self.public is None else key_column(self.public, "key")
         self._agreed = [name for name in agreement.names if name != policy.time]

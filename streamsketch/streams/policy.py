@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from streamsketch.core import check_int, check_text, current_limits, json_fields
 from streamsketch.data import keys_named
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake import Clock, ClockKind, Tumbling, micros_in, microseconds, seconds_text
-from streamsketch.privacy import Budget, Neighbours
+from streamsketch.privacy import Budget, Clip, Neighbours
 from streamsketch.release import AdditiveNoise, Calibrated
 from streamsketch.sketching import check_clip
 
@@ -61,8 +61,8 @@ class StreamPolicy:
     neighbours
         How much one unit adds to one window, where the agreement does not say.
     clip
-        ``"scale"`` or ``"cut"``, as in `bound`, where the agreement names a unit and a bound; ``"none"`` asserts that
-        rows keep to it.
+        As in `bound`, where the agreement names a unit and a bound: by default as agreed on, else ``"scale"``.
+        ``"none"`` asserts that rows keep to the bound.
     public_keys
         The keys to release, if the agreement has a key column.
     folder
@@ -107,7 +107,7 @@ class StreamPolicy:
     delta: float = 0.0
     mechanism: str = "auto"
     neighbours: Neighbours | None = None
-    clip: str = "scale"
+    clip: str | None = None
     public_keys: Sequence[Any] | None = None
     ledger: str | None = None
     dataset: str | None = None
@@ -128,7 +128,7 @@ class StreamPolicy:
         Clock(0, self.clock)  # which knows the kinds
         if (self.ledger is None) != (self.dataset is None):
             raise InvalidInputError("ledger and dataset go together: which data set of which ledger is charged")
-        if self.clip != WITHIN:
+        if self.clip not in (None, WITHIN):
             check_clip(self.clip)
         if self.public_keys is not None:
             keys = tuple(keys_named(self.public_keys, "public_keys"))
@@ -201,18 +201,29 @@ class StreamPolicy:
                 f"{'both' if both else 'neither'} the agreement {'and' if both else 'nor'} the policy "
                 f"{'say' if both else 'says'} how much one unit adds: give neighbours in one of the two"
             )
-        if self.clip != WITHIN and not (agreement.unit is not None and agreement.neighbours is not None):
-            raise InvalidInputError(
-                f"nothing can be clipped, since the agreement does not name a unit and a bound: make one that does, or "
-                f'say "clip": "{WITHIN}", which asserts that the rows keep to the bound'
-            )
+        if self.is_enforced:
+            if agreement.unit is None or agreement.neighbours is None:
+                raise InvalidInputError(
+                    f"nothing can be clipped, since the agreement does not name a unit and a bound: make one that "
+                    f'does, or say "clip": "{WITHIN}", which asserts that the rows keep to the bound'
+                )
+            self.clip_in(agreement)
         if (agreement.key is None) != (self.public_keys is None):
             say = "has no key column, so leave out" if agreement.key is None else "has a key column, so list"
             raise InvalidInputError(f"the agreement {say} public_keys")
         found: Neighbours = agreement.neighbours or self.neighbours  # type: ignore[assignment]
-        if agreement.key is None and found.max_keys != 1:
+        if agreement.key is None and found.max_keys != 1 and not found.any_keys:
             raise InvalidInputError(f"one stream has one key, and the neighbours say {found.max_keys} (max_keys)")
         return found
+
+    def clip_in(self, agreement: Agreement) -> Clip:
+        """Return how units are clipped, as agreed on or as the policy says; errors as `Agreement.clip_of`."""
+        return agreement.clip_of(cast("Clip | None", self.clip))
+
+    @property
+    def is_enforced(self) -> bool:
+        """Whether units are clipped to the bound; else it is asserted that rows keep to it."""
+        return self.clip != WITHIN
 
     def noise(self, agreement: Agreement) -> AdditiveNoise:
         """Return what a window's release adds, for the unit and the bound that `bounds_in` says; errors as there."""
@@ -224,7 +235,7 @@ class StreamPolicy:
         noise, seconds = self.noise(agreement), seconds_text(self.windows.size)
         within = dataclasses.replace(noise.neighbours, unit=f"{noise.neighbours.unit} in one window of {seconds} s")
         found = dataclasses.replace(noise, neighbours=within).calibrated(agreement.projection)
-        found = found.with_guarantee(found.guarantee.on("asserted" if self.clip == WITHIN else "enforced"))
+        found = found.with_guarantee(found.guarantee.on("enforced" if self.is_enforced else "asserted"))
         if self.clock == "heartbeats":
             return found
         condition = (
@@ -246,7 +257,9 @@ class StreamPolicy:
     def changed(self, before: dict[str, Any]) -> list[str]:
         """Return which fields differ from those of an earlier `to_dict`, but for those that say where files are."""
         now: dict[str, Any] = json.loads(json.dumps(self.to_dict()))
-        return sorted(name for name in now if name not in _PLACES and now[name] != before.get(name))
+        # where the agreement does not say how units are clipped, null is "scale", as it said before
+        one, other = ({**policy, "clip": policy.get("clip") or "scale"} for policy in (now, before))
+        return sorted(name for name in one if name not in _PLACES and one[name] != other.get(name))
 
     @staticmethod
     def from_json(text: str | bytes) -> "StreamPolicy":
@@ -297,7 +310,7 @@ _FIELDS: dict[str, Any] = {
     "delta": int | float,
     "mechanism": str,
     "neighbours": dict | None,
-    "clip": str,
+    "clip": str | None,
     "public_keys": list | None,
     "ledger": str | None,
     "dataset": str | None,

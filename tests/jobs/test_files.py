@@ -142,7 +142,7 @@ def test_the_keys_may_be_declared_public(sales: Path) -> None:
         ({"agreement": AGREEMENT.replace(neighbours=None)}, "an agreement with a key column, and with what"),
         ({"public_keys": ["a"]}, "at least two public keys"),
         ({"clip": "cut"}, "needs an agreement that names a unit"),
-        ({"agreement": AGREEMENT.replace(unit="product"), "clip": "round"}, "clip must be"),
+        ({"agreement": AGREEMENT.replace(unit="product"), "clip": "round"}, "units are clipped to L1 by"),
         ({"window": "1d"}, "window, time and, for text, time_format go together"),
         ({"window": "a day", "time": "day"}, "a window must be"),
         (

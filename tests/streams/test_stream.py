@@ -208,15 +208,26 @@ def begun(out: Path) -> Path:
         ({"delay": 20, "window": "2 min"}, "delay, window"),
         ({"public_keys": ["north"]}, "public_keys"),
         ({"clock": "heartbeats"}, "clock"),
+        ({"clip": "cut"}, "clip"),
     ],
 )
 def test_a_state_goes_on_under_its_own_policy_alone(changes: dict[str, Any], named: str, begun: Path) -> None:
     with pytest.raises(ss.InvalidInputError, match=f"a policy with another {named};"):
         stream_of(begun, **changes)
     Stream(policy_of(begun.parent / "elsewhere"), AGREEMENT, begun.parent / "s.raw-stream")
+    Stream(policy_of(begun, clip="scale"), AGREEMENT, begun.parent / "s.raw-stream")  # as it is by default
     other = ss.Agreement(AGREEMENT.projection, index="item", key="shop", unit="customer", neighbours=ss.L1(9))
     with pytest.raises(ss.InvalidInputError, match="follows the agreement"):
         Stream(policy_of(begun), other, begun.parent / "s.raw-stream")
+
+
+def test_units_are_clipped_as_agreed_on_and_a_policy_that_says_otherwise_is_refused(tmp_path: Path) -> None:
+    agreed = AGREEMENT.replace(clip="cut")
+    assert policy_of(tmp_path).clip_in(agreed) == "cut"
+    assert policy_of(tmp_path).clip_in(AGREEMENT) == "scale"
+    with pytest.raises(ss.InvalidInputError, match="the agreement says clip='cut', got 'scale'"):
+        policy_of(tmp_path, clip="scale").bounds_in(agreed)
+    assert policy_of(tmp_path, clip="none").publisher(agreed).guarantee.basis == "asserted"
 
 
 def test_a_state_that_was_changed_is_refused(begun: Path) -> None:
@@ -294,7 +305,7 @@ GOOD: dict[str, Any] = {
         *(
             (
                 {"neighbours": {"relation": kind, "bound": "1", "unit": "sale", "max_keys": 1}},
-                "the relation must be one of l1, l2, one-coordinate",
+                "the relation must be one of l1, l2, sketch-l2, one-coordinate",
             )
             for kind in OTHER_RELATIONS
         ),

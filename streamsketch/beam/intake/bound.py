@@ -23,9 +23,9 @@ from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Events, Intake, seconds_text
-from streamsketch.privacy import Neighbours
+from streamsketch.privacy import Clip, Neighbours
 from streamsketch.projections import Projection
-from streamsketch.sketching import Bounded, Clip, Contributions, UnitBounds, UnitDigests
+from streamsketch.sketching import Bounded, Contributions, UnitBounds, UnitDigests
 
 _CHUNK_ROWS = 1 << 20  # of one bundle, all windows together, 40 bytes each; then they move on to their shards
 
@@ -68,12 +68,13 @@ class BoundContributions(beam.PTransform):
     agreement
         Which columns are read, and cast to which types, unless `ReadColumns` did so; one of them names the unit.
     neighbours
-        `L1` or `L2`: what one unit may contribute; the agreement's by default.
+        `L1`, `L2` or `SketchL2`: what one unit may contribute; the agreement's by default.
     max_keys
         How many keys a unit keeps, if the bound is for all of them **together**; as in `bound`.
     clip
-        What becomes of a unit's vector beyond the bound: ``"scale"`` shrinks it as a whole and keeps its direction,
-        ``"cut"`` keeps some of its values and drops the others.
+        What becomes of a unit's vector beyond the bound, if the agreement does not say: ``"scale"``, the default,
+        shrinks it as a whole and keeps its direction, ``"cut"`` keeps some of its values and drops the others, and
+        ``"equal"`` lengthens the shorter ones too, so that each unit counts the same; as in `bound`.
     public_keys
         Keys outside are dropped before a unit's keys are chosen, so that none is wasted on them: a list, a
         `pathlib.Path` or a PCollection, as in `ReleasePerKey`.
@@ -122,7 +123,7 @@ class BoundContributions(beam.PTransform):
         *,
         neighbours: Neighbours | None = None,
         max_keys: int | None = None,
-        clip: Clip = "scale",
+        clip: Clip | None = None,
         public_keys: Keys | None = None,
         across_windows: bool = False,
         shards: int = 64,
@@ -139,6 +140,7 @@ class BoundContributions(beam.PTransform):
         if found is None:
             raise InvalidInputError("the agreement says nothing of what one unit contributes: give neighbours")
         self.neighbours = found
+        clip = agreement.replace(neighbours=found).clip_of(clip)
         self._bounds = UnitBounds(agreement.projection, found, max_keys=max_keys, clip=clip)
         self._projection, self.agreement = agreement.projection, agreement
         self.shards = check_int(shards, "shards", 1, 1 << 16)
@@ -285,7 +287,7 @@ def _timestamp(window: BoundedWindow) -> int:
 def _by_window(left: Bounded) -> Iterator[tuple[int, Bounded]]:
     """Yield the events of each window; nearly always there is one."""
     if len({time for _, time in left.slots}) == 1:
-        yield left.slots[0][1], Bounded(left.slots, left.codes, left.indices, left.steps, left.units_of)
+        yield left.slots[0][1], left
         return
     times, window_of = np.unique(np.array([time for _, time in left.slots], dtype=np.int64), return_inverse=True)
     slots_in_order = np.argsort(window_of, kind="stable")
@@ -299,5 +301,6 @@ def _by_window(left: Bounded) -> Iterator[tuple[int, Bounded]]:
         slots = slots_in_order[slot_stops[window] : slot_stops[window + 1]]
         events = events_in_order[event_stops[window] : event_stops[window + 1]]
         codes = place[left.codes[events]] - slot_stops[window]
-        names = [left.slots[slot] for slot in slots.tolist()]
-        yield time, Bounded(names, codes, left.indices[events], left.steps[events], left.units_of[slots])
+        columns: dict[str, Any] = {"codes": codes, "indices": left.indices[events], "steps": left.steps[events]}
+        columns |= {"slots": [left.slots[slot] for slot in slots.tolist()], "units_of": left.units_of[slots]}
+        yield time, dataclasses.replace(left, **columns)

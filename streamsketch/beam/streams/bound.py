@@ -24,8 +24,8 @@ from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Intake, Tumbling, microseconds, plain, salvage, seconds_text, whole_days
-from streamsketch.privacy import Neighbours
-from streamsketch.sketching import Clip, UnitDigests
+from streamsketch.privacy import Clip, Neighbours
+from streamsketch.sketching import UnitDigests
 
 _ENTRY = np.dtype([("low", "<u8"), ("high", "<u8"), ("window", "<i8")])
 
@@ -34,9 +34,10 @@ class BoundAcrossWindows(beam.PTransform):
     """Clip every unit in all windows of a period together, in a stream that never ends: ``events → BoundedEvents``.
 
     A unit may contribute in ``max_windows`` windows of each period, the first that it has data in; rows in others are
-    dropped. In each window `BoundContributions` clips it to ``max_keys`` keys and ``l1``. So the guarantee is for all
-    that a unit does in one period, "one aircraft in one period of 86400 s", with max_keys·max_windows slots; which
-    windows a unit used is in the job's state until the period is over.
+    dropped. In each window `BoundContributions` clips it to the neighbours. So the guarantee is for all that a unit
+    does in one period, "one aircraft in one period of 86400 s": under `L1` with max_keys·max_windows slots, under
+    `SketchL2` with √max_windows times the bound (`Neighbours.in_windows`). Which windows a unit used is in the job's
+    state until the period is over.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class BoundAcrossWindows(beam.PTransform):
         max_windows: int,
         period: float | str,
         neighbours: Neighbours | None = None,
-        clip: Clip = "scale",
+        clip: Clip | None = None,
         public_keys: Keys | None = None,
         shards: int = 64,
         count_private_data: bool = False,
@@ -79,7 +80,7 @@ class BoundAcrossWindows(beam.PTransform):
         )
         given = self._bound.neighbours
         unit = f"{given.unit} in one period of {seconds_text(self._period)} s"
-        self._neighbours = dataclasses.replace(given, unit=unit, max_keys=given.max_keys * max_windows)
+        self._neighbours = dataclasses.replace(given.in_windows(max_windows), unit=unit)
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
