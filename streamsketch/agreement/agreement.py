@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from streamsketch.agreement.casts import cast
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
-from streamsketch.agreement.grids import check_fine
+from streamsketch.agreement.grids import check_fine, fine_enough
 from streamsketch.core import check_text, current_limits, json_fields, read_bounded, short, write_whole
 from streamsketch.data import (
     HASHED_DIM,
@@ -20,7 +20,7 @@ from streamsketch.data import (
     keys_named,
 )
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
-from streamsketch.privacy import NEIGHBOURS, Clip, Neighbours
+from streamsketch.privacy import NEIGHBOURS, Clip, Counting, Neighbours
 from streamsketch.projections import Projection, projection_from_fields
 
 Missing: TypeAlias = Literal["refuse", "drop", "keep"]
@@ -28,7 +28,10 @@ Missing: TypeAlias = Literal["refuse", "drop", "keep"]
 _VERSION = 1
 _FINGERPRINT_BYTES = 16
 _LARGEST = (1 << 63) - 1  # of a bound's numerator and denominator, as the exchange format carries them
-_LATER = ("clip",)  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
+_LATER = (
+    "clip",
+    "counting",
+)  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,12 +69,15 @@ class Agreement:
         How all parties clip units to the bound of ``neighbours``: ``"scale"`` shrinks what a unit adds as a whole,
         ``"cut"`` drops some of it (`L1`), and ``"equal"`` brings every unit to the bound, shorter ones too
         (`SketchL2`), so that each counts the same. None leaves it to each party; the default is then ``"scale"``.
+    counting
+        How the number of units in each key is published beside its cells, by `Counting`; None for not at all.
 
     Raises
     ------
     InvalidInputError
         For unknown types, columns that repeat, an index that is hashed by a projection whose dim is not 2^60, a bound
-        below one grid step (for `SketchL2`, below 2^12), or one for several keys where no column holds keys.
+        below one grid step (for `SketchL2`, below 2^12), or one for several keys where no column holds keys; for
+        counts of units without a column of units, or under other neighbours than `Counting` takes.
 
     Examples
     --------
@@ -93,6 +99,7 @@ class Agreement:
     missing: Missing = "refuse"
     title: str = ""
     clip: Clip | None = None
+    counting: Counting | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.projection, Projection):
@@ -121,6 +128,7 @@ class Agreement:
             )
         self._check_types()
         self._check_neighbours()
+        self._check_counting()
         if self.missing not in (known := get_args(Missing)):
             raise InvalidInputError(f"missing must be one of {', '.join(map(repr, known))}, got {short(self.missing)}")
         if self.title != "":
@@ -163,6 +171,20 @@ class Agreement:
         check_fine(self.projection, self.neighbours)
         self.neighbours.check_steps(self.projection)
 
+    def _check_counting(self) -> None:
+        if self.counting is None:
+            return
+        if not isinstance(self.counting, Counting):
+            raise TypeError(f"counting must be a Counting, got a {type(self.counting).__name__}")
+        if self.unit is None or self.neighbours is None:
+            missing = "column of units (unit=…)" if self.unit is None else "bound on what one adds (neighbours=…)"
+            raise InvalidInputError(
+                f"units are counted where they are known: name the {missing}, or leave out counting"
+            )
+        self.counting.check_for(self.neighbours)
+        if self.counting.slack and not self.projection.enumerated_entries("sensitivities"):
+            self.counting.check_free(self.projection)  # of other maps when they are released
+
     @staticmethod
     def of(
         projection: Projection,
@@ -173,15 +195,17 @@ class Agreement:
         unit: str | None = None,
         neighbours: Neighbours | None = None,
         clip: Clip | None = None,
+        counting: Counting | None = None,
     ) -> "Agreement":
         """Return an agreement from the names of columns alone, as ``streamsketch sketch`` makes one of its options.
 
         Columns are of type ``"text"``, so integers and dates count as their text; an index is of type ``"integer"``
-        where the projection's dim is not 2^60. Nothing else is cast: ``missing`` is ``"keep"``.
+        where the projection's dim is not 2^60. Nothing else is cast: ``missing`` is ``"keep"``. Under `SketchL2` the
+        projection gets a grid that is fine enough (`agreement.fine_enough`).
 
         Parameters
         ----------
-        projection, index, key, value, unit, neighbours, clip
+        projection, index, key, value, unit, neighbours, clip, counting
             As in `Agreement`.
 
         Raises
@@ -198,7 +222,8 @@ class Agreement:
         True
         """
         columns: dict[str, Any] = {"index": index, "key": key, "value": value, "unit": unit}
-        return Agreement(projection, **columns, neighbours=neighbours, clip=clip, missing="keep")
+        bounds: dict[str, Any] = {"neighbours": neighbours, "clip": clip, "counting": counting}
+        return Agreement(fine_enough(projection, neighbours), **columns, **bounds, missing="keep")
 
     def clip_of(self, given: Clip | None = None) -> Clip:
         """Return how units are clipped: as agreed on, else as given, else the first way that the neighbours allow.
@@ -256,7 +281,7 @@ class Agreement:
         def shown(column: Column | None) -> dict[str, str] | None:
             return None if column is None else column._asdict()
 
-        later = {name: getattr(self, name) for name in _LATER}
+        later = {"clip": self.clip, "counting": None if self.counting is None else self.counting.to_dict()}
         return {
             "agreement": _VERSION,
             "projection": json.loads(self.projection.to_json()),
@@ -283,7 +308,7 @@ class Agreement:
         InvalidInputError
             If the text is not JSON, is longer than `Limits.max_json_bytes`, or lacks, repeats or adds a field.
         """
-        nested = {"projection", "key", "index", "unit", "neighbours"}
+        nested = {"projection", "key", "index", "unit", "neighbours", "counting"}
         given = json_fields(text, "an agreement", nested)
         return Agreement(**_arguments_of(given, {field.name for field in dataclasses.fields(Agreement)}))
 
@@ -344,6 +369,7 @@ class Agreement:
         parts += [] if self.unit is None else [f"unit {self.unit}"]
         parts += [] if self.neighbours is None else [f"for {self.neighbours}"]
         parts += [] if self.clip is None else [f"clip {self.clip}"]
+        parts += [] if self.counting is None else [f"with {self.counting}"]
         return f"{self.title or 'Agreement'}: {', '.join(parts)}, missing {self.missing}; {self.fingerprint}"
 
 
@@ -389,6 +415,7 @@ def _arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
         "missing": fields["missing"],
         "title": fields["title"],
         "clip": fields.get("clip"),
+        "counting": Counting.from_dict(fields["counting"]) if "counting" in fields else None,
     }
 
 

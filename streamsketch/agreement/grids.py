@@ -26,7 +26,8 @@ def fine_enough(projection: Projection, neighbours: Neighbours | None) -> Projec
     -------
     Projection
         The same for other neighbours than `SketchL2`, and for a grid that is fine enough (2^12 steps). Otherwise with
-        the coarsest resolution 2^-n on which the bound is 2^14 steps or more.
+        its resolution divided by the least power of two that makes the bound 2^14 steps or more: values that are
+        multiples of the resolution stay so.
 
     Examples
     --------
@@ -49,8 +50,7 @@ def check_fine(projection: Projection, neighbours: Neighbours) -> None:
         raise InvalidInputError(
             f"on a resolution of {projection.grid}, {neighbours!r} leaves a unit's sketch a norm of {steps:,} grid "
             f"steps, so most of its cells would be rounded to zero; {MOST_COARSE:,} are needed. Use "
-            f"resolution='{_resolution(projection, neighbours)}', which streamsketch.agree chooses for a projection of "
-            f"resolution 1"
+            f"resolution='{_resolution(projection, neighbours)}', which streamsketch.agree chooses by itself"
         )
 
 
@@ -60,6 +60,7 @@ def _steps(projection: Projection, neighbours: SketchL2) -> int:
 
 
 def _resolution(projection: Projection, neighbours: SketchL2) -> Fraction:
-    """Return the largest 2^-n, n >= 0, on which the bound is 2^14 steps or more; 2^-62 if it is less on that."""
-    coarsest = (Fraction(neighbours.bound) / _ENOUGH) ** 2 / projection.scale_squared
-    return next((Fraction(1, 1 << n) for n in range(62) if Fraction(1, 1 << 2 * n) <= coarsest), Fraction(1, 1 << 62))
+    """Return the grid over the least power of two for which the bound is 2^14 steps or more, up to 2^63."""
+    steps_squared = Fraction(neighbours.bound) ** 2 / (projection.scale_squared * projection.grid**2)
+    power = next((n for n in range(63) if steps_squared * 4**n >= _ENOUGH**2), 63)
+    return projection.grid / 2**power

@@ -4,11 +4,16 @@ from typing import Any
 
 from streamsketch.agreement.agreement import Agreement, Missing
 from streamsketch.agreement.columns import Column, columns_of, logical_type
+from streamsketch.agreement.grids import fine_enough
 from streamsketch.data import schema_of
-from streamsketch.privacy import Neighbours
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import MOST_KEYS, Clip, Counting, Neighbours, SketchL2
 from streamsketch.projections import Projection
 
 _INFER = "infer"
+_SMALL_DELTA = (
+    1e-6  # Gaussian noise, which bounds on sketches are for, needs one; weights of counts do not depend on it
+)
 
 
 def agree(  # noqa: PLR0913 - the fields of an agreement
@@ -20,34 +25,52 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     value: str | None = None,
     unit: Any = None,
     neighbours: Neighbours | None = None,
+    max_keys: int | None = None,
     missing: Missing = "refuse",
     title: str = "",
+    clip: Clip | None = None,
+    counting: Counting | None = None,
 ) -> Agreement:
     """Return an agreement whose types are those of a table, for columns that are given by name alone.
+
+    With a column of units and without ``neighbours`` it protects each unit as a whole, whatever its rows hold, and each
+    counts the same: ``neighbours=SketchL2(1, unit=…)`` with ``clip="equal"``. There is no bound to choose, and
+    distances and cosines are those of what units have on average (THEORY.md 2.4). Units are counted (`Counting`)
+    without a key column, and with one if ``max_keys`` says in how many keys a unit may be.
 
     Parameters
     ----------
     rows
         A data frame, an Arrow table or schema, a relation of DuckDB: whatever has ``__arrow_c_stream__`` or
         ``__arrow_c_schema__``. Only the schema is read, and of a data frame only these columns are converted.
-    projection, index, key, value, unit, neighbours, missing, title
-        As in `Agreement`. A column with a type keeps it.
+    projection, index, key, value, unit, neighbours, missing, title, clip, counting
+        As in `Agreement`. A column with a type keeps it. Under `SketchL2` the projection gets a grid that is fine
+        enough (`agreement.fine_enough`).
+    max_keys
+        In how many keys a unit may be, where ``neighbours`` are left out. Units in more are cut to so many. By default
+        1 without a key column, and any number with one: units are then not counted.
 
     Raises
     ------
     TypeError
         If ``rows`` has no schema.
     InvalidInputError
-        For columns that are missing or occur twice, types that need a word, such as floats, and as `Agreement`.
+        For columns that are missing or occur twice, types that need a word, such as floats, and as `Agreement`; for
+        ``max_keys`` beside neighbours, which say it, or without units or keys.
 
     Examples
     --------
     >>> import pyarrow as pa
     >>> from streamsketch import SJLT
     >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
-    >>> sales = pa.table({"item": ["milk"], "week": [7], "sold": [3]})
+    >>> sales = pa.table({"item": ["milk"], "week": [7], "sold": [3], "customer": ["Ann"]})
     >>> agree(sales, projection, index=["item", "week"], value="sold").index
     (Column(name='item', type='text'), Column(name='week', type='integer'))
+    >>> agreement = agree(sales, projection, index="item", value="sold", unit="customer")
+    >>> print(agreement.neighbours)
+    one customer in one key whose sketches have an L2 norm of at most 1
+    >>> agreement.clip, agreement.projection.resolution, str(agreement.counting)
+    ('equal', Fraction(1, 8192), 'a count of units (weight 4043)')
     """
     columns = {
         name: None if given is None else columns_of(given, what, _INFER)
@@ -66,11 +89,35 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
             for one in found
         ]
 
+    if neighbours is not None or not columns["unit"]:
+        if max_keys is not None:
+            where = "neighbours, SketchL2(bound, max_keys=…)" if neighbours is not None else "unit=…, too"
+            raise InvalidInputError(f"max_keys is in how many keys one unit may be: say it with {where}")
+    else:
+        neighbours, clip = _of_people(columns["unit"][0].name, max_keys, clip, keyed=key is not None)
+        projection = fine_enough(projection, neighbours)
+        if counting is None and neighbours.max_keys != MOST_KEYS:
+            counting = Counting.of(projection, neighbours, delta=_SMALL_DELTA, mechanism="gaussian")
     return Agreement(
-        projection,
+        fine_enough(projection, neighbours),
         **{name: typed(found) for name, found in columns.items()},
         value=value,
         neighbours=neighbours,
         missing=missing,
         title=title,
+        clip=clip,
+        counting=counting,
     )
+
+
+def _of_people(unit: str, max_keys: int | None, clip: Clip | None, *, keyed: bool) -> tuple[Neighbours, Clip]:
+    """Return the neighbours, and how units are clipped to them, where each unit counts the same."""
+    if clip not in (None, "equal"):
+        raise InvalidInputError(f"clip={clip!r} needs a bound to clip to: say it with neighbours=SketchL2(…) or L1(…)")
+    if not keyed and max_keys not in (None, 1):
+        raise InvalidInputError(
+            f"without a key column each unit is in one stream: leave out max_keys, got {max_keys!r:.40}"
+        )
+    if max_keys is None:
+        max_keys = MOST_KEYS if keyed else 1
+    return SketchL2(1, unit, max_keys), "equal"

@@ -174,12 +174,7 @@ class Counting:
         InvalidInputError
             As `check_counted`; for slack under `SketchL2`.
         """
-        check_counted(neighbours)
-        if self.slack and neighbours.kind != _L1:
-            raise InvalidInputError(
-                f"slack is free where the absolute values of a unit sum to at most the bound (L1), got {neighbours!r}: "
-                f"leave it out, Counting({self.units})"
-            )
+        self.check_for(neighbours)
         keys = neighbours.max_keys
         return dataclasses.replace(
             cells,
@@ -187,6 +182,15 @@ class Counting:
             l2_squared=cells.l2_squared + keys * self.units**2,
             moved=cells.moved + keys * self.numbers,
         )
+
+    def check_for(self, neighbours: Neighbours) -> None:
+        """Raise `InvalidInputError` for neighbours that are not counted so: as `check_counted`; for slack, but `L1`."""
+        check_counted(neighbours)
+        if self.slack and neighbours.kind != _L1:
+            raise InvalidInputError(
+                f"slack is free where the absolute values of a unit sum to at most the bound (L1), got {neighbours!r}: "
+                f"leave it out, Counting({self.units})"
+            )
 
     def check_free(self, projection: CountedMap) -> None:
         """Raise `InvalidInputError` if the slack could move further than the cells of a unit leave room for."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.agreement import MOST_COARSE, Column, check_agreed, fine_enough
-from streamsketch.privacy import MOST_KEYS
+from streamsketch.privacy import MOST_KEYS, Counting, Neighbours
 
 HASHED = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
 AGREEMENT = ss.Agreement(
@@ -33,6 +33,7 @@ OTHERS: dict[str, Any] = {
     "missing": "drop",
     "title": "Sales",
     "clip": "cut",
+    "counting": Counting(9, slack=2),
 }
 PEOPLE = ss.SketchL2(500, unit="customer")
 
@@ -42,8 +43,18 @@ keys = st.tuples(names, st.sampled_from(["integer", "text", "bytes", "date"]))
 bounds = (
     st.builds(ss.L1, st.fractions(min_value=1, max_value=10**9, max_denominator=10**6), names, st.integers(1, 9))
     | st.builds(ss.OneCoordinate, st.integers(1, 99), names)
-    | st.builds(ss.SketchL2, st.fractions(min_value=21, max_value=10**6), names, st.just(MOST_KEYS) | st.integers(1, 9))
+    | st.builds(
+        ss.SketchL2, st.fractions(21, 10**6, max_denominator=10**6), names, st.just(MOST_KEYS) | st.integers(1, 9)
+    )
 )
+
+
+def countings(neighbours: Neighbours | None) -> st.SearchStrategy[Counting | None]:
+    if isinstance(neighbours, ss.L1):
+        return st.none() | st.builds(Counting, st.integers(1, 99), st.integers(0, 2))
+    if isinstance(neighbours, ss.SketchL2) and not neighbours.any_keys:
+        return st.none() | st.builds(Counting, st.integers(1, 99))
+    return st.none()
 
 
 @st.composite
@@ -58,8 +69,9 @@ def agreements(draw: st.DrawFn) -> ss.Agreement:
         key=draw(keys if neighbours is not None and neighbours.max_keys > 1 else st.none() | keys),
         clip=draw(st.sampled_from([None, *(() if neighbours is None else neighbours.clips)])),
         value=draw(st.none() | st.just("the value")),
-        unit=draw(st.none() | st.sampled_from([Column(*pair) for pair in columns.items()])),
+        unit=(unit := draw(st.none() | st.sampled_from([Column(*pair) for pair in columns.items()]))),
         neighbours=neighbours,
+        counting=draw(countings(neighbours)) if unit is not None else None,
         missing=draw(st.sampled_from(["refuse", "drop", "keep"])),
         title=draw(st.just("") | names),
     )
@@ -79,7 +91,7 @@ def test_fingerprints_are_equal_exactly_for_equal_agreements(one: ss.Agreement, 
 
 
 def test_the_fields_that_can_differ_are_all_of_them() -> None:
-    assert OTHERS.keys() | {"agreement"} == AGREEMENT.replace(clip="cut").to_dict().keys()
+    assert OTHERS.keys() | {"agreement"} == AGREEMENT.replace(clip="cut", counting=Counting(9)).to_dict().keys()
 
 
 def test_fields_of_later_versions_are_absent_where_they_say_nothing() -> None:
@@ -92,8 +104,9 @@ def test_fields_of_later_versions_are_absent_where_they_say_nothing() -> None:
         '"title":"Sales by country","unit":{"name":"customer","type":"integer"},"value":"quantity"}'
     )
     assert AGREEMENT.fingerprint == "54a43f1bc77ea3cf4833773f4859a2d7"
-    with pytest.raises(ss.InvalidInputError, match="unknown: \\['clip'\\]"):
-        ss.Agreement.from_json(json.dumps(AGREEMENT.to_dict() | {"clip": None}))
+    for name in ("clip", "counting"):
+        with pytest.raises(ss.InvalidInputError, match=f"unknown: \\['{name}'\\]"):
+            ss.Agreement.from_json(json.dumps(AGREEMENT.to_dict() | {name: None}))
 
 
 @pytest.mark.parametrize("bound", ["1/1000", 1, 3, 700, 10**5])
@@ -181,6 +194,23 @@ def test_a_name_alone_is_text_where_indices_are_hashed_and_an_integer_elsewhere(
         ({"index": "item", "clip": "scale", "neighbours": ss.OneCoordinate(5)}, "OneCoordinate by nothing"),
         ({"index": "item", "neighbours": ss.SketchL2("1/1000")}, "norm of 0 grid steps"),
         ({"index": "item", "neighbours": ss.SketchL2(500, max_keys=2)}, "without a key column"),
+        (
+            {"index": "item", "neighbours": ss.L1(5), "counting": Counting(1)},
+            r"column of units \(unit=…\), or leave out",
+        ),
+        ({"index": "item", "unit": "u", "counting": Counting(1)}, r"bound on what one adds \(neighbours=…\)"),
+        ({"index": "item", "unit": "u", "neighbours": ss.L2(5), "counting": Counting(1)}, "counted under L1"),
+        ({"index": "item", "unit": "u", "neighbours": PEOPLE, "counting": Counting(1)}, "in how many at most"),
+        (
+            {
+                "index": "item",
+                "unit": "u",
+                "neighbours": ss.SketchL2(500, max_keys=1),
+                "counting": Counting(1, slack=1),
+            },
+            "slack is free where",
+        ),
+        ({"index": "item", "unit": "u", "neighbours": ss.L1(5), "counting": Counting(1, slack=3)}, "at most Δ2"),
         ({"index": "item", "neighbours": ss.L1(5, max_keys=2)}, "without a key column .* max_keys=1, got 2; or name"),
     ],
 )
@@ -284,6 +314,45 @@ def test_types_are_those_of_a_table() -> None:
     assert agreement == ss.agree(
         schema.empty_table(), HASHED, index=schema.names[:-1], key="name", value="amount", unit="small"
     )
+
+
+BOUGHT = pa.schema({"item": pa.string(), "shop": pa.string(), "sold": pa.int64(), "customer": pa.int64()})
+EXACT = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
+
+
+@pytest.mark.parametrize("resolution", [1, "1/100"])
+def test_by_default_each_unit_counts_the_same_whatever_its_rows_hold(resolution: Any) -> None:
+    projection = EXACT.replace(resolution=resolution)
+    agreement = ss.agree(BOUGHT, projection, index="item", value="sold", unit="customer")
+    assert agreement.neighbours == ss.SketchL2(1, unit="customer", max_keys=1)
+    assert (agreement.clip, agreement.unit) == ("equal", Column("customer", "integer"))
+    assert agreement.projection == fine_enough(projection, agreement.neighbours)
+    assert (projection.grid / agreement.projection.grid).denominator == 1, "values of the given grid stay exact"
+    assert agreement.counting == Counting.of(agreement.projection, agreement.neighbours, delta=1e-6)
+
+
+def test_units_in_keys_are_counted_where_it_is_known_in_how_many_they_may_be() -> None:
+    keyed: dict[str, Any] = {"index": "item", "key": "shop", "unit": "customer"}
+    free, counted = (ss.agree(BOUGHT, EXACT, **keyed, max_keys=keys) for keys in (None, 3))
+    assert (free.neighbours, free.counting) == (ss.SketchL2(1, unit="customer"), None)
+    assert counted.neighbours == ss.SketchL2(1, unit="customer", max_keys=3)
+    assert counted.counting is not None
+    alone = ss.accounting.sensitivity_of(counted.projection, counted.neighbours)
+    beside = ss.accounting.sensitivity_of(counted.projection, counted.neighbours, counted.counting)
+    assert alone.l2_squared < beside.l2_squared <= 1.03**2 * alone.l2_squared
+    assert ss.agree(BOUGHT, EXACT, **keyed, max_keys=3, counting=Counting(7)).counting == Counting(7)
+
+
+@pytest.mark.parametrize(("fields", "says"), [
+    ({"unit": "customer", "clip": "scale"}, "needs a bound to clip to"),
+    ({"unit": "customer", "max_keys": 2}, "without a key column each unit is in one stream"),
+    ({"key": "shop", "max_keys": 2}, "say it with unit=…, too"),
+    ({"key": "shop", "unit": "customer", "max_keys": 2, "neighbours": ss.L1(1)}, "say it with neighbours, SketchL2"),
+    ({"key": "shop", "unit": "customer", "max_keys": 0}, "max_keys must be"),
+])  # fmt: skip
+def test_what_the_default_cannot_say_is_refused(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=says):
+        ss.agree(BOUGHT, EXACT, index="item", **fields)
 
 
 def test_floats_want_a_word_and_missing_columns_are_named() -> None:
