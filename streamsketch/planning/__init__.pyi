@@ -2,6 +2,9 @@ from .bounds import BoundOption, BoundPlan, plan_bounds
 from .facts import Goal, StreamFacts
 from .planner import plan
 from .plans import Plan
+from .typical import TypicalUnit, UnitSample
+from .unit_options import UnitOption
+from .unit_plans import UnitPlan, plan_units
 
 __all__ = [
     "BoundOption",
@@ -9,6 +12,11 @@ __all__ = [
     "Goal",
     "Plan",
     "StreamFacts",
+    "TypicalUnit",
+    "UnitOption",
+    "UnitPlan",
+    "UnitSample",
     "plan",
     "plan_bounds",
+    "plan_units",
 ]

@@ -1,0 +1,386 @@
+"""What is known of units before any private data: a typical one as stated, or those of a public sample.
+
+Both answer one question: where what each unit adds is clipped, what do the sums of many units become? Errors depend on
+the inner products of these sums alone.
+"""
+
+import dataclasses
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from streamsketch.core import Floats, Ints, short
+from streamsketch.data import batches_of, names_of
+from streamsketch.errors import InvalidInputError
+
+Sizes: TypeAlias = float | Sequence[float]
+
+_MOST_SUMS = 64  # keys of a sample whose sums are compared: those of most units
+_MOST_CELLS = 1 << 25  # of these sums, whose items are held one by one
+_MOST_SIZES = 4096
+_LARGEST = 1e12
+_MOST_SHOWN = 6
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class UnitSums:
+    """Sums of what units add to each of several keys, as far as errors depend on them.
+
+    Parameters
+    ----------
+    products
+        Inner products of the keys' sums, in squared data units: (n_keys, n_keys).
+    units
+        How many units are in each key: (n_keys,).
+    points
+        What the sums hold of one item, for each key as the root mean square over its pieces: (n_keys,).
+    lost
+        How much of that clipping took, likewise.
+    """
+
+    products: Floats
+    units: Floats
+    points: Floats
+    lost: Floats
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class UnitSizes:
+    """How much units add: an entry for each size of a unit in a key.
+
+    Parameters
+    ----------
+    pieces
+        Σ|value| of a unit in a key, in data units.
+    squares
+        Σvalue² over the items of a unit in a key.
+    whole_squares
+        The same over all keys of the unit.
+    keys
+        How many keys these are.
+    """
+
+    pieces: Floats
+    squares: Floats
+    whole_squares: Floats
+    keys: Floats
+
+
+class UnitFacts(ABC):
+    """What is known of units: their sizes, and what their sums are once they are clipped."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> UnitSizes:
+        """How much units add."""
+
+    @property
+    @abstractmethod
+    def units(self) -> tuple[float, ...] | None:
+        """How many units each key has, where that is known."""
+
+    @abstractmethod
+    def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
+        """Return the sums of several keys.
+
+        Parameters
+        ----------
+        units
+            How many units each key has.
+        weights
+            By what clipping multiplies what a unit adds: an entry for each of `sizes`.
+        kept
+            With what probability a unit keeps a key: likewise.
+        """
+
+    @abstractmethod
+    def assumed(self, unit: str) -> str:
+        """Return the assumptions in a sentence; ``unit`` is what one unit is called."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TypicalUnit(UnitFacts):
+    """What is assumed of a unit without a look at the data: from outside, or from figures that are public.
+
+    Parameters
+    ----------
+    items
+        How many different items a unit adds to one key, such as products that a customer buys in a month. Several
+        numbers are sizes that are equally frequent among units, such as quartiles: ``[3, 10, 40]``.
+    pieces
+        How much it adds to one key, Σ|value|: as many numbers, or one for all. By default 1 an item.
+    keys
+        In how many keys a unit is: as many numbers, or one for all.
+    match
+        The probability that two pieces of different units in one key are of the same item: Σp², if a piece is of item j
+        with probability p_j. It says how long the sums of many units are, and so how many cells they are worth.
+    cosine
+        A cosine between the sums of two keys that matters.
+
+    Raises
+    ------
+    InvalidInputError
+        For numbers out of range, or not as many of them as of the others.
+
+    Examples
+    --------
+    >>> print(TypicalUnit(items=[3, 10, 40], keys=2).assumed("customer"))
+    A customer adds 3, 10 or 40 items (3, 10 or 40 pieces) to each of 2 keys; two pieces match with probability 0.004
+    """
+
+    items: Sizes
+    pieces: Sizes | None = None
+    keys: int | Sequence[int] = 1
+    match: float = 0.004
+    cosine: float = 0.5
+
+    def __post_init__(self) -> None:
+        given = {name: _numbers(getattr(self, name), name) for name in ("items", "pieces", "keys")}
+        longest = max(len(numbers) for numbers in given.values())
+        for name, numbers in given.items():
+            if len(numbers) not in {0, 1, longest}:
+                raise InvalidInputError(f"{name} must be one number or {longest}, as the others, got {len(numbers)}")
+        pieces = given["pieces"] or given["items"]
+        if (np.array(pieces) < np.array(given["items"])).any():
+            raise InvalidInputError(
+                f"a unit adds at least one piece of each item, got {short(self.pieces)} pieces of {short(self.items)} "
+                f"items"
+            )
+        if any(number % 1 for number in given["keys"]):
+            raise InvalidInputError(f"a unit is in a whole number of keys, got {short(self.keys)}")
+        if not (isinstance(self.match, int | float) and 0 < self.match <= 1):
+            raise InvalidInputError(f"match must be a probability, in (0, 1], got {short(self.match)}")
+        if not (isinstance(self.cosine, int | float) and -1 <= self.cosine < 1):
+            raise InvalidInputError(f"cosine must lie in [-1, 1), got {short(self.cosine)}")
+        for name, numbers in (given | {"pieces": pieces}).items():
+            object.__setattr__(self, name, numbers)
+
+    @functools.cached_property
+    def sizes(self) -> UnitSizes:
+        """How much units add: an entry for each of the numbers given."""
+        items, pieces, keys = np.broadcast_arrays(*(np.array(given) for given in (self.items, self.pieces, self.keys)))
+        squares = pieces**2 / items
+        return UnitSizes(pieces, squares, keys * squares, keys)
+
+    @property
+    def units(self) -> None:
+        """Not known."""
+        return
+
+    def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
+        """Return the sums of two or more keys that are as alike as assumed; see `UnitFacts.sums`.
+
+        Pieces of different units match alike often, so a sum of n units with w pieces each has a squared norm of
+        n·Σx² + match·n(n - 1)w², and two unclipped sums have the cosine ``cosine``.
+        """
+        sizes, many = self.sizes, np.array(units if len(units) > 1 else 2 * [*units])
+        often = sizes.keys / sizes.keys.sum()  # a unit in many keys is in one of them more often
+
+        def parts(weights: Floats, kept: Floats) -> tuple[Floats, Floats]:
+            """Return Σ|x| of each key, and its squared norm."""
+            shares = often * kept
+            pieces = many * float((shares * weights * sizes.pieces).sum())
+            own = float((shares * weights**2 * (sizes.squares - self.match * sizes.pieces**2)).sum())
+            return pieces, np.maximum(many * own, 0.0) + self.match * pieces**2
+
+        everything = np.ones_like(weights)
+        whole, squares = parts(everything, everything)
+        left, norms = parts(weights, kept)
+        products = self.cosine * np.sqrt(np.outer(squares, squares)) * np.outer(left / whole, left / whole)
+        np.fill_diagonal(products, norms)
+        lost = self.match * np.abs(whole - left)
+        return UnitSums(products, many * float((often * kept).sum()), self.match * whole, lost)
+
+    def assumed(self, unit: str) -> str:
+        """Return the assumptions in a sentence; ``unit`` is what one unit is called."""
+        keys = either(self.keys)
+        where = "one key" if keys == "1" else f"each of {keys} keys"
+        return (
+            f"A {unit} adds {either(self.items)} items ({either(self.pieces)} pieces) to {where}; two pieces match "
+            f"with probability {self.match:g}"
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class UnitSample(UnitFacts):
+    """Units of a public table that resemble those to be protected, such as last year's of a shop that publishes them.
+
+    A plan that is made from the data themselves reveals something of them: use `TypicalUnit`, or a bound from
+    `streamsketch.bounding.choose_bound`. Make one with `of`.
+    """
+
+    _sizes: UnitSizes
+    _key_of: Ints  # the key of each entry of `sizes`, of those compared, else -1
+    _values: sparse.csr_array  # (entries of `sizes`, items)
+    _products: sparse.coo_array  # of two entries of one unit
+    _units: int
+    _keys: int
+
+    @classmethod
+    def of(
+        cls, rows: Any, *, unit: str, index: str | Sequence[str], key: str | None = None, value: str | None = None
+    ) -> "UnitSample":
+        """Return the units of a table.
+
+        Parameters
+        ----------
+        rows
+            A data frame, an Arrow table, a relation of DuckDB: whatever has ``__arrow_c_stream__``. Public.
+        unit, index, key, value
+            Names of its columns, as in `Agreement`. Rows without a unit are left out. Each row counts 1 by default.
+
+        Raises
+        ------
+        TypeError
+            If ``rows`` is no table.
+        InvalidInputError
+            For columns that are missing, or no units.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> bought = pa.table({"who": [1, 1, 2], "item": ["tea", "tea", "jam"]})
+        >>> print(UnitSample.of(bought, unit="who", index="item").assumed("buyer"))
+        A public sample of 2 buyers, each in 1 of 1 keys on average, half of them with 1.5 pieces or fewer in a key
+        """
+        names = names_of(index)
+        columns = [unit, *names, *([] if key is None else [key]), *([] if value is None else [value])]
+        batches = [batch for batch in batches_of(rows, columns) if batch.num_rows]
+        if not batches:
+            raise InvalidInputError(f"the sample has no rows with a {unit}, so nothing is known of units")
+        table = pa.Table.from_batches(batches)
+        table = table.filter(pc.is_valid(table[unit]))
+        entries = table.group_by(list(dict.fromkeys(name for name in columns if name != value))).aggregate(
+            [([], "count_all") if value is None else (value, "sum")]
+        )
+        values = entries.columns[-1].to_numpy().astype(np.float64)
+        entries, values = entries.filter(pa.array(values != 0)), values[values != 0]
+        if not values.size:
+            raise InvalidInputError(f"the sample has no rows with a {unit}, so nothing is known of units")
+        units, keys = _codes(entries, [unit]), _codes(entries, [] if key is None else [key])
+        items, pairs = _codes(entries, names), units * (keys.max() + 1) + keys
+        _, first, row_of = np.unique(pairs, return_index=True, return_inverse=True)
+        squares = _total(row_of, values**2)
+        unit_of = units[first]
+        sizes = UnitSizes(
+            pieces=_total(row_of, np.abs(values)),
+            squares=squares,
+            whole_squares=_total(unit_of, squares)[unit_of],
+            keys=np.bincount(unit_of)[unit_of].astype(np.float64),
+        )
+        key_of = keys[first]
+        in_key = np.bincount(key_of)
+        place = np.full(in_key.size, -1)
+        compared = np.argsort(-in_key, kind="stable")[: max(2, min(_MOST_SUMS, _MOST_CELLS // (int(items.max()) + 1)))]
+        place[compared] = np.arange(compared.size)
+        own = np.unique(units * (items.max() + 1) + items, return_inverse=True)[1]
+        by_unit = sparse.csr_array((values, (row_of, own)))
+        return cls(
+            sizes,
+            place[key_of],
+            sparse.csr_array((values, (row_of, items))),
+            (by_unit @ by_unit.T).tocoo(),
+            int(units.max()) + 1,
+            in_key.size,
+        )
+
+    @property
+    def sizes(self) -> UnitSizes:
+        """How much units add: an entry for each unit and key."""
+        return self._sizes
+
+    @property
+    def units(self) -> tuple[float, ...]:
+        """How many units each of the compared keys has."""
+        return tuple(np.bincount(self._key_of[self._key_of >= 0]).tolist())
+
+    def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
+        """Return the sums of the sample's keys, as if they had ``units`` units on average; see `UnitFacts.sums`.
+
+        Of r times as many units, products of different units count r² times, those of a unit with itself r times.
+        """
+        ratio = float(np.mean(units)) / float(np.mean(self.units))
+        expected, chance = self._by_key(weights * kept), np.sqrt(kept)
+        products = ratio**2 * (expected @ expected.T - self._own(weights * kept)) + ratio * self._own(weights * chance)
+        popular = abs(self._exact) / np.abs(self._exact).sum(axis=1, keepdims=True)
+        held = self._key_of >= 0
+
+        def typical(what: Floats) -> Floats:
+            found: Floats = ratio * np.sqrt((popular * what**2).sum(axis=1))
+            return found
+
+        present = ratio * _total(self._key_of[held], kept[held])
+        return UnitSums(products, present, typical(self._exact), typical(self._exact - expected))
+
+    def __repr__(self) -> str:
+        return f"<UnitSample of {self._units:,} units>"
+
+    @functools.cached_property
+    def _exact(self) -> Floats:
+        return self._by_key(np.ones(self._key_of.size))
+
+    def _by_key(self, weights: Floats) -> Floats:
+        """Return each key's weighted sum: (n_keys, n_items)."""
+        held = np.flatnonzero(self._key_of >= 0)
+        shape = (int(self._key_of.max()) + 1, self._key_of.size)
+        by_key = sparse.csr_array((weights[held], (self._key_of[held], held)), shape=shape)
+        found: Floats = (by_key @ self._values).toarray()
+        return found
+
+    def _own(self, weights: Floats) -> Floats:
+        """Return what units' own entries add to the inner products of the keys' sums: (n_keys, n_keys)."""
+        size = int(self._key_of.max()) + 1
+        one, other = self._products.coords
+        held = (self._key_of[one] >= 0) & (self._key_of[other] >= 0)
+        pairs = self._key_of[one] * size + self._key_of[other]
+        products = weights[one] * weights[other] * self._products.data
+        return _total(pairs[held], products[held], size * size).reshape(size, size)
+
+    def assumed(self, unit: str) -> str:
+        """Return the assumptions in a sentence; ``unit`` is what one unit is called."""
+        median, keys = float(np.median(self.sizes.pieces)), self.sizes.keys.size / self._units
+        return (
+            f"A public sample of {self._units:,} {unit}s, each in {keys:.3g} of {self._keys:,} keys on average, half "
+            f"of them with {median:,.4g} pieces or fewer in a key"
+        )
+
+
+def _total(places: Ints, values: Floats, size: int = 0) -> Floats:
+    """Return the sums of the values of each place."""
+    return np.bincount(places, values, size).astype(np.float64)
+
+
+def _codes(table: pa.Table, columns: Sequence[str]) -> Ints:
+    """Return a number for each row, the same for rows that are equal in these columns: int64, (n,)."""
+    found: Ints = np.zeros(table.num_rows, dtype=np.int64)
+    for name in columns:
+        codes = pc.dictionary_encode(table[name].combine_chunks(), null_encoding="encode").indices
+        both = found * (len(codes) + 1) + codes.to_numpy(zero_copy_only=False)
+        found = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    return found
+
+
+def _numbers(given: Any, what: str) -> tuple[float, ...]:
+    if given is None and what == "pieces":
+        return ()
+    found = np.atleast_1d(np.asarray(given))
+    if found.ndim != 1 or found.dtype.kind not in "iuf" or not 1 <= found.size <= _MOST_SIZES:
+        raise InvalidInputError(f"{what} must be a number, or up to {_MOST_SIZES} of them, got {short(given)}")
+    if not ((found >= 1) & (found <= _LARGEST)).all():
+        raise InvalidInputError(f"{what} must lie in [1, {_LARGEST:g}], got {short(given)}")
+    return tuple(found.tolist())
+
+
+def either(numbers: Any) -> str:
+    """Return numbers as words: 3, 10 or 40; of many the first and the last."""
+    shown = [f"{number:,.6g}" for number in numbers]
+    if len(shown) > _MOST_SHOWN:
+        shown = [shown[0], "…", shown[-1]]
+        return " ".join(shown)
+    return " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]

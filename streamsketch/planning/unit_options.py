@@ -1,0 +1,298 @@
+"""Ways to protect units, with the errors that they leave: what a unit may add, how it is clipped, the noise, the map.
+
+An error has three parts: of the map, of the noise (THEORY.md 4), and the bias by which the answer from clipped units
+differs from that of all that they add.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from scipy.special import ndtr
+
+from streamsketch.accounting import sensitivity_of
+from streamsketch.agreement import fine_enough
+from streamsketch.core import Floats
+from streamsketch.data import HASHED_DIM
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation import OutputNoise
+from streamsketch.planning.facts import Goal
+from streamsketch.planning.typical import UnitFacts, UnitSums
+from streamsketch.privacy import L1, Budget, Clip, Counting, Neighbours, Noise, SketchL2, candidates
+from streamsketch.projections import SJLT, CountSketch, Projection
+
+Question: TypeAlias = Literal["cosine", "distance", "mean", "point"]
+QUESTIONS: tuple[Question, ...] = get_args(Question)
+
+_LEAST_CELLS = 16
+_SPARSITIES = (2, 4, 8)
+_FLOOR = 2.0  # standard errors of an empty stream's squared norm, below which there is no cosine
+_STEPS = 1 << 12  # of an L1 bound: entries are scaled to whole steps
+_MOST_BOUNDS = 48
+_TINY = 1e-300  # instead of 0, to divide by
+
+
+@dataclasses.dataclass(frozen=True)
+class UnitOption:
+    """A way to protect units, and the predicted error of an answer.
+
+    Parameters
+    ----------
+    projection
+        The map, with seed 0, on a grid that is fine enough for clipped units.
+    neighbours, clip
+        What one unit may add, and how it is brought to that.
+    counting
+        What is published of the number of units; None for nothing.
+    mechanism, noise
+        The name of a noise, and its calibrated distribution.
+    map_error, noise_error
+        The map's and the noise's parts of the standard error: of a cosine in cosines, of a distance as a share of it,
+        of a point in data units. Root mean squares over the pairs of keys.
+    bias
+        The root mean square of what clipping moves the answer by, likewise.
+    """
+
+    projection: Projection
+    neighbours: Neighbours
+    clip: Clip
+    counting: Counting | None
+    mechanism: str
+    noise: Noise
+    map_error: float
+    noise_error: float
+    bias: float
+
+    @property
+    def error(self) -> float:
+        """The root mean square error: of the three parts."""
+        return math.sqrt(self.map_error**2 + self.noise_error**2 + self.bias**2)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of a sketch."""
+        return self.projection.sketch_dim
+
+    @property
+    def nonzeros(self) -> int:
+        """Number of cells that one update touches."""
+        return self.projection.nonzeros
+
+    @property
+    def bound(self) -> Fraction:
+        """The bound, in data units."""
+        return Fraction(self.neighbours.bound)
+
+
+@dataclasses.dataclass(frozen=True)
+class UnitGoal:
+    """What is asked of units, and the limits on the answer.
+
+    Parameters
+    ----------
+    question
+        One of `QUESTIONS`.
+    units
+        How many units each key has.
+    unit
+        What one is called.
+    counted
+        Whether the number of units is published, too.
+    limits
+        The most cells and nonzeros.
+    """
+
+    question: Question
+    units: tuple[float, ...]
+    unit: str
+    counted: bool
+    limits: Goal
+
+
+def unit_options(
+    facts: UnitFacts, goal: UnitGoal, budget: Budget, bounds: Iterable[Fraction] | None = None
+) -> list[UnitOption]:
+    """Return every option within the goal's limits.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none.
+    """
+    given = None if bounds is None else sorted(set(bounds))
+    everything = np.ones_like(facts.sizes.pieces)
+    exact = facts.sums(goal.units, everything, everything)
+    found: list[UnitOption] = []
+    refusal: InvalidInputError | None = None
+    for neighbours, clip in _ways(facts, goal, given):
+        left = facts.sums(goal.units, *clipped(facts, neighbours, clip))
+        for projection in _projections(goal.limits):
+            try:
+                found += _with_each_mechanism(projection, neighbours, clip, goal, budget, (exact, left))
+            except InvalidInputError as error:  # noise too wide to sample; that of another may not be
+                refusal = refusal or error
+    if not found:
+        raise refusal or InvalidInputError(
+            f"no sketch has at most {goal.limits.max_cells} cells; raise max_cells to {_LEAST_CELLS} or more"
+        )
+    return found
+
+
+def clipped(facts: UnitFacts, neighbours: Neighbours, clip: Clip) -> tuple[Floats, Floats]:
+    """Return by what clipping multiplies what a unit adds, and with what probability it keeps a key.
+
+    An entry for each of the sizes. A sketch's norm is taken to be that of its vector, which it is on average.
+    """
+    sizes, bound = facts.sizes, float(neighbours.bound)
+    kept = np.minimum(1.0, neighbours.max_keys / sizes.keys)
+    if isinstance(neighbours, L1):
+        return np.minimum(1.0, bound / sizes.pieces), kept
+    weights = bound / np.sqrt(sizes.whole_squares * kept)
+    return (weights if clip == "equal" else np.minimum(1.0, weights)), kept
+
+
+def _ways(facts: UnitFacts, goal: UnitGoal, given: list[Fraction] | None) -> Iterator[tuple[Neighbours, Clip]]:
+    """Yield each bound with a way to clip to it."""
+    sizes = facts.sizes
+    most, typical = int(sizes.keys.max()), int(np.median(sizes.keys))
+    for keys in sorted({1, typical, most}):
+        for bound in _bounds(sizes.pieces) if given is None else given:
+            yield L1(bound, goal.unit, keys), "scale"
+    lengths = np.sqrt(sizes.whole_squares)
+    for bound in _bounds(lengths) if given is None else given:
+        yield SketchL2(bound, goal.unit, most), "scale"
+    for bound in [Fraction(1)] if goal.question == "cosine" else _bounds(lengths) if given is None else given:
+        yield SketchL2(bound, goal.unit, most), "equal"
+
+
+def _bounds(sizes: Floats) -> list[Fraction]:
+    """Return 1, 2, 5, 10, … from below the least of sizes to the largest, and the size itself if there is one."""
+    least, most = float(sizes.min()), float(sizes.max())
+    if most <= least * (1 + 1e-9):
+        return [Fraction(most).limit_denominator(1000)]
+    found: list[Fraction] = []
+    power = Fraction(10) ** math.floor(math.log10(least))
+    while not found or found[-1] < most:
+        found += [power, 2 * power, 5 * power]
+        power *= 10
+    inside = [bound for bound in found if 2 * bound > least and bound < 2.5 * most]
+    return inside[-_MOST_BOUNDS:]
+
+
+def _projections(limits: Goal) -> Iterator[Projection]:
+    cells = _LEAST_CELLS
+    while cells <= limits.max_cells:
+        yield CountSketch(dim=HASHED_DIM, sketch_dim=cells, seed=0)
+        for sparsity in _SPARSITIES:
+            if sparsity <= min(limits.max_nonzeros, cells // 2):
+                yield SJLT(dim=HASHED_DIM, sketch_dim=cells, sparsity=sparsity, seed=0)
+        cells *= 2
+
+
+def _with_each_mechanism(
+    projection: Projection,
+    neighbours: Neighbours,
+    clip: Clip,
+    goal: UnitGoal,
+    budget: Budget,
+    sums: tuple[UnitSums, UnitSums],
+) -> Iterator[UnitOption]:
+    exact, left = sums
+    projection = _on_fine_grid(projection, neighbours)
+    counting = Counting.of(projection, neighbours, delta=budget.delta) if goal.counted else None
+    for candidate in candidates(sensitivity_of(projection, neighbours, counting), budget):
+        noise = candidate.noise
+        count_error = 0.0 if counting is None else math.sqrt(noise.cumulants.k2) / counting.units
+        parts = _ERRORS[goal.question](projection, noise, count_error, exact, left)
+        yield UnitOption(projection, neighbours, clip, counting, candidate.mechanism, noise, *map(_typical, parts))
+
+
+def _on_fine_grid(projection: Projection, neighbours: Neighbours) -> Projection:
+    """Return the projection on a grid on which clipped units lose next to nothing by rounding; noise is no wider."""
+    if isinstance(neighbours, SketchL2):
+        return fine_enough(projection, neighbours)
+    resolution = Fraction(1)
+    while Fraction(neighbours.bound) / resolution < _STEPS:
+        resolution /= 2
+    return projection.replace(resolution=resolution)
+
+
+def _typical(part: Floats) -> float:
+    return float(np.sqrt(np.mean(part)))
+
+
+def _pairs(sums: UnitSums) -> tuple[Floats, Floats, Floats]:
+    """Return the squared norms of both sums of each pair of keys, and their inner product."""
+    one, other = np.triu_indices(len(sums.units), 1)
+    norms: Floats = np.maximum(np.diagonal(sums.products), _TINY)
+    return norms[one], norms[other], sums.products[one, other]
+
+
+Parts: TypeAlias = tuple[Floats, Floats, Floats]
+"""Squares of what the map, the noise and clipping do to each answer."""
+
+
+def _cosine_errors(projection: Projection, noise: Noise, count_error: float, exact: UnitSums, left: UnitSums) -> Parts:
+    """Return the errors of the cosines (THEORY.md 4, "Shape"), 1 where a sum comes out below the noise floor."""
+    del count_error
+    cumulants, effect = noise.cumulants.scaled(projection.cell_unit), OutputNoise(projection.sketch_dim)
+    x, y, product = _pairs(left)
+    k2, k4 = np.full_like(x, cumulants.k2), np.full_like(x, cumulants.k4)
+    cosine = product / np.sqrt(x * y)
+    spread_x: Floats = effect.squared_norm_variance(x, k2, k4)
+    spread_y: Floats = effect.squared_norm_variance(y, k2, k4)
+    levels = k2 / x + k2 / y + effect.count * k2**2 / (x * y)
+    growth = (spread_x / x**2 + spread_y / y**2) / 4 - 2 * (k2 / x + k2 / y)
+    of_noise = np.minimum(np.maximum(levels + cosine**2 * growth, 0.0), 1.0)
+    of_map = projection.variance.norms * (1 - cosine**2) ** 2
+    exact_x, exact_y, exact_product = _pairs(exact)
+    bias = (cosine - exact_product / np.sqrt(exact_x * exact_y)) ** 2
+    floor = _FLOOR * math.sqrt(effect.squared_norm_variance(0.0, cumulants.k2, cumulants.k4))
+    above = ndtr((x - floor) / np.sqrt(spread_x)) * ndtr((y - floor) / np.sqrt(spread_y))
+    return above * of_map, above * of_noise + 1 - above, above * bias
+
+
+def _distance_errors(
+    projection: Projection, noise: Noise, count_error: float, exact: UnitSums, left: UnitSums
+) -> Parts:
+    """Return the relative errors of the squared distances between sums."""
+    del count_error
+    ones = [UnitSums(sums.products, np.ones_like(sums.units), sums.points, sums.lost) for sums in (exact, left)]
+    return _mean_errors(projection, noise, 0.0, *ones)
+
+
+def _mean_errors(projection: Projection, noise: Noise, count_error: float, exact: UnitSums, left: UnitSums) -> Parts:
+    """Return the relative errors of the squared distances between averages, ‖x/n - y/m‖².
+
+    The error of n counts to first order: the squared distance moves by 2(‖x/n‖² - ⟨x/n, y/m⟩) times the relative error.
+    """
+    cumulants, effect = noise.cumulants.scaled(projection.cell_unit), OutputNoise(projection.sketch_dim)
+    wanted, (found, (x, y, product), (n, m)) = _of_means(exact)[0], _of_means(left)
+    k2, k4 = cumulants.k2 * (1 / n**2 + 1 / m**2), cumulants.k4 * (1 / n**4 + 1 / m**4)
+    of_counts = (2 * (x - product) * count_error / n) ** 2 + (2 * (y - product) * count_error / m) ** 2
+    of_noise = effect.squared_norm_variance(found, k2, k4) + of_counts
+    of_map = np.array([projection.variance.of_squared_norm(distance) for distance in found])
+    return of_map / wanted**2, of_noise / wanted**2, (found / wanted - 1) ** 2
+
+
+def _of_means(sums: UnitSums) -> tuple[Floats, Parts, tuple[Floats, Floats]]:
+    """Return the squared distances between the averages of pairs of keys, their products, and how many units."""
+    one, other = np.triu_indices(len(sums.units), 1)
+    n, m = sums.units[one], sums.units[other]
+    x, y, product = _pairs(sums)
+    x, y, product = x / n**2, y / m**2, product / (n * m)
+    return np.maximum(x + y - 2 * product, _TINY), (x, y, product), (n, m)
+
+
+def _point_errors(projection: Projection, noise: Noise, count_error: float, exact: UnitSums, left: UnitSums) -> Parts:
+    """Return the errors of how much a sum holds of one item: its product with the exact sketch of the item."""
+    del count_error, exact
+    norms = np.maximum(np.diagonal(left.products), 0.0)
+    k2 = noise.cumulants.scaled(projection.cell_unit).k2
+    return projection.variance.norms * norms, np.full_like(norms, k2), left.lost**2
+
+
+_ERRORS = {"cosine": _cosine_errors, "distance": _distance_errors, "mean": _mean_errors, "point": _point_errors}

@@ -1,0 +1,350 @@
+"""A plan for units: how to protect them, what error that leaves, and what one gains by it, as text and for JSON."""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from streamsketch.accounting import guarantee_of
+from streamsketch.core import NO_BREAK, Exact, aligned, check_text, exact_fraction, filled, short
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation import format_value
+from streamsketch.planning.facts import Goal
+from streamsketch.planning.typical import UnitFacts, either
+from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, UnitOption, unit_options
+from streamsketch.privacy import Budget, Clip, Guarantee, Neighbours
+from streamsketch.projections import Projection
+
+_NEAR_BEST = 1.03  # the optimum is flat: half the cells often cost less than this
+_MOST_UNITS = 1e15
+_MOST_KEYS = 64  # whose sizes are given
+_WORTH_SAYING = 1.1  # times the error
+_NO_PART = 1e-3  # of the error
+_ASKED = {
+    "cosine": "the cosine of two keys' sums",
+    "distance": "the squared distance of two keys' sums, as a share of it",
+    "mean": "the squared distance of two keys' averages, as a share of it",
+    "point": "how much a sum holds of one item, in data units",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class UnitPlan:
+    """A recommended way to protect units, with its predicted error, and what the others would leave.
+
+    Parameters
+    ----------
+    facts, units, unit, question, epsilon, delta
+        The arguments of `plan_units`.
+    chosen
+        The recommended option.
+    options
+        All options, fewest cells first.
+
+    Examples
+    --------
+    >>> from streamsketch.planning import TypicalUnit
+    >>> typical = TypicalUnit(items=40)
+    >>> plan = plan_units(typical, units=500, unit="customer", epsilon=1.0, delta=1e-6)
+    >>> plan.projection(seed=2024)
+    CountSketch(dim=2**60, sketch_dim=1024, seed=2024, resolution='1/16384', independence=8)
+    >>> plan.agreement_arguments["neighbours"], plan.agreement_arguments["clip"]
+    (SketchL2(1, unit='customer', max_keys=1), 'equal')
+    """
+
+    facts: UnitFacts
+    units: tuple[float, ...]
+    unit: str
+    question: Question
+    epsilon: float
+    delta: float
+    chosen: UnitOption
+    options: tuple[UnitOption, ...] = dataclasses.field(repr=False)
+
+    def projection(self, seed: int) -> Projection:
+        """Return the recommended projection with a public seed, which must be chosen independently of the data.
+
+        Raises
+        ------
+        InvalidInputError
+            If the seed is not an integer from 0 to 2^64 - 1.
+        """
+        return self.chosen.projection.replace(seed=seed)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """What one unit may add."""
+        return self.chosen.neighbours
+
+    @property
+    def clip(self) -> Clip:
+        """How a unit is brought to that."""
+        return self.chosen.clip
+
+    @property
+    def agreement_arguments(self) -> dict[str, Any]:
+        """Arguments for `Agreement` besides projection and columns: neighbours, clip and counting."""
+        return {"neighbours": self.chosen.neighbours, "clip": self.chosen.clip, "counting": self.chosen.counting}
+
+    @property
+    def release_arguments(self) -> dict[str, Any]:
+        """The arguments for `Sketch.release` as a dict: epsilon, delta, neighbours and mechanism."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "neighbours": self.chosen.neighbours,
+            "mechanism": self.chosen.mechanism,
+        }
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of a release by this plan. Laplace noise spends no δ, whatever the budget allows."""
+        return guarantee_of(self.chosen.noise, Budget(self.epsilon, self.delta), self.chosen.neighbours)
+
+    def alternatives(self) -> list[UnitOption]:
+        """Return the best option of each kind of bound, clip and noise, least error first."""
+        kinds: dict[str, list[UnitOption]] = {}
+        for option in self.options:
+            kinds.setdefault(_kind(option), []).append(option)
+        found = [self.chosen if kind == _kind(self.chosen) else _best(options) for kind, options in kinds.items()]
+        return sorted(found, key=lambda option: (option is not self.chosen, option.error))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as a dict of values that JSON can represent."""
+        return {
+            "question": self.question,
+            "assumed": self.facts.assumed(self.unit),
+            "units": self.units,
+            "projection": _projection(self.chosen),
+            "mechanism": self.chosen.mechanism,
+            "clip": self.chosen.clip,
+            "counting": None if self.chosen.counting is None else self.chosen.counting.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+            "chosen": _option(self.chosen),
+            "alternatives": [_option(option) for option in self.alternatives()],
+            "notes": list(_notes(self)),
+        }
+
+    def __str__(self) -> str:
+        error = _shown(self, self.chosen.error)
+        blocks = [
+            filled(f"Plan: {_headline(self)}."),
+            filled(f"Each release: {self.guarantee}."),
+            filled(f"Predicted for {_ASKED[self.question]}: ± {error}."),
+            _choices(self),
+            "\n".join(filled(note, first="- ", indent="  ") for note in _notes(self)),
+        ]
+        return "\n\n".join(blocks)
+
+
+def plan_units(  # noqa: PLR0913 - a plan starts from many facts
+    facts: UnitFacts,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    question: Question = "cosine",
+    units: float | Sequence[float] | None = None,
+    unit: str = "unit",
+    bounds: Iterable[Exact] | None = None,
+    count: bool = True,
+    max_cells: int = 1 << 16,
+    max_nonzeros: int = 8,
+) -> UnitPlan:
+    """Return how best to protect whole units, such as persons, before any private data are seen.
+
+    It compares what a unit may add, an `L1` bound or a `SketchL2` bound, how it is clipped to that, the noise, and the
+    size of the sketch, by the predicted root mean square error of the question that is asked: the errors of map and
+    noise (THEORY.md 4), and the bias by which the answer from clipped units differs from that of all that they add.
+    Recommended is the smallest sketch whose error is within 3 % of the least, and for cosines, of equally small ones,
+    that in which every unit counts the same, as that needs no bound.
+
+    How well a plan predicts depends on what is known. Cosines depend on typical units. The bias of distances, averages
+    and points depends on the largest units, of which ``items`` should then say what is known: a public sample does.
+
+    Parameters
+    ----------
+    facts
+        What is known of units: a `TypicalUnit`, or a `UnitSample` of a public table. Both must be public.
+    epsilon, delta
+        As in `Sketch.release`.
+    question
+        ``"cosine"`` between the sums of two keys; ``"distance"``, squared, between them; ``"mean"``, the squared
+        distance between their averages ‖x/n - y/m‖²; ``"point"``, how much a sum holds of one item.
+    units
+        How many units a key has, about. Several numbers are keys of different sizes, of which a sample takes the mean:
+        the smallest matter most. By default those of the sample.
+    unit
+        What one is called.
+    bounds
+        Bounds to choose from, in data units; by default 1, 2, 5, 10, … of the sizes that are known of.
+    count
+        Whether the number of units of each key is published, too, in the same draw; ``"mean"`` needs it.
+    max_cells, max_nonzeros
+        The most cells of a sketch, and the most that one update may touch.
+
+    Returns
+    -------
+    UnitPlan
+        Its `UnitPlan.projection`, `UnitPlan.agreement_arguments` and `UnitPlan.release_arguments` are what the parties
+        agree on; ``print`` shows all of it.
+
+    Raises
+    ------
+    TypeError
+        If ``facts`` has another type.
+    InvalidInputError
+        For ε, δ, a bound or a number of units out of range, another question, a sample of one key where two are
+        compared, or limits that leave no option.
+
+    Examples
+    --------
+    >>> from streamsketch.planning import TypicalUnit
+    >>> for items in (4, 40):
+    ...     plan = plan_units(TypicalUnit(items=items), units=2_000, epsilon=1.0, delta=1e-6)
+    ...     print(f"{items}: {plan.neighbours!r}, {plan.clip}, {plan.chosen.mechanism}, k = {plan.chosen.cells}")
+    4: L1(4, unit='unit'), scale, laplace, k = 4096
+    40: SketchL2(1, unit='unit', max_keys=1), equal, gaussian, k = 16384
+    """
+    if not isinstance(facts, UnitFacts):
+        raise TypeError(f"facts must be a TypicalUnit or a UnitSample, got a {type(facts).__name__}")
+    if question not in QUESTIONS:
+        raise InvalidInputError(f"question must be one of {', '.join(QUESTIONS)}, got {short(question)}")
+    if question == "mean" and not count:
+        raise InvalidInputError("averages need the number of units: plan for them with count=True")
+    check_text("the privacy unit", unit)
+    many = _many(facts, units)
+    if isinstance(bounds, str):
+        raise InvalidInputError(f"bounds must be several numbers, such as [5, 10, 20], got {short(bounds)}")
+    if question != "point" and facts.units is not None and len(facts.units) == 1:
+        raise InvalidInputError(f"a {question} compares two keys, and the sample has one: name its column of keys")
+    wanted = None if bounds is None else [exact_fraction(bound, "a bound") for bound in bounds]
+    if wanted == []:
+        raise InvalidInputError("there is no bound to plan for; give at least one, or leave out bounds")
+    budget = Budget(epsilon, delta).warn_if_weak()
+    goal = UnitGoal(question, many, unit, count, Goal(max_cells=max_cells, max_nonzeros=max_nonzeros))
+    options = unit_options(facts, goal, budget, wanted)
+    # of equal weights, an answer on sizes has a bias that cancels only if all sizes are known
+    chosen = _best(one for one in options if question == "cosine" or one.clip != "equal")
+    ordered = tuple(sorted(options, key=lambda one: (one.cells, one.nonzeros, one.error)))
+    return UnitPlan(facts, many, unit, question, budget.epsilon, budget.delta, chosen, ordered)
+
+
+def _many(facts: UnitFacts, units: float | Sequence[float] | None) -> tuple[float, ...]:
+    if units is None:
+        if facts.units is None:
+            raise InvalidInputError("say how many units a key has, about: units=5_000; a TypicalUnit is one of them")
+        return facts.units
+    given = tuple(units) if isinstance(units, Sequence) and not isinstance(units, str) else (units,)
+    real = all(isinstance(one, int | float) and not isinstance(one, bool) and 1 <= one <= _MOST_UNITS for one in given)
+    if not real or not 1 <= len(given) <= _MOST_KEYS:
+        raise InvalidInputError(
+            f"units must be a number from 1 to {_MOST_UNITS:g}, or up to {_MOST_KEYS} of them, got {short(units)}"
+        )
+    return tuple(float(one) for one in given)
+
+
+def _best(options: Iterable[UnitOption]) -> UnitOption:
+    """Return the one to recommend: of those of nearly the least error the smallest, and of these that of no bound."""
+    options = list(options)
+    enough = _NEAR_BEST * min(one.error for one in options)
+    return min((one for one in options if one.error <= enough), key=_preference)
+
+
+def _preference(option: UnitOption) -> tuple[Any, ...]:
+    """Return what comes first among options of nearly the same error: few cells, no bound to choose, little clipped."""
+    return option.cells, option.nonzeros, option.clip != "equal", -option.bound, option.error
+
+
+def _kind(option: UnitOption) -> str:
+    noise = option.mechanism.title()
+    if option.neighbours.kind == "l1":
+        return f"L1, {noise}"
+    return f"{'equal' if option.clip == 'equal' else 'SketchL2'}, {noise}"
+
+
+def _projection(option: UnitOption) -> dict[str, Any]:
+    """Return a projection's fields except the seed, which a plan does not choose."""
+    fields: dict[str, Any] = json.loads(option.projection.to_json())
+    return {name: value for name, value in fields.items() if name != "seed"}
+
+
+def _option(option: UnitOption) -> dict[str, Any]:
+    return {
+        "projection": _projection(option),
+        "neighbours": option.neighbours.to_dict(),
+        "clip": option.clip,
+        "mechanism": option.mechanism,
+        "noise": str(option.noise),
+        "cells": option.cells,
+        "nonzeros": option.nonzeros,
+        "map_error": option.map_error,
+        "noise_error": option.noise_error,
+        "bias": option.bias,
+        "error": option.error,
+    }
+
+
+def _headline(plan: UnitPlan) -> str:
+    option = plan.chosen
+    projection = option.projection
+    if option.clip == "equal":
+        what = f"each {plan.unit} counts the same (sketches of L2 norm {option.bound})"
+    elif option.neighbours.kind == "l1":
+        keys = "" if option.neighbours.max_keys == 1 else f" in each of at most {option.neighbours.max_keys} keys"
+        what = f"at most {option.bound} of a {plan.unit}{keys} (L1), scaled"
+    else:
+        what = f"at most {option.bound} of a {plan.unit} (L2 norm of its sketches), scaled"
+    name = "CountSketch" if option.nonzeros == 1 else "SJLT"
+    parts = [f"{what}. {name} with k = {option.cells:,} cells"]
+    parts += [f"s = {option.nonzeros} touched by an update"] if option.nonzeros > 1 else []
+    parts += [f"resolution{NO_BREAK}{projection.resolution}", f"{option.mechanism.title()} noise"]
+    parts += [] if option.counting is None else [f"and a count of {plan.unit}s"]
+    return ", ".join(parts)
+
+
+def _shown(plan: UnitPlan, part: float, error: float | None = None) -> str:
+    """Return an error, or a part of one, as text: 0 if it does not count."""
+    if error is not None and part < _NO_PART * error:
+        return "0"
+    if plan.question in ("distance", "mean"):
+        return f"{format_value(100 * part, 100 * part)} %"
+    return format_value(part, part)
+
+
+def _choices(plan: UnitPlan) -> str:
+    rows: list[tuple[str, ...]] = [("choice", "bound", "keys", "k", "map", "noise", "clipping", "error")]
+    rows += [
+        (
+            f"{'>' if option is plan.chosen else ' '} {_kind(option)}",
+            str(option.bound),
+            f"{option.neighbours.max_keys:,}",
+            f"{option.cells:,}" if option.nonzeros == 1 else f"{option.cells:,} (s = {option.nonzeros})",
+            *(_shown(plan, part, option.error) for part in (option.map_error, option.noise_error, option.bias)),
+            f"± {_shown(plan, option.error)}",
+        )
+        for option in plan.alternatives()
+    ]
+    return f"Choices, each with its best bound and size:\n{aligned(rows, left=1)}"
+
+
+def _notes(plan: UnitPlan) -> Iterator[str]:
+    yield f"Assumed: {plan.facts.assumed(plan.unit)}; {either(plan.units)} {plan.unit}s in a key."
+    chosen = plan.chosen
+    for other in plan.alternatives()[1:]:
+        if other.error > _WORTH_SAYING * chosen.error and other.neighbours.kind != chosen.neighbours.kind:
+            yield (
+                f"What one gains: ± {_shown(plan, chosen.error)} for ± {_shown(plan, other.error)} with "
+                f"{other.mechanism.title()} noise on {other.neighbours.label}."
+            )
+    if plan.question != "cosine":
+        yield (
+            f"Clipping moves sizes: its bias rests on the largest {plan.unit}s assumed, and {plan.unit}s who add more "
+            f"make it larger. Cosines depend on it far less."
+        )
+    if chosen.clip == "equal":
+        yield (
+            f"Answers are about the sum of all {plan.unit}s' mixes, each scaled to one length: a {plan.unit} who adds "
+            f"much weighs no more than one who adds little. There is no bound to choose."
+        )
+    if plan.question == "cosine" and chosen.error >= 1:
+        yield "Sums are below the noise floor: no cosine can be read off at this ε. It takes more units, or a larger ε."

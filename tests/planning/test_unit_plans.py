@@ -1,0 +1,268 @@
+"""Plans for units: errors that come true, the best of what is compared, and why, in words."""
+
+import functools
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsketch as ss
+from streamsketch.planning import TypicalUnit, UnitOption, UnitPlan, UnitSample, plan_units
+
+KEYS, ITEMS = 4, 300
+PRIVACY: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "unit": "customer", "max_nonzeros": 1}
+
+
+@functools.cache
+def invented() -> pa.Table:
+    """Return what 600 customers of four shops bought: sizes with a long tail, tastes that differ by shop."""
+    rng = np.random.default_rng(5)
+    popular = 1 / (np.arange(ITEMS) + 5.0)
+    tastes = [0.5 * popular + 0.5 * rng.permutation(popular) for _ in range(KEYS)]
+    rows = []
+    for customer in range(600):
+        shops = rng.choice(KEYS, 1 + customer % 2, replace=False)
+        size = 3 + rng.geometric(1 / (60 if customer % 20 == 0 else 12))
+        rows += [
+            (f"c{customer}", f"s{shop}", int(item))
+            for shop in shops
+            for item in rng.choice(ITEMS, size, p=tastes[shop] / tastes[shop].sum())
+        ]
+    who, shop, item = zip(*rows, strict=True)
+    return pa.table({"who": who, "shop": shop, "item": item})
+
+
+@functools.cache
+def sample() -> UnitSample:
+    return UnitSample.of(invented(), unit="who", key="shop", index="item")
+
+
+@functools.cache
+def planned(question: Any) -> UnitPlan:
+    return plan_units(sample(), question=question, units=6_000, **PRIVACY)
+
+
+def vectors() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a row for each customer and shop: whose it is, of which shop, and counts of items; by the plain way."""
+    table = invented()
+    who = np.unique(table["who"].to_numpy(zero_copy_only=False), return_inverse=True)[1]
+    shop = np.unique(table["shop"].to_numpy(zero_copy_only=False), return_inverse=True)[1]
+    pairs, row = np.unique(who * KEYS + shop, return_inverse=True)
+    counts = np.zeros((pairs.size, ITEMS))
+    np.add.at(counts, (row, table["item"].to_numpy()), 1.0)
+    return pairs // KEYS, pairs % KEYS, counts
+
+
+def test_sums_of_a_sample_are_those_of_its_rows() -> None:
+    """By brute force over pairs of units, also for twice as many units and where a unit keeps a key by chance."""
+    owner, shop, counts = vectors()
+    pieces = counts.sum(axis=1)
+    sizes = sample().sizes
+    assert sorted(sizes.squares) == sorted((counts**2).sum(axis=1))
+    assert np.bincount(sizes.keys.astype(int)).tolist() == [0, 300, 600]
+    assert sum(sample().units) == owner.size
+    ours, kept = 5 / sizes.pieces, np.where(sizes.pieces > 10, 0.5, 1.0)
+    weights, chance = 5 / pieces, np.where(pieces > 10, 0.5, 1.0)
+    found = sample().sums([2 * units for units in sample().units], ours, kept)
+    own = owner[:, None] == owner
+    pairs = np.where(own, 2 * np.sqrt(chance[:, None] * chance), 4 * chance[:, None] * chance)
+    clipped = weights[:, None] * counts
+    expected = np.zeros((KEYS, KEYS))
+    np.add.at(expected, (shop[:, None], shop), clipped @ clipped.T * pairs)
+    assert sorted(np.diagonal(found.products)) == pytest.approx(sorted(np.diagonal(expected)))
+    assert found.products.sum() == pytest.approx(expected.sum())
+    assert sorted(found.units) == pytest.approx(sorted(2 * np.bincount(shop, chance)))
+
+
+def simulated(option: UnitOption, question: str, trials: int) -> float:
+    """Return the root mean square error of answers from clipped units under fresh maps and noises, in floats."""
+    rng = np.random.default_rng(7)
+    owner, shop, counts = vectors()
+    cells, noise = option.cells, option.noise.cumulants.scaled(option.projection.cell_unit)
+    bound, squares = float(option.bound), 0.0
+    one, other = np.triu_indices(KEYS, 1)
+
+    def answers(sums: np.ndarray, bias: float) -> Any:
+        gram = sums @ sums.T - bias * np.eye(KEYS)
+        x, y, product = gram[one, one], gram[other, other], gram[one, other]
+        return product / np.sqrt(x * y) if question == "cosine" else x + y - 2 * product
+
+    exact = answers(np.array([counts[shop == key].sum(axis=0) for key in range(KEYS)]), 0.0)
+    for _ in range(trials):
+        image = np.zeros((ITEMS, cells))
+        image[np.arange(ITEMS), rng.integers(0, cells, ITEMS)] = rng.choice([-1.0, 1.0], ITEMS)
+        rows = counts @ image
+        if isinstance(option.neighbours, ss.L1):
+            weights = np.minimum(1, bound / counts.sum(axis=1))
+        else:
+            weights = bound / np.sqrt(np.maximum(np.bincount(owner, (rows**2).sum(axis=1)), 1e-9))[owner]
+            weights = weights if option.clip == "equal" else np.minimum(1, weights)
+        sums = np.array([(weights[:, None] * rows)[shop == key].sum(axis=0) for key in range(KEYS)])
+        drawn = rng.laplace(size=sums.shape) / np.sqrt(2) if noise.k4 else rng.normal(size=sums.shape)
+        errors = answers(sums + np.sqrt(noise.k2) * drawn, cells * noise.k2) - exact
+        squares += float(np.mean((errors if question == "cosine" else errors / exact) ** 2))
+    return float(np.sqrt(squares / trials))
+
+
+@pytest.mark.parametrize("question", ["cosine", "distance"])
+def test_predicted_errors_come_true(question: Any) -> None:
+    """Of the best option of each kind, and of one that clips much; the smallest shop has some 200 customers."""
+    plan = plan_units(sample(), question=question, max_cells=128, max_nonzeros=1, epsilon=10.0, delta=1e-6)
+    strict = min(plan.options, key=lambda one: (one.bound, one.mechanism != "laplace", -one.cells))
+    found = [one for one in plan.alternatives() if one.error < 0.5]
+    assert len(found) >= 3
+    for option in [*found, strict]:
+        assert simulated(option, question, 40) == pytest.approx(option.error, rel=0.25), option
+
+
+def test_no_option_is_much_better_than_the_recommended_one() -> None:
+    for question in ("cosine", "distance", "mean", "point"):
+        plan = planned(question)
+        allowed = [one for one in plan.options if question == "cosine" or one.clip != "equal"]
+        assert plan.chosen.error <= 1.03 * min(one.error for one in allowed)
+        assert plan.chosen is plan.alternatives()[0]
+
+
+def test_what_a_person_adds_decides_between_laplace_and_gaussian_noise() -> None:
+    """Below some ten items (at δ = 1e-6), an L1 bound with Laplace noise is better; above, a bound on sketches."""
+    few, many = (plan_units(TypicalUnit(items=items), units=2_000, **PRIVACY) for items in (4, 40))
+    assert (few.neighbours.kind, few.chosen.mechanism) == ("l1", "laplace")
+    assert (many.neighbours.kind, many.chosen.mechanism, many.clip) == ("sketch-l2", "gaussian", "equal")
+    best = {one.neighbours.kind: one.error for one in reversed(many.alternatives())}
+    assert many.chosen.error < 0.5 * best["l1"]
+    pure = plan_units(TypicalUnit(items=40), units=2_000, epsilon=1.0)
+    assert {one.mechanism for one in pure.options} == {"laplace"}
+
+
+def test_shapes_want_small_bounds_and_sizes_large_ones() -> None:
+    cosine, distance = (planned(question) for question in ("cosine", "distance"))
+    laplace = {
+        plan.question: next(
+            one for one in plan.alternatives() if one.mechanism == "laplace" and one.neighbours.kind == "l1"
+        )
+        for plan in (cosine, distance)
+    }
+    assert laplace["cosine"].bound < laplace["distance"].bound
+    assert distance.clip == "scale"
+    assert distance.chosen.bound > 1
+
+
+def test_more_units_and_more_privacy_loss_make_smaller_errors() -> None:
+    typical = TypicalUnit(items=[5, 20, 60], keys=2)
+    errors = [plan_units(typical, units=units, **PRIVACY).chosen.error for units in (300, 1_000, 10_000)]
+    assert errors == sorted(errors, reverse=True)
+    # of keys of several sizes, the smallest makes most of the error
+    mixed = plan_units(typical, units=[300, 10_000], **PRIVACY)
+    assert errors[2] < mixed.chosen.error < errors[0]
+    assert plan_units(typical, units=300, **PRIVACY | {"epsilon": 4.0}).chosen.error < errors[0]
+
+
+def test_a_plan_releases_what_it_says() -> None:
+    plan = plan_units(TypicalUnit(items=40), units=500, count=False, **PRIVACY)
+    projection = plan.projection(seed=3)
+    assert (projection.seed, projection.sketch_dim) == (3, plan.chosen.cells)
+    released = projection.sketch().release(**plan.release_arguments)
+    assert released.noise == plan.chosen.noise.cumulants
+    assert (released.guarantee.budget, released.guarantee.neighbours) == (
+        plan.guarantee.budget,
+        plan.guarantee.neighbours,
+    )
+
+
+def test_its_pieces_make_an_agreement() -> None:
+    for question in ("cosine", "distance", "mean", "point"):
+        plan = planned(question)
+        pieces = plan.agreement_arguments
+        columns: dict[str, Any] = {"index": "item", "key": "shop", "unit": "who"}
+        agreement = ss.Agreement(plan.projection(1), **columns, neighbours=pieces["neighbours"], clip=pieces["clip"])
+        assert ss.Agreement.from_json(agreement.to_json()) == agreement
+
+
+def test_it_is_shown_in_eighty_columns_and_as_json() -> None:
+    for question in ("cosine", "distance", "mean", "point"):
+        plan = planned(question)
+        text = str(plan)
+        assert max(map(len, text.splitlines())) <= 80
+        assert "What one gains: ±" in text
+        assert "Assumed: A public sample of 600 customers" in text
+        fields = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
+        assert fields["chosen"]["error"] == plan.chosen.error
+        assert ss.Projection.from_json(json.dumps(fields["projection"] | {"seed": 1})) == plan.projection(1)
+    text = str(plan_units(TypicalUnit(items=40), units=2_000, **PRIVACY))
+    assert "each customer counts the same" in text
+    assert "There is no bound to choose" in " ".join(text.split())
+    assert "who add more make it larger" in " ".join(str(planned("distance")).split())
+
+
+def test_hopeless_plans_say_so() -> None:
+    plan = plan_units(TypicalUnit(items=5), units=2, **PRIVACY)
+    assert plan.chosen.error > 0.5
+    assert "below the noise floor" in " ".join(str(plan).split())
+
+
+def test_bounds_may_be_given() -> None:
+    plan = plan_units(TypicalUnit(items=40), units=500, bounds=["5/2", 7], question="distance", **PRIVACY)
+    assert {one.bound for one in plan.options} == {Fraction(5, 2), Fraction(7)}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"question": "median"}, "question must be one of cosine, distance, mean, point, got 'median'"),
+        ({"question": "mean", "count": False}, "averages need the number of units"),
+        ({"units": None}, "say how many units a key has"),
+        ({"units": 0}, "units must be a number from 1"),
+        ({"units": []}, "units must be a number from 1"),
+        ({"units": "many"}, "units must be a number from 1"),
+        ({"bounds": "125"}, "bounds must be several numbers"),
+        ({"bounds": [0]}, "must be positive"),
+        ({"bounds": []}, "no bound"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"max_cells": 8}, "at most 8 cells; raise max_cells to 16"),
+    ],
+)
+def test_mistakes_are_refused(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        plan_units(TypicalUnit(items=40), **PRIVACY | {"units": 500} | changed)
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"items": 0}, r"items must lie in \[1"),
+        ({"items": []}, "items must be a number, or up to"),
+        ({"items": "7"}, "items must be a number, or up to"),
+        ({"items": [1, 2], "keys": [1, 2, 3]}, "items must be one number or 3"),
+        ({"items": 9, "pieces": 3}, "at least one piece of each item"),
+        ({"items": 9, "keys": 1.5}, "a whole number of keys"),
+        ({"items": 9, "match": 0}, "match must be a probability"),
+        ({"items": 9, "cosine": 1}, r"cosine must lie in \[-1, 1\)"),
+    ],
+)
+def test_facts_that_are_none_are_refused(facts: dict[str, Any], message: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        TypicalUnit(**facts)
+
+
+def test_samples_that_are_none_are_refused() -> None:
+    with pytest.raises(TypeError, match="facts must be a TypicalUnit or a UnitSample"):
+        plan_units(40, units=9, epsilon=1.0)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="rows must be a data frame"):
+        UnitSample.of([1], unit="who", index="item")
+    with pytest.raises(ss.InvalidInputError, match="must have when exactly once"):
+        UnitSample.of(invented(), unit="who", index="when")
+    with pytest.raises(ss.InvalidInputError, match="no rows with a who"):
+        UnitSample.of(invented().slice(0, 0), unit="who", index="item")
+    alone = UnitSample.of(invented(), unit="who", index="item")
+    with pytest.raises(ss.InvalidInputError, match="the sample has one: name its column of keys"):
+        plan_units(alone, epsilon=1.0)
+    assert plan_units(alone, question="point", **PRIVACY).chosen.error > 0
+
+
+def test_what_a_sample_does_not_name_is_left_out() -> None:
+    rows = pa.table({"who": ["a", "a", None, "b", "b"], "item": [1, 1, 1, 2, None], "paid": [2.5, -2.5, 9.0, 4.0, 1.0]})
+    assert UnitSample.of(rows, unit="who", index="item", value="paid").sizes.pieces.tolist() == [5.0]
+    assert sorted(UnitSample.of(rows, unit="who", index="item").sizes.pieces) == [2.0, 2.0]
