@@ -7,6 +7,7 @@ the cells, so the largest loss over all outputs is the sum of the cells' largest
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Collection
 from fractions import Fraction
 
@@ -130,6 +131,28 @@ def test_the_share_of_a_unit_in_several_keys_is_a_share(mechanism: type[SignMech
     projection = MAPS[0]
     several = mechanism(epsilon=3.0, neighbours=ss.L1(1, max_keys=3)).law(projection)
     assert several == mechanism(epsilon=1.0, neighbours=ss.L1(1)).law(projection)
+
+
+def moved_in_sketch_space(size: int, squared: int, base: range) -> set[tuple[Cells, Cells]]:
+    """Return pairs of cells of all keys whose squared distance is at most so much, each pair both ways round."""
+    reach = range(-math.isqrt(squared), math.isqrt(squared) + 1)
+    moves = [move for move in itertools.product(reach, repeat=size) if sum(step**2 for step in move) <= squared]
+    pairs = {
+        (cells, tuple(cell + step for cell, step in zip(cells, move, strict=True)))
+        for cells in itertools.product(base, repeat=size)
+        for move in moves
+    }
+    return pairs | {(other, one) for one, other in pairs}
+
+
+@pytest.mark.parametrize(("keys", "stated", "is_safe"), [(1, 1, True), (2, 2, True), (2, 1, False)])
+def test_logistic_flips_hide_what_one_unit_moves_in_sketch_space(keys: int, stated: int, *, is_safe: bool) -> None:
+    """They rest on D1 over all cells of all keys; that of one key does not do for a unit in two."""
+    projection = ss.projections.Identity(dim=2)
+    law = signs.DPSignLogistic(epsilon=1.0, neighbours=ss.SketchL2(2, max_keys=stated)).law(projection)
+    pairs = moved_in_sketch_space(2 * keys, 4, range(-1, 2))
+    loss = worst_loss(pairs, lambda cells: law.levels(cells, np.ones(1, dtype=np.int64)), law.rate)
+    assert (0.5 < loss <= 1 + ROUNDING) == is_safe
 
 
 def test_the_largest_loss_over_outputs_is_the_sum_over_cells() -> None:
