@@ -11,6 +11,7 @@ from streamsketch.agreement import check_same
 from streamsketch.core import short
 from streamsketch.data import key_column
 from streamsketch.errors import InvalidInputError, UnknownKeyError
+from streamsketch.privacy import Neighbours, SketchL2
 from streamsketch.projections import Projection
 from streamsketch.release.published import Published
 from streamsketch.sketching import Sketch, SketchTable, public_names, warn_of_other_types
@@ -68,7 +69,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
                     f"a table is one release with one guarantee, got {first.guarantee} for the key {short(first_key)} "
                     f"and {release.guarantee} for the key {short(key)}. Release all keys alike, or save them one by one"
                 )
-        _check_max_keys(given.values(), first.guarantee.neighbours.max_keys)
+        _check_draws(given.values(), first.guarantee.neighbours)
         names = list(given)
         column = key_column(names, "key")
         order = pc.sort_indices(column)
@@ -153,8 +154,12 @@ class PublishedTable(Published, Mapping[Any, Row]):
         )
 
 
-def _check_max_keys(releases: Iterable[Any], max_keys: int) -> None:
-    """Raise `InvalidInputError` if, by the data ids, one unit may be in more releases than ``max_keys``."""
+def _check_draws(releases: Iterable[Any], neighbours: Neighbours) -> None:
+    """Raise `InvalidInputError` if, by the data ids, one unit may be in more releases than the neighbours say.
+
+    That is ``max_keys``, each of them moved by the bound. A bound on all sketches together, `SketchL2`, is for one
+    release of each.
+    """
     holders: dict[bytes, set[frozenset[bytes]]] = defaultdict(set)
     draws: dict[frozenset[bytes], set[frozenset[bytes]]] = defaultdict(set)
     for release in releases:
@@ -163,6 +168,14 @@ def _check_max_keys(releases: Iterable[Any], max_keys: int) -> None:
         if release.data_ids:
             draws[frozenset(release.data_ids)].add(release.summed_ids)
     most = max(map(len, holders.values()), default=0)
+    if isinstance(neighbours, SketchL2):
+        if max([most, *map(len, draws.values())]) > 1:
+            raise InvalidInputError(
+                f"releases of this table hold some of the same data, and its guarantee, for {neighbours}, is for one "
+                f"release of each sketch. Release the keys of one SketchTable, or save these one by one"
+            )
+        return
+    max_keys = neighbours.max_keys
     # one unit may be in max_keys sketches, and so in every release of each of these
     most = max(most, sum(sorted(map(len, draws.values()), reverse=True)[:max_keys]))
     if most > max_keys:

@@ -28,6 +28,7 @@ from streamsketch.privacy import (
     Mechanism,
     Neighbours,
     OneCoordinate,
+    SketchL2,
     flips,
     rate_below,
 )
@@ -68,10 +69,17 @@ class SignPublisher(Publisher[Made]):
     name: ClassVar[str]
     one_bin: ClassVar[bool] = False
     """Whether it holds only where a neighbour changes one bin: for `OneCoordinate`, of an `OPORP`."""
+    by_sums: ClassVar[bool] = False
+    """Whether it rests on the sum of what all cells move alone, and so holds for `SketchL2`, too."""
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
         check_carried(self.neighbours)
+        if isinstance(self.neighbours, SketchL2) and not self.by_sums:
+            raise InvalidInputError(
+                f"{self.name} rests on what a unit changes in the data, and {self.neighbours!r} bounds what it changes "
+                f"in the exact sketch. Use DPSignLogistic, or noise on the cells"
+            )
         if self.one_bin and not isinstance(self.neighbours, OneCoordinate):
             remedy = "DPSignLogistic is safe for L1" if isinstance(self.neighbours, L1) else "use OneCoordinate(bound)"
             raise InvalidInputError(f"{self.name} {_WHY_ONE_COORDINATE}. Got {self.neighbours!r}; {remedy}")
@@ -140,7 +148,8 @@ class SignMechanism(SignPublisher[SignSketch]):
     epsilon
         Privacy loss bound in nats, > 0.
     neighbours
-        Which change of the stream must stay hidden: ``L1(bound)`` or ``OneCoordinate(bound)``.
+        Which change of the stream must stay hidden: ``L1(bound)`` or ``OneCoordinate(bound)``; of `DPSignLogistic`
+        ``SketchL2(bound, max_keys=…)``, too.
 
     Raises
     ------
@@ -472,9 +481,10 @@ class DPSignOPORPRRSmooth(DPSignOPORPRR):
 class DPSignLogistic(SignMechanism):
     """The form that is safe where many cells move: flips with log-odds proportional to the cell (THEORY.md 6.4).
 
-    ε-differentially private for ``L1`` and ``OneCoordinate`` neighbours, for every projection: cell y_j is flipped with
-    probability 1/(exp(ε|y_j| / D1) + 1), D1 the exact ℓ1 sensitivity of the sketch, so the log-odds of all signs
-    together move by at most ε. It is the sign of y_j plus logistic noise of scale D1/ε.
+    ε-differentially private for ``L1``, ``SketchL2`` (with ``max_keys``) and ``OneCoordinate`` neighbours, for every
+    projection: cell y_j is flipped with probability 1/(exp(ε|y_j| / D1) + 1), D1 the exact ℓ1 sensitivity of the
+    sketches of all keys, so the log-odds of all signs together move by at most ε. It is the sign of y_j plus logistic
+    noise of scale D1/ε.
 
     Parameters
     ----------
@@ -489,6 +499,15 @@ class DPSignLogistic(SignMechanism):
     """
 
     name = "DP-Sign-logistic"
+    by_sums = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.neighbours.any_keys:
+            raise InvalidInputError(
+                f"{self.name} hides what a unit changes in all cells, summed up, and {self.neighbours!r} lets it "
+                f"change the cells of any number of keys: say in how many a unit may be, max_keys"
+            )
 
     def law(self, projection: Projection) -> FlipLaw:
         """Return flips with log-odds ε|y| / D1; see `SignMechanism.law`."""

@@ -15,7 +15,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.explanation import ONE_RELEASE, TableExplanation
-from streamsketch.privacy import NoiseMoments
+from streamsketch.privacy import MOST_KEYS, NoiseMoments
 from streamsketch.release import AdditiveNoise
 from tests.cli.running import Forks
 from tests.tampering import tampered
@@ -98,6 +98,22 @@ def test_two_releases_of_a_table_are_not_one_table_of_other_keys() -> None:
     total = PROJECTION.sketch()
     total.merge(data["a"])
     assert ss.PrivateTable({**first, "all": total.release(epsilon=1.0, neighbours=near)}), "a sketch of its own"
+
+
+@pytest.mark.parametrize("max_keys", [1, 3, MOST_KEYS])
+def test_a_bound_on_all_sketches_together_is_for_one_release_of_each(max_keys: int) -> None:
+    near = ss.SketchL2(4, unit="sale", max_keys=max_keys)
+    noise = AdditiveNoise(epsilon=1.0, delta=1e-6, neighbours=near)
+    data = secret()
+    first = data.release(epsilon=1.0, delta=1e-6, neighbours=near, keys_are_public=True)
+    assert ss.PrivateTable(first) == first
+    apart = {key: noise.release(data[key]) for key in data}
+    assert len(ss.PrivateTable(apart)) == 3, "noise of different cells is drawn apart anyway"
+    total = PROJECTION.sketch()
+    total.merge(data["a"])
+    for more in (noise.release(data["a"]), noise.release(total)):
+        with pytest.raises(ss.InvalidInputError, match="is for one release of each sketch"):
+            ss.PrivateTable({**first, "again": more})
 
 
 # --- releasing ------------------------------------------------------------------------------------------------
