@@ -7,7 +7,7 @@ from .matrices import aligned_zeros, largest_bits
 from .permutation import Permutation, mix
 from .pipeline import address, layout_of
 from .popcount import Counts, count_pairs, in_blocks
-from .slots import add_masses, looked_up, seen
+from .slots import Places, Signs, add_masses, add_to_cells, looked_up, seen
 from .tiles import Adders, Bounds, adders, batch_bounds, scratch_size
 from .vectors import VECTOR_BYTES, butterflies, transpose_tile
 from .words import bytes_at, put_word
@@ -26,9 +26,12 @@ __all__ = [
     "Emitter",
     "LatticeGaussian",
     "Permutation",
+    "Places",
+    "Signs",
     "Words",
     "add_masses",
     "add_product",
+    "add_to_cells",
     "adders",
     "address",
     "aligned_zeros",

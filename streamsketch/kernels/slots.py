@@ -4,7 +4,7 @@ Cells are sums modulo 2^64, as int64 addition computes them (THEORY.md 1, "Overf
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,15 @@ from streamsketch.kernels.carryless import TILE
 from streamsketch.kernels.hashing import Words, evaluate
 from streamsketch.kernels.tiles import tile_starts
 
+Places: TypeAlias = NDArray[np.int32]
+Signs: TypeAlias = NDArray[np.int8]
+
 MOST_MASS = (1 << 63) - 1
 _BLOCK = 256  # items hashed at a time: they stay in the L1 cache
 _ORDERED = 1 << 16  # items sorted at a time: they stay in the L2 cache
 _ITEMS_A_ROW = 128  # more, if rows would get fewer items than this
 _LOW_32, _LOW_63 = np.uint64((1 << 32) - 1), np.uint64((1 << 63) - 1)
-_1, _31, _32, _63 = np.uint64(1), np.uint64(31), np.uint64(32), np.uint64(63)
+_0, _1, _31, _32, _63 = np.uint64(0), np.uint64(1), np.uint64(31), np.uint64(32), np.uint64(63)
 
 
 @kernel
@@ -148,13 +151,27 @@ def looked_up(table: Ints, codes: Ints) -> Ints:
 
 @kernel
 def graph_scatter(table: Ints, slots: Ints, keys: Words, values: Ints, coefficients: Words) -> None:
-    """Add item i's graph-construction column times ``values[i]`` to ``table[slots[i]]``; keys are in range.
+    """Add item i's graph-construction column times ``values[i]`` to ``table[slots[i]]``; keys are in range."""
+    places = np.empty((_BLOCK, coefficients.shape[0]), dtype=np.int32)
+    signs = np.empty((_BLOCK, coefficients.shape[0]), dtype=np.int8)
+    for start in range(0, keys.size, _BLOCK):
+        key_block = keys[start : start + _BLOCK]
+        graph_entries(key_block, coefficients, table.shape[1], places, signs)
+        for i in range(key_block.size):
+            value, cells = values[start + i], table[slots[start + i]]
+            for entry in range(coefficients.shape[0]):
+                cells[places[i, entry]] += signs[i, entry] * value
+
+
+@kernel
+def graph_entries(keys: Words, coefficients: Words, sketch_dim: int, cells: Places, signs: Signs) -> None:
+    """Write where item i's graph-construction column has its entries, and which: (n or more, s) both.
 
     Entry r reads one word: the top bit is its sign, the others draw one of the first k - s + r + 1 rows. A row drawn
     before is replaced by the last of these. By this (Floyd's) algorithm every set of s rows is equally likely, up to
     2^-39 for k = 2^24.
     """
-    sparsity, cells = coefficients.shape[0], table.shape[1]
+    sparsity = coefficients.shape[0]
     words = np.empty((sparsity, _BLOCK), dtype=np.uint64)
     rows = np.empty(sparsity, dtype=np.int64)
     for start in range(0, keys.size, _BLOCK):
@@ -162,9 +179,8 @@ def graph_scatter(table: Ints, slots: Ints, keys: Words, values: Ints, coefficie
         for entry in range(sparsity):
             evaluate(key_block, coefficients[entry], words[entry, : key_block.size])
         for i in range(key_block.size):
-            value, row_cells = values[start + i], table[slots[start + i]]
             for entry in range(sparsity):
-                last = cells - sparsity + entry
+                last = sketch_dim - sparsity + entry
                 drawn, choices = words[entry, i] & _LOW_63, np.uint64(last + 1)
                 # ⌊drawn · choices / 2^63⌋; k ≤ 2^24, so the products stay below 2^56
                 row = np.int64(((drawn >> _32) * choices + (((drawn & _LOW_32) * choices) >> _32)) >> _31)
@@ -173,7 +189,36 @@ def graph_scatter(table: Ints, slots: Ints, keys: Words, values: Ints, coefficie
                         row = last
                         break
                 rows[entry] = row
-                row_cells[row] += -value if words[entry, i] >> _63 else value
+                cells[start + i, entry] = row
+                signs[start + i, entry] = -1 if words[entry, i] >> _63 else 1
+
+
+@kernel
+def block_entries(
+    keys: Words, coefficients: Words, rows: int, width: int, rows_per_word: int, cells: Places, signs: Signs
+) -> None:
+    """Write where item i's column of a block-hashed map has its entries, and which: (n, s) both; keys are in range."""
+    block = np.empty(_BLOCK, dtype=np.uint64)
+    buckets = np.uint64(1 << (width - 1))
+    for start in range(0, keys.size, _BLOCK):
+        key_block = keys[start : start + _BLOCK]
+        words = block[: key_block.size]
+        for word in range(coefficients.shape[0]):
+            evaluate(key_block, coefficients[word], words)
+            first = word * rows_per_word
+            for i in range(words.size):
+                bits = words[i]
+                for row in range(first, min(first + rows_per_word, rows)):
+                    cells[start + i, row] = np.uint64(row) * buckets + (bits & (buckets - _1))
+                    signs[start + i, row] = 1 - 2 * np.int64((bits & buckets) != _0)
+                    bits >>= np.uint64(width)
+
+
+@kernel
+def add_to_cells(table: Ints, slots: Ints, cells: Ints, steps: Ints) -> None:
+    """Add ``steps[i]`` to ``table[slots[i], cells[i]]``, modulo 2^64; cells are in range."""
+    for i in range(slots.size):
+        table[slots[i], cells[i]] += steps[i]
 
 
 @kernel

@@ -28,6 +28,9 @@ from streamsketch.errors import InvalidInputError
 MatrixNumber: TypeAlias = Literal["sensitivities", "spectral bound", "row maxima", "largest entry"]
 """A number that follows from A: Δ1(A) and Δ2(A)², `spectral_bound`, `row_maxima` or `max_entry`."""
 
+Entries: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int8]]
+"""Cells and what is added to them, (n, s) each; see `Projection.sparse_entries`."""
+
 MAX_SKETCH_DIM = 1 << 24
 MAX_MASS = (1 << 63) - 1
 MAX_INDEPENDENCE = 256
@@ -212,6 +215,34 @@ class Projection(ABC):
     @abstractmethod
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add each item's column to ``table[slots[i]]``, table (n_rows, sketch_dim); otherwise like `add_to`."""
+
+    def sparse_entries(self, indices: Ints) -> Entries | None:
+        """Return where columns of A are not zero and what is there; None for a map whose columns have many entries.
+
+        Parameters
+        ----------
+        indices
+            int64, (n,), C-contiguous, in [0, dim).
+
+        Returns
+        -------
+        tuple of ndarray, or None
+            Cells in [0, sketch_dim), int32, and entries, int8, both of shape (n, `nonzeros`) and C-contiguous; the
+            cells of one column differ.
+
+        Raises
+        ------
+        InvalidInputError
+            If an index is outside [0, dim).
+
+        Examples
+        --------
+        >>> from streamsketch import Identity
+        >>> Identity(dim=4).sparse_entries(np.array([2]))
+        (array([[2]], dtype=int32), array([[1]], dtype=int8))
+        """
+        del indices
+        return None
 
     # --- whole matrices --------------------------------------------------------------------------------------
 

@@ -15,12 +15,13 @@ from streamsketch.data import HASHED_DIM, check_indices
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Adders, BitSlices, Bounds, Words, adders, layout_of, polynomials, scratch_size
 from streamsketch.kernels import slots as slot_kernels
-from streamsketch.projections.base import MAX_INDEPENDENCE, MatrixNumber, Projection, read_only
+from streamsketch.projections.base import MAX_INDEPENDENCE, Entries, MatrixNumber, Projection, read_only
 from streamsketch.projections.spectral import block_bound, expected_bound, memory_of, work_of
 from streamsketch.projections.variance import MapVariance, independent_entries
 
 _WORTH_A_SCRATCH = 3  # cells for each entry of a batch, at most: a scratch of twice as many is cleared and folded
 _CELLS_WORTH_ORDER = 4  # cells of a table for each entry, up to which its rows are taken in order
+_MOST_SPARSE = 2  # a column with more than one entry in so many cells is dense
 _MOST_COUNTED = 1 << 26  # cells of columns rebuilt for the spectral bound
 _MATRIX_PRODUCT = 8  # with more than one nonzero in so many entries, a dense matrix product is faster
 
@@ -169,6 +170,17 @@ class BlockHashed(Projection):
         more = (*self._hash_arguments, np.empty(self._scratch_size, dtype=np.int64))
         slot_kernels.add_to_slots_in_order(table, slots, indices, values, self._adders.add_runs, *more)
         return bounds
+
+    def sparse_entries(self, indices: Ints) -> Entries | None:
+        """Return the s cells of each column and their signs, if they are few of k; see `Projection.sparse_entries`."""
+        if self.blocks * _MOST_SPARSE > self.sketch_dim:
+            return None
+        self.check_bounds(indices, indices)
+        cells, signs = np.empty((indices.size, self.blocks), np.int32), np.empty((indices.size, self.blocks), np.int8)
+        coefficients, _, rows, width, rows_per_word = self._hash_arguments
+        keys = read_only(indices).view(np.uint64)
+        slot_kernels.block_entries(keys, coefficients, rows, width, rows_per_word, cells, signs)
+        return cells, signs
 
     def _add_to_slots(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         slots, indices, values = read_only(slots), read_only(indices), read_only(values)

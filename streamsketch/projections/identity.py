@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Ints, kernel
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_SKETCH_DIM, MatrixNumber, Projection, read_only, register
+from streamsketch.projections.base import MAX_SKETCH_DIM, Entries, MatrixNumber, Projection, read_only, register
 from streamsketch.projections.variance import MapVariance
 
 
@@ -83,6 +83,11 @@ class Identity(Projection):
         bounds = self.check_bounds(indices, values)
         _add(table, slots, indices, values)
         return bounds
+
+    def sparse_entries(self, indices: Ints) -> Entries:
+        """Return each index as its cell, with a 1; see `Projection.sparse_entries`."""
+        self.check_bounds(indices, indices)
+        return indices.astype(np.int32).reshape(-1, 1), np.ones((indices.size, 1), dtype=np.int8)
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
         """Copy each row; see `Projection.project_dense`."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamsketch.core import Ints, kernel
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Permutation, Words, evaluate, polynomials
-from streamsketch.projections.base import MAX_INDEPENDENCE, MatrixNumber, Projection, read_only, register
+from streamsketch.projections.base import MAX_INDEPENDENCE, Entries, MatrixNumber, Projection, read_only, register
 from streamsketch.projections.variance import MapVariance
 
 _BLOCK = 512
@@ -123,6 +123,12 @@ class OPORP(Projection):
         bins, signs = self.bins_and_signs(indices)
         _add(table, slots, bins, signs, values)
         return bounds
+
+    def sparse_entries(self, indices: Ints) -> Entries:
+        """Return the bin and the sign of each index; see `Projection.sparse_entries`."""
+        self.check_bounds(indices, indices)
+        bins, signs = self.bins_and_signs(indices)
+        return bins.astype(np.int32).reshape(-1, 1), signs.astype(np.int8).reshape(-1, 1)
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
         """Write A x of each row in O(1) a cell; see `Projection.project_dense`."""

@@ -12,7 +12,7 @@ from streamsketch.core import Ints, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words, polynomials
 from streamsketch.kernels import slots as slot_kernels
-from streamsketch.projections.base import MAX_SKETCH_DIM, Projection, read_only, register
+from streamsketch.projections.base import MAX_SKETCH_DIM, Entries, Projection, read_only, register
 from streamsketch.projections.block_hashed import BlockHashed
 
 Construction: TypeAlias = Literal["block", "graph"]
@@ -102,6 +102,19 @@ class SJLT(BlockHashed):
         bounds = self.check_bounds(indices, values)
         slot_kernels.graph_scatter(table, slots, keys, values, self._graph_coefficients)
         return bounds
+
+    def sparse_entries(self, indices: Ints) -> Entries | None:
+        """Return the s cells of each column and their signs; see `Projection.sparse_entries`."""
+        if self.construction == "block":
+            return super().sparse_entries(indices)
+        self.check_bounds(indices, indices)
+        cells, signs = (
+            np.empty((indices.size, self.sparsity), np.int32),
+            np.empty((indices.size, self.sparsity), np.int8),
+        )
+        keys = read_only(indices).view(np.uint64)
+        slot_kernels.graph_entries(keys, self._graph_coefficients, self.sketch_dim, cells, signs)
+        return cells, signs
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
         """Write A x of each row; see `Projection.project_dense`."""

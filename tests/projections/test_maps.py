@@ -28,6 +28,22 @@ def test_columns_equal_their_twin(projection: ss.Projection) -> None:
     assert projection.columns(indices).T.tolist() == expected
 
 
+@each
+def test_entries_are_what_columns_hold(projection: ss.Projection) -> None:
+    indices = np.unique([0, min(1, projection.dim - 1), projection.dim // 2, projection.dim - 1])
+    entries = projection.sparse_entries(indices)
+    if entries is None:
+        assert 2 * projection.nonzeros > projection.sketch_dim
+        return
+    columns = np.zeros((indices.size, projection.sketch_dim), dtype=np.int64)
+    np.put_along_axis(columns, entries[0].astype(np.int64), entries[1].astype(np.int64), axis=1)
+    assert np.array_equal(columns.T, projection.columns(indices))
+    assert [array.shape for array in entries] == [(indices.size, projection.nonzeros)] * 2
+    for bad in (-1, projection.dim):
+        with pytest.raises(ss.InvalidInputError, match="dim"):
+            projection.sparse_entries(np.array([bad]))
+
+
 @each_small
 def test_sensitivities_and_bounds_are_those_of_all_columns(projection: ss.Projection) -> None:
     columns = projection.columns(np.arange(projection.dim))
