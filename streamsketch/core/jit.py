@@ -43,6 +43,7 @@ SOURCES = (
     "projections/oporp.py",
     "projections/srht.py",
     "kernels/popcount.py",
+    "sketching/bounding/cell_kernels.py",
     "sketching/bounding/clip.py",
     "sketching/bounding/digests.py",
     "sketching/bounding/runs.py",

@@ -1,4 +1,4 @@
-from .bounding.clip import MAX_LIMIT, Bounded, Clip, bounded, check_clip
+from .bounding.clip import MAX_LIMIT, Bounded, bounded, check_clip
 from .bounding.contributions import NO_KEY, WHOLE, Contributions, concatenated
 from .bounding.digests import UnitDigests
 from .bounding.runs import Runs
@@ -17,7 +17,6 @@ __all__ = [
     "Batch",
     "Bounded",
     "BoundingSummary",
-    "Clip",
     "Contributions",
     "Runs",
     "Sketch",

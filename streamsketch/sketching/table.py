@@ -11,7 +11,7 @@ from streamsketch.core import Ints, short
 from streamsketch.data import DataIds, data_ids
 from streamsketch.errors import InvalidInputError, UnknownKeyError
 from streamsketch.intake import Events, Intake
-from streamsketch.kernels import add_masses, looked_up, seen
+from streamsketch.kernels import add_masses, add_to_cells, looked_up, seen
 from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections import MAX_MASS, Projection
 from streamsketch.sketching.encoding import agreed_by, check_disjoint, events_of, parts_of
@@ -166,6 +166,43 @@ class SketchTable(Mapping[Any, Sketch]):
         IndexError
             For a code out of range; the table is then unchanged.
         """
+        cells, masses, slots, rows = self._with_rows(distinct, codes)
+        _, largest = self._projection.add_to_rows(cells, rows, indices, steps)
+        add_masses(masses, rows, steps)
+        self._largest = max(self._largest, largest)
+        self._cells, self._masses, self._slots = cells, masses, slots
+        self._bounds = self._bounds.updated()
+
+    def add_cells(self, distinct: Sequence[Any], codes: NDArray[Any], cells: Ints, steps: Ints) -> None:
+        """Add to cells themselves, modulo 2^64: what clipping in sketch space leaves of units.
+
+        `masses` grow by |step|, so they still bound the cells; `largest` is about updates, and stays.
+
+        Parameters
+        ----------
+        distinct
+            Distinct keys; those without a cell are not added.
+        codes, cells, steps
+            Columns of integers, (n,): position in ``distinct``, cell in [0, sketch_dim), what it changes by in grid
+            steps.
+
+        Raises
+        ------
+        InvalidInputError
+            For a cell out of range; the table is then unchanged.
+        IndexError
+            For a code out of range; the table is then unchanged.
+        """
+        if cells.size and not 0 <= cells.min() <= cells.max() < self._projection.sketch_dim:
+            raise InvalidInputError(f"cells must be in [0, sketch_dim), here {self._projection.sketch_dim}")
+        sums, masses, slots, rows = self._with_rows(distinct, codes)
+        add_to_cells(sums, rows, cells, steps)
+        add_masses(masses, rows, steps)
+        self._cells, self._masses, self._slots = sums, masses, slots
+        self._bounds = self._bounds.updated()
+
+    def _with_rows(self, distinct: Sequence[Any], codes: NDArray[Any]) -> tuple[Ints, Ints, dict[Any, int], Ints]:
+        """Return cells and l1 bounds with room for the keys that codes name, where each key is, and each code's row."""
         codes = np.ascontiguousarray(codes, dtype=np.int32 if codes.dtype == np.int32 else np.int64)
         used = seen(codes, len(distinct))
         new = dict.fromkeys(
@@ -177,12 +214,7 @@ class SketchTable(Mapping[Any, Sketch]):
             cells, masses = self._resized(max(grown, 2 * len(cells)))
         slots = self._slots | {key: len(self._slots) + place for place, key in enumerate(new)}
         lookup = np.array([slots.get(key, 0) for key in distinct], dtype=np.int64)
-        rows = looked_up(lookup, codes)
-        _, largest = self._projection.add_to_rows(cells, rows, indices, steps)
-        add_masses(masses, rows, steps)
-        self._largest = max(self._largest, largest)
-        self._cells, self._masses, self._slots = cells, masses, slots
-        self._bounds = self._bounds.updated()
+        return cells, masses, slots, looked_up(lookup, codes)
 
     def _resized(self, rows: int) -> tuple[Ints, Ints]:
         """Return copies of the cells and l1 bounds with room for ``rows`` keys."""

@@ -30,6 +30,7 @@ _STREAM = "stream"
 _PIECE_BYTES = 1 << 18
 _LARGEST = 1 << 61  # numbers of windows, and microseconds
 _SECRETS = {"stream": 16, "secret": SECRET_BYTES}
+_LATER = {"units_below_bound"}  # of the summary, which states of earlier versions lack
 _COUNTS = ("events", "released", "bad_lines", "rows_late", "rows_before_start")
 
 Content: TypeAlias = bytes | RawSketch
@@ -143,10 +144,10 @@ def _check(header: dict[str, Any]) -> None:
         "newest": header["newest"] is None or _is_number(header["newest"], _LARGEST),
         "next": _is_number(header["next"], _LARGEST),
         "bounding": isinstance(given, dict)
-        and given.keys() == bounding.keys()
+        and given.keys() | _LATER == bounding.keys()
         and all(
-            _is_number(given[name]) if type(value) is int else type(given[name]) in (int, float) and given[name] >= 0
-            for name, value in bounding.items()
+            _is_number(value) if type(bounding[name]) is int else type(value) in (int, float) and value >= 0
+            for name, value in given.items()
         ),
     }
     for name in header:

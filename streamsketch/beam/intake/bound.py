@@ -23,7 +23,7 @@ from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Events, Intake, seconds_text
-from streamsketch.privacy import Clip, Neighbours
+from streamsketch.privacy import Clip, Neighbours, SketchL2
 from streamsketch.projections import Projection
 from streamsketch.sketching import Bounded, Contributions, UnitBounds, UnitDigests
 
@@ -139,6 +139,10 @@ class BoundContributions(beam.PTransform):
         found = agreement.neighbours if neighbours is None else neighbours
         if found is None:
             raise InvalidInputError("the agreement says nothing of what one unit contributes: give neighbours")
+        if isinstance(found, SketchL2):
+            raise InvalidInputError(
+                "a cluster clips units to L1 or L2; streamsketch.bound and bound_units clip to SketchL2 on one machine"
+            )
         self.neighbours = found
         clip = agreement.replace(neighbours=found).clip_of(clip)
         self._bounds = UnitBounds(agreement.projection, found, max_keys=max_keys, clip=clip)
@@ -271,13 +275,13 @@ class _Clip(beam.DoFn):
         *,
         run: RunSecret,
     ) -> Iterator[Any]:
-        left = self._bounds.clipped(decoded(group[1]), run.derive("bounds", self._label), totals=False)
-        if self._count:
-            for name in ("units", "units_over_keys", "units_over_bound"):
-                Metrics.counter(METRICS, name).inc(getattr(left.tally, name))
-        for time, part in _by_window(left):
-            found = TimestampedValue(BoundedEvents(self._projection, part), Timestamp(micros=time))
-            yield found if is_the_one_pane(pane) else beam.pvalue.TaggedOutput(LATE, found)
+        for left in self._bounds.clipped_parts(decoded(group[1]), run.derive("bounds", self._label), totals=False):
+            if self._count:
+                for name in ("units", "units_over_keys", "units_over_bound"):
+                    Metrics.counter(METRICS, name).inc(getattr(left.tally, name))
+            for time, part in _by_window(left):
+                found = TimestampedValue(BoundedEvents(self._projection, part), Timestamp(micros=time))
+                yield found if is_the_one_pane(pane) else beam.pvalue.TaggedOutput(LATE, found)
 
 
 def _timestamp(window: BoundedWindow) -> int:

@@ -7,7 +7,7 @@ the execution of a pipeline. So removing a unit removes what is left of it and c
 import dataclasses
 import functools
 import hashlib
-from typing import Literal, TypeAlias
+from typing import TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from streamsketch.core import Ints, kernel
 from streamsketch.data import canonical_bytes
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words, digest_column, keyed_state
+from streamsketch.privacy import Clip
 from streamsketch.sketching.bounding.clip_kernels import cut_steps, exceeds, exceeds_squared, scale_squares, scale_steps
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
 from streamsketch.sketching.bounding.runs import Runs
@@ -23,7 +24,6 @@ from streamsketch.sketching.bounding.summary import Tally
 from streamsketch.sketching.bounding.sums import sum_chosen
 
 Flags: TypeAlias = NDArray[np.bool_]
-Clip: TypeAlias = Literal["scale", "cut"]
 
 MAX_LIMIT = 1 << 62
 _ORDER = b"streamsketch.ord"
@@ -45,6 +45,9 @@ class Bounded:
         counts, by 1 each.
     tally
         What the bounds took, for the operator alone.
+    in_cells
+        Whether ``indices`` are cells, in [0, sketch_dim), and ``steps`` what is added to them: what clipping in sketch
+        space leaves.
     """
 
     slots: list[Slot]
@@ -53,13 +56,15 @@ class Bounded:
     steps: Ints
     units_of: Ints
     tally: Tally = dataclasses.field(default_factory=Tally)
+    in_cells: bool = False
 
 
 def check_clip(clip: str) -> None:
     """Raise `InvalidInputError` for a way to clip that is not known."""
-    if clip not in ("scale", "cut"):
+    if clip not in get_args(Clip):
         raise InvalidInputError(
-            f"clip must be 'scale' (shrink a unit's whole vector) or 'cut' (drop events beyond the bound), got {clip!r}"
+            f"clip must be 'scale' (shrink a unit's whole vector), 'cut' (drop events beyond the bound) or 'equal' "
+            f"(bring every unit to the bound), got {clip!r}"
         )
 
 
@@ -99,7 +104,7 @@ def bounded(
     totals
         Whether the tally has ``total``, ``largest`` and ``kept``, for which rows of all slots are summed.
     """
-    draws = _Draws(events.slots, secret)
+    draws = Draws(events.slots, secret)
     sums = summed(events, max_keys, draws, totals=totals)
     tally, steps = sums.tally, sums.steps
     stops = sums.pair_ends[sums.unit_ends - 1] if together else sums.pair_ends
@@ -146,7 +151,7 @@ class Sums:
 
 
 def summed(
-    events: Contributions | Runs, max_keys: int = MAX_LIMIT, draws: "_Draws | None" = None, *, totals: bool = True
+    events: Contributions | Runs, max_keys: int = MAX_LIMIT, draws: "Draws | None" = None, *, totals: bool = True
 ) -> Sums:
     """Return the sums of units' rows, modulo 2^64, in the ``max_keys`` slots of least rank of each unit.
 
@@ -169,7 +174,7 @@ def summed(
     return Sums(runs.units, *columns, unit_ends, tally)
 
 
-def _clipped(sums: Sums, starts: Ints, stops: Ints, over: Flags, limit: int, rule: str, draws: "_Draws") -> Sums:
+def _clipped(sums: Sums, starts: Ints, stops: Ints, over: Flags, limit: int, rule: str, draws: "Draws") -> Sums:
     """Return the sums with those of groups over the limit clipped, and without those that are 0 then."""
     indices, steps, codes = sums.indices, sums.steps, sums.codes
     starts, stops = starts[over], stops[over]
@@ -191,7 +196,7 @@ def _rows_of(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
     return np.arange(groups.size) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes), groups
 
 
-class _Draws:
+class Draws:
     """Secret numbers that depend on units and slots alone."""
 
     def __init__(self, slots: list[Slot], secret: bytes) -> None:
@@ -223,7 +228,7 @@ class _Draws:
         return hashlib.blake2b(message, digest_size=size, key=self._secret, person=person).digest()
 
 
-def _shuffled(sums: Sums, rows: Ints, groups: Ints, starts: Ints, draws: _Draws) -> Ints:
+def _shuffled(sums: Sums, rows: Ints, groups: Ints, starts: Ints, draws: Draws) -> Ints:
     """Return an order of some rows, in groups that begin at ``starts``, that shuffles those of each group."""
     words, indices = draws.words[sums.codes[rows]], sums.indices[rows]
     queue = draws.queue(sums.units[sums.owners(starts)[groups]], words, indices)

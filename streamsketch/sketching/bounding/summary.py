@@ -20,11 +20,15 @@ _OFF_GRID = 1e-9  # of a value: what floats lose is no truncation
 
 @dataclasses.dataclass(frozen=True)
 class Tally:
-    """What the bounds took from units, in grid steps; sums are rounded as floats are."""
+    """What the bounds took from units, in grid steps; sums are rounded as floats are.
+
+    ``total``, ``kept`` and ``largest`` are of units' Σ|sum|, or of the norms of their cells, before and after.
+    """
 
     units: int = 0
     units_over_keys: int = 0
     units_over_bound: int = 0
+    units_below_bound: int = 0
     total: float = 0.0
     kept: float = 0.0
     largest: float = 0.0
@@ -38,15 +42,10 @@ class Tally:
         """Note what is left."""
         return dataclasses.replace(self, kept=float(np.abs(steps.astype(np.float64)).sum()))
 
-    def __add__(self, other: "Tally") -> "Tally":
-        return Tally(
-            self.units + other.units,
-            self.units_over_keys + other.units_over_keys,
-            self.units_over_bound + other.units_over_bound,
-            self.total + other.total,
-            self.kept + other.kept,
-            max(self.largest, other.largest),
-        )
+    def normed(self, shortened: int, lengthened: int, total: float, kept: float, largest: float) -> "Tally":
+        """Note how many units were brought to the bound from above and below, and what norms they had and have."""
+        counts = {"units_over_bound": shortened, "units_below_bound": lengthened}
+        return Tally(self.units, self.units_over_keys, **counts, total=total, kept=kept, largest=largest)
 
 
 @dataclasses.dataclass
@@ -71,10 +70,13 @@ class BoundingSummary:
         How many privacy units were kept, wholly or in part.
     units_over_keys, units_over_bound
         How many of them had more keys than allowed, and how many exceeded the bound in what was left.
+    units_below_bound
+        How many were lengthened to the bound, by ``clip="equal"``.
     total, total_kept
-        Σ|value| of all units, each summed by key and index, before and after they were clipped.
+        The sum over units of Σ|value|, each summed by key and index, before and after they were clipped. Clipped to
+        `SketchL2`, the sum of their ℓ2 norms, over the cells of all their keys.
     largest_value, largest_unit
-        The largest |value| of one row, and the largest Σ|value| of one unit.
+        The largest |value| of one row, and the largest Σ|value| or norm of one unit, before it was clipped.
 
     Examples
     --------
@@ -91,6 +93,7 @@ class BoundingSummary:
     units: int = 0
     units_over_keys: int = 0
     units_over_bound: int = 0
+    units_below_bound: int = 0
     total: float = 0.0
     total_kept: float = 0.0
     largest_value: float = 0.0
@@ -122,12 +125,12 @@ class BoundingSummary:
         self.rows_truncated += int(off.sum())
         self.largest_value = max(self.largest_value, float(np.abs(amounts).max()))
 
-    def add(self, tally: Tally, projection: Projection) -> None:
-        """Add what the bounds took from some units."""
-        step = float(projection.grid)
+    def add(self, tally: Tally, step: float) -> None:
+        """Add what the bounds took from some units, amounts in steps of a size in data units."""
         self.units += tally.units
         self.units_over_keys += tally.units_over_keys
         self.units_over_bound += tally.units_over_bound
+        self.units_below_bound += tally.units_below_bound
         self.total += step * tally.total
         self.total_kept += step * tally.kept
         self.largest_unit = max(self.largest_unit, step * tally.largest)

@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement import Agreement, check_fine
 from streamsketch.data import batches_of, warn_of_truncation
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Events, Intake, column_events
-from streamsketch.privacy import Bounds
+from streamsketch.privacy import Bounds, Clip, SketchL2
 from streamsketch.projections import Projection
-from streamsketch.sketching.bounding.clip import MAX_LIMIT, Bounded, Clip, bounded, check_clip, summed
+from streamsketch.sketching.bounding.cells import bounded_cells
+from streamsketch.sketching.bounding.clip import MAX_LIMIT, Bounded, bounded, check_clip, summed
 from streamsketch.sketching.bounding.contributions import NO_KEY, Contributions
 from streamsketch.sketching.bounding.digests import UnitDigests
 from streamsketch.sketching.bounding.grouping import GroupedEvents
@@ -38,7 +39,7 @@ def bound(
     rows: Any,
     agreement: Agreement,
     *,
-    clip: Clip = "scale",
+    clip: Clip | None = None,
     public_keys: Iterable[Any] | None = None,
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
@@ -55,8 +56,10 @@ def bound(
         A data frame of pandas or polars, an Arrow table or reader, a relation of DuckDB, or any other with Arrow's C
         stream; lazy ones are read batch by batch.
     agreement
-        With a column of units, and neighbours of type `L1` or `L2`.
-    clip, public_keys, summary, folder
+        With a column of units, and neighbours of type `L1`, `L2` or `SketchL2`.
+    clip
+        As in `bound_units`; by default as agreed on, else ``"scale"``.
+    public_keys, summary, folder
         As in `bound_units`; rows that the agreement drops as something is missing count in ``rows_blank``.
 
     Returns
@@ -91,7 +94,7 @@ def bound_batches(
     agreement: Agreement,
     *,
     table: SketchTable | None = None,
-    clip: Clip = "scale",
+    clip: Clip | None = None,
     public_keys: Iterable[Any] | None = None,
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
@@ -106,7 +109,8 @@ def bound_batches(
     if public_keys is not None:
         public_keys = agreement.keys_of(public_keys)
     intake = Intake(agreement, bounded=True)
-    known: dict[str, Any] = {"clip": clip, "public_keys": public_keys, "summary": summary, "folder": folder}
+    known: dict[str, Any] = {"public_keys": public_keys, "summary": summary, "folder": folder}
+    known["clip"] = agreement.clip_of(clip)
     table = SketchTable(agreement) if table is None else table
     _add_bounded(table, intake.numbered(batches), agreement.neighbours, **known)
     return table if agreement.key is not None else table.sketch_of(NO_KEY)
@@ -149,7 +153,7 @@ def bound_units(
     projection
         The public map.
     neighbours
-        ``L1(bound, unit=…, max_keys=m)``, or `L2`: the relation that the release will name.
+        ``L1(bound, unit=…, max_keys=m)``, `L2` or `SketchL2`: the relation that the release will name.
     max_keys
         How many keys a unit keeps; by default as many as ``neighbours`` says, each clipped to the bound by itself.
         More are possible if ``neighbours`` is an `L1` that says 1: the bound then holds for all keys **together**, at
@@ -157,8 +161,10 @@ def bound_units(
         other sign mechanisms refuse such a table. Under `L2` it is refused here: ``L2(bound/√m, max_keys=m)`` has the
         ℓ2 sensitivity that one ball for m keys would have, and states its ℓ1 sensitivity.
     clip
-        ``"scale"`` shrinks a unit's vector as a whole, ``"cut"`` keeps some of its values; `L2` takes the first. It
-        truncates each value, so the resolution must be fine enough for what is left of the small ones.
+        ``"scale"`` shrinks a unit's vector as a whole; ``"cut"`` keeps some of its values, under `L1`; ``"equal"``,
+        under `SketchL2`, also lengthens what is shorter than the bound, so that each unit counts the same. Under `L2`
+        and `SketchL2` each value, or cell, is truncated, so the resolution must be fine enough for what is left of
+        the small ones.
     public_keys
         Rows of other keys are dropped before a unit's keys are chosen.
     summary
@@ -244,11 +250,14 @@ class UnitBounds:
         public_keys: Iterable[Any] | None = None,
     ) -> None:
         check_clip(clip)
-        limit, squared = _limit(projection, neighbours, clip)
+        limit = _limit(projection, neighbours, clip)
         kept, together = _kept_keys(neighbours, max_keys)
-        self._projection = projection
-        self._bounds: dict[str, Any] = {"max_keys": kept, "limit": limit, "clip": clip}
-        self._bounds |= {"together": together, "squared": squared}
+        self._projection, self._in_cells = projection, neighbours.kind == "sketch-l2"
+        self._bounds: dict[str, Any] = {"max_keys": kept, "limit": limit}
+        if self._in_cells:
+            self._bounds |= {"projection": projection, "equal": clip == "equal"}
+        else:
+            self._bounds |= {"clip": clip, "together": together, "squared": neighbours.kind == "l2"}
         self._public = None if public_keys is None else frozenset(public_names(public_keys))
         self._known = Bounds(neighbours, clip, kept if together else 1)
 
@@ -269,18 +278,27 @@ class UnitBounds:
 
     def add_to(self, table: SketchTable, events: Contributions, secret: bytes, summary: BoundingSummary) -> None:
         """Add what the bounds leave of whole units, read with the same secret, to a table of the projection."""
-        left = self.clipped(events, secret)
-        table.add_steps([key for key, _ in left.slots], left.codes, left.indices, left.steps)
-        summary.add(left.tally, self._projection)
+        step = self._projection.cell_unit if self._in_cells else float(self._projection.grid)
+        for left in self.clipped_parts(events, secret):
+            add = table.add_cells if left.in_cells else table.add_steps
+            add([key for key, _ in left.slots], left.codes, left.indices, left.steps)
+            summary.add(left.tally, step)
 
     @property
     def known(self) -> Bounds:
         """What holds for the sum of what is left of units."""
         return self._known
 
-    def clipped(self, events: Contributions | Runs, secret: bytes, *, totals: bool = True) -> Bounded:
-        """Return what the bounds leave of whole units, read with the same secret; ``totals`` as in `bounded`."""
-        return bounded(events, secret=secret, totals=totals, **self._bounds)
+    def clipped_parts(self, events: Contributions | Runs, secret: bytes, *, totals: bool = True) -> Iterator[Bounded]:
+        """Yield what the bounds leave of whole units, read with the same secret: each unit in one part.
+
+        There is one part, or, in cells, as many as keep the memory bounded. ``totals`` is as in `bounded`; norms of
+        cells are known without.
+        """
+        if self._in_cells:
+            yield from bounded_cells(events, secret=secret, **self._bounds)
+        else:
+            yield bounded(events, secret=secret, totals=totals, **self._bounds)
 
     def mark(self, table: SketchTable) -> None:
         """Note in a table that it holds what `add_to` left of units, each of them added once, and nothing else."""
@@ -346,26 +364,34 @@ def totals_of(
     return np.concatenate(totals) * float(projection.grid)
 
 
-def _limit(projection: Projection, neighbours: "Neighbours", clip: Clip) -> tuple[int, bool]:
-    """Return the bound in grid steps, and whether it is one on squares."""
+def _limit(projection: Projection, neighbours: "Neighbours", clip: Clip) -> int:
+    """Return the bound in grid steps, squared for `L2`."""
     kind = getattr(neighbours, "kind", None)
-    if kind not in ("l1", "l2"):
+    if kind not in ("l1", "l2", "sketch-l2"):
         raise InvalidInputError(
-            f"units are clipped to L1(bound, unit=…) or L2, got {neighbours!r:.60}, which is not of units' totals"
+            f"units are clipped to L1(bound, unit=…), L2 or SketchL2, got {neighbours!r:.60}, which is not of units' "
+            f"totals"
         )
-    if kind == "l2" and clip != "scale":
-        raise InvalidInputError("a Euclidean norm is bounded by clip='scale' only; cut to an L1 bound instead")
+    neighbours.check_clip(clip)
+    if isinstance(neighbours, SketchL2):
+        check_fine(projection, neighbours)
+        return neighbours.cell_steps(projection)
     steps: int = getattr(neighbours, "squared_steps", neighbours.grid_steps)(projection.grid)
     if steps >= MAX_LIMIT:
         bits = 62 if kind == "l1" else 31
         raise InvalidInputError(f"the bound must be below 2**{bits} grid steps of {projection.grid}, got {neighbours}")
-    return steps, kind == "l2"
+    return steps
 
 
 def _kept_keys(neighbours: "Neighbours", max_keys: int | None) -> tuple[int, bool]:
     """Return how many keys a unit keeps, and whether the bound holds for all of them together."""
     if max_keys is None or max_keys == neighbours.max_keys:
         return neighbours.max_keys, False
+    if neighbours.kind == "sketch-l2":
+        raise InvalidInputError(
+            f"SketchL2 bounds all keys of a unit together, in as many as it says: got max_keys={max_keys!r:.40} and "
+            f"{neighbours!r}. Say SketchL2(bound, max_keys=…)"
+        )
     if type(max_keys) is not int or max_keys < 1 or neighbours.max_keys != 1:
         raise InvalidInputError(
             f"max_keys must be what the neighbours say, {neighbours.max_keys}, each key clipped by itself; or, where "

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
-from streamsketch.sketching.bounding.clip import Bounded, Clip, bounded, in_order
+from streamsketch.privacy import Clip
+from streamsketch.sketching.bounding.clip import Bounded, bounded, in_order
 from streamsketch.sketching.bounding.contributions import Contributions, concatenated
 from streamsketch.sketching.bounding.summary import Tally
 from tests.oracles import naive
@@ -147,7 +148,7 @@ def test_what_is_returned_cancels_what_was_bought() -> None:
     found: list[Event] = [(UNITS[0], ("AA", 0), 7, step) for step in (80_995, -80_995)]
     found += [(UNITS[0], ("AA", 0), 8, 5), (UNITS[1], ("AA", 0), 7, 1)]
     for clip in ("scale", "cut"):
-        cut = bounded(columns(found), max_keys=1, limit=30, secret=SECRET, clip=clip)  # type: ignore[arg-type]
+        cut = bounded(columns(found), max_keys=1, limit=30, secret=SECRET, clip=clip)
         assert kept(cut) == Counter([(("AA", 0), 8, 5), (("AA", 0), 7, 1)])
         assert cut.tally == Tally(units=2, total=6.0, kept=6.0, largest=5.0)
 
@@ -156,8 +157,7 @@ def test_scaling_keeps_the_direction_and_cutting_does_not() -> None:
     vector = np.array([400, -300, 200, 100])
     found: list[Event] = [(UNITS[0], ("AA", 0), index, step) for index, step in enumerate(vector.tolist())]
     scaled, cut = (
-        bounded(columns(found), max_keys=1, limit=100, secret=SECRET, clip=clip)  # type: ignore[arg-type]
-        for clip in ("scale", "cut")
+        bounded(columns(found), max_keys=1, limit=100, secret=SECRET, clip=clip) for clip in ("scale", "cut")
     )
     assert dict(zip(scaled.indices.tolist(), scaled.steps.tolist(), strict=True)) == {0: 40, 1: -30, 2: 20, 3: 10}
     assert np.abs(cut.steps).sum() == 100

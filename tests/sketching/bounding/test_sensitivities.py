@@ -13,10 +13,10 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
-from streamsketch.privacy import DiscreteLaplace, Neighbours
+from streamsketch.privacy import Clip, DiscreteLaplace, Neighbours
 from streamsketch.release import AdditiveNoise
 from streamsketch.signs import DPSignLogistic
-from streamsketch.sketching import Clip, bounded
+from streamsketch.sketching import bounded
 from tests.sketching.bounding.test_clip import SECRET, UNITS, columns
 
 KEYS, DIM, BOUND = 4, 2, 4
@@ -34,7 +34,7 @@ RELATIONS: list[type[Neighbours]] = [ss.L1, ss.L2, ss.OneCoordinate]
 CLIPS: list[Clip] = ["scale", "cut"]
 WAYS = list(itertools.product(RELATIONS, CLIPS, [False, True]))
 REFUSED: dict[str, set[tuple[type[Neighbours], Clip, bool]]] = {
-    "by clip='scale' only": {(ss.L2, "cut", False), (ss.L2, "cut", True)},
+    "clipped to L2 by clip='scale'": {(ss.L2, "cut", False), (ss.L2, "cut", True)},
     "clipped together under L1 only": {(ss.L2, "scale", True)},
     "not of units' totals": {way for way in WAYS if way[0] is ss.OneCoordinate},
 }

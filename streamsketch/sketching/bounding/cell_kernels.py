@@ -1,0 +1,203 @@
+"""Exact clipping in sketch space: the cells that one unit adds to all its slots, brought to an l2 bound by integers.
+
+No map and no rows are assumed: what is bounded is what is added, after all collisions (THEORY.md 4.2).
+"""
+
+import math
+
+import numpy as np
+
+from streamsketch.core import Ints, kernel, part
+from streamsketch.kernels import Places, Signs
+from streamsketch.sketching.bounding.clip_kernels import magnitude
+
+_0, _1, _2, _32 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(32)
+_2_31, _2_60, _2_62 = np.uint64(1 << 31), np.uint64(1 << 60), np.uint64(1 << 62)
+
+
+@kernel
+def entries_to_cells(  # noqa: PLR0913, PLR0917 - columns and places
+    starts: Ints,
+    stops: Ints,
+    entries: Places,
+    signs: Signs,
+    steps: Ints,
+    scratch: Ints,
+    owners: Ints,
+    first: int,
+    out_cells: Ints,
+    out_steps: Ints,
+    at: int,
+    ends: Ints,
+) -> int:
+    """Write the cells of each pair of a unit and a slot that are not zero; return where the next ones go.
+
+    Cells are sums modulo 2^64, as those of sketches, so they do not depend on the order of rows.
+
+    Parameters
+    ----------
+    starts, stops
+        Where each pair's rows begin and end, (p,).
+    entries, signs
+        Those of each row: (n, s).
+    steps
+        Of each row: (n,).
+    scratch
+        k zeros, which are left as such.
+    owners
+        The last pair that met each of the k cells, or -1: a list of cells met has none twice, even if it was zero
+        again in between.
+    first
+        The number of the first pair, larger than any in ``owners``.
+    out_cells, out_steps, at
+        Where to write, from which place on.
+    ends
+        For where each pair's cells end, (p,).
+    """
+    for pair in range(starts.size):
+        end = at
+        for row in range(starts[pair], stops[pair]):
+            step = steps[row]
+            for entry in range(entries.shape[1]):
+                cell = entries[row, entry]
+                out_cells[end] = cell
+                end += owners[cell] != first + pair
+                owners[cell] = first + pair
+                scratch[cell] += signs[row, entry] * step
+        for place in range(at, end):
+            cell = out_cells[place]
+            out_cells[at], out_steps[at] = cell, scratch[cell]
+            at += scratch[cell] != 0
+            scratch[cell] = 0
+        ends[pair] = at
+    return at
+
+
+@kernel
+def rows_to_cells(table: Ints, out_cells: Ints, out_steps: Ints, at: int, ends: Ints) -> int:
+    """Write the cells of each row of a table that are not zero, as `entries_to_cells` does."""
+    for pair in range(table.shape[0]):
+        for cell in range(table.shape[1]):
+            out_cells[at], out_steps[at] = cell, table[pair, cell]
+            at += table[pair, cell] != 0
+        ends[pair] = at
+    return at
+
+
+@kernel
+def clip_cells(
+    steps: Ints,
+    stops: Ints,
+    limit: int,
+    equal: bool,  # noqa: FBT001 - Numba compiles no keywords
+) -> tuple[int, int, float, float, float]:
+    """Bring the cells of each unit to Σ steps² ≤ limit² in place: scaled, and rounded towards zero.
+
+    Units of N = Σ steps² > limit² are shortened and, if ``equal``, those of N > 0 below it lengthened. Each |step| is
+    shifted to a number a, so that N' = Σ a² lies in [2^60, 2^62), and becomes ⌊a·r / 2^32⌋ for
+    r = ⌊2^32·limit / ⌈√N'⌉⌋. So Σ steps² ≤ (r / 2^32)²·N' ≤ limit², whatever the steps are. Shifts to the left are
+    exact; a shift to the right, of steps of 31 bits or more, is the same for all cells of a unit and only shortens.
+
+    Parameters
+    ----------
+    steps
+        Of all cells, unit by unit.
+    stops
+        Where each unit's cells end.
+    limit
+        The bound, 1 to 2^31 - 1.
+    equal
+        Whether to lengthen.
+
+    Returns
+    -------
+    tuple
+        How many units were shortened and lengthened, Σ√N before and after, and the largest √N before.
+    """
+    shorter, longer, before, after, largest, start = 0, 0, 0.0, 0.0, 0.0, 0
+    square = np.uint64(limit) * np.uint64(limit)
+    for stop in stops:
+        total, bits, high = _0, _0, _0
+        for i in range(start, stop):
+            size = magnitude(steps[i])
+            bits |= size
+            total += size * size  # of those below 2^31, as long as it is not too large: below 2^63
+            high |= total
+        wide = bits >= _2_31 or high >= _2_62
+        norm = _long_norm(steps, start, stop) if wide else math.sqrt(float(total))
+        kept = norm
+        above, below = wide or total > square, equal and not wide and _0 < total < square
+        if above or (equal and total > _0):
+            shift = _right_shift(steps, start, stop) if wide else _left_shift(total)
+            kept = math.sqrt(float(_scale(steps, start, stop, shift, limit)))
+        shorter += 1 if above else 0
+        longer += 1 if below else 0
+        before += norm
+        after += kept
+        largest = max(largest, norm)
+        start = stop
+    return shorter, longer, before, after, largest
+
+
+@part
+def _left_shift(total):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - inlined
+    """Return by how many bits numbers with 0 < Σ a² < 2^62 are shifted, so that it is 2^60 or more."""
+    shift = 0
+    while total < _2_60:
+        total <<= _2
+        shift += 1
+    return shift
+
+
+@kernel
+def _right_shift(steps: Ints, start: int, stop: int) -> int:
+    """Return minus the least number of bits, 1 or more, after which all steps are below 2^31 and Σ a² below 2^62."""
+    shift, fits = 0, False
+    while not fits:
+        shift += 1
+        total, fits = _0, True
+        for i in range(start, stop):
+            size = magnitude(steps[i]) >> np.uint64(shift)
+            if size >= _2_31 or total + size * size >= _2_62:
+                fits = False
+                break
+            total += size * size
+    return -shift
+
+
+@kernel
+def _scale(steps: Ints, start: int, stop: int, shift: int, limit: int) -> np.uint64:
+    """Scale the steps of a unit as `clip_cells` does, shifted to the left by so many bits; return Σ steps² then."""
+    left, right = np.uint64(max(shift, 0)), np.uint64(max(-shift, 0))
+    total, after = _0, _0
+    for i in range(start, stop):
+        size = magnitude(steps[i]) >> right << left
+        total += size * size  # below 2^62
+    if not total:
+        return _0
+    ratio = (np.uint64(limit) << _32) // root_above(total)
+    for i in range(start, stop):
+        size = ((magnitude(steps[i]) >> right << left) * ratio) >> _32  # size · ratio ≤ 2^32 · limit < 2^63
+        after += size * size
+        steps[i] = np.int64(size) if steps[i] > 0 else -np.int64(size)
+    return after
+
+
+@kernel
+def root_above(number: np.uint64) -> np.uint64:
+    """Return ⌈√number⌉ of a number in [1, 2^62)."""
+    root = np.uint64(math.sqrt(float(number)))  # off by one at most, whichever way the machine rounds
+    while root * root < number:
+        root += _1
+    while (root - _1) * (root - _1) >= number:
+        root -= _1
+    return root
+
+
+@kernel
+def _long_norm(steps: Ints, start: int, stop: int) -> float:
+    """Return √Σ steps², rounded, of steps of any size."""
+    total = 0.0
+    for i in range(start, stop):
+        total += float(steps[i]) * float(steps[i])
+    return math.sqrt(total)
