@@ -21,6 +21,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.core.numbers import Ints
 from streamsketch.privacy import Neighbours, bound_choice
 from streamsketch.privacy.bound_choice import choose_bound, exponents_of
 from streamsketch.sketching.bounding import clip, units
@@ -28,6 +29,7 @@ from tests.observables.game import Seen, assert_alike, differences, files_in, hi
 from tests.observables.steps import Tape, steps_of
 from tests.observables.test_commands import run
 from tests.observables.test_releases import PROJECTION, exact, in_order_of_events
+from tests.oracles import naive_cells
 from tests.privacy.test_choosing import chances
 
 Row = tuple[str | None, str, int, int | None]
@@ -51,6 +53,9 @@ WORLDS: list[list[Row]] = [  # one unit less, more, changed; another order; rows
 ]
 
 
+FINE = PROJECTION.replace(resolution="1/8192")
+
+
 class Mode(NamedTuple):
     """How units are bounded."""
 
@@ -62,17 +67,33 @@ class Mode(NamedTuple):
     def together(self) -> bool:
         return self.max_keys is not None
 
+    @property
+    def in_cells(self) -> bool:
+        return self.neighbours.kind == "sketch-l2"
+
+    @property
+    def projection(self) -> ss.Projection:
+        return FINE if self.in_cells else PROJECTION
+
+    @property
+    def privacy(self) -> dict[str, Any]:
+        return {"epsilon": 1.0, "delta": 1e-6 if self.in_cells else 0.0, "neighbours": self.neighbours}
+
 
 MODES = {
     "scale": Mode(ss.L1(14, unit="customer", max_keys=2)),
     "cut": Mode(ss.L1(14, unit="customer", max_keys=2), "cut"),
     "together": Mode(ss.L1(14, unit="customer"), max_keys=2),
     "euclidean": Mode(ss.L2(10, unit="customer", max_keys=2)),
+    "in sketch space": Mode(ss.SketchL2(10, unit="customer")),
+    "equal": Mode(ss.SketchL2(1, unit="customer", max_keys=2), "equal"),
 }
 
 
 def rows_of(world: list[Row], mode: Mode) -> list[Row]:
-    """Return rows that a plain bounder clips without rounding and without coins."""
+    """Return rows that a plain bounder clips without rounding and without coins; cells are rounded without coins."""
+    if mode.in_cells:
+        return world
     if mode.clip == "cut":
         return [row for row in world if row[2] != 4 and row[0] != "Gus"]
     if mode.together:  # each unit over the bound in one key
@@ -100,6 +121,25 @@ def plainly_bounded(world: list[Row], mode: Mode) -> list[tuple[str, int, int]]:
     return left
 
 
+def exactly_bounded(world: list[Row], mode: Mode) -> Callable[[str], Ints]:
+    """Return the exact cells of each key, by a plain bounder."""
+    if not mode.in_cells:
+        events = plainly_bounded(world, mode)
+        return lambda key: exact(events, key=key)
+    steps = int(1 / FINE.grid)
+    events = [
+        (unit.encode(), (key, 0), index, min(value * steps, (1 << 62) - 1))
+        for unit, key, index, value in world
+        if unit is not None and value is not None
+    ]
+    limit = mode.neighbours.cell_steps(FINE)  # type: ignore[attr-defined]
+    sums, _ = naive_cells.bounded(
+        events, lambda index: FINE.columns([index])[:, 0].tolist(), limit=limit, clip=mode.clip
+    )
+    cells = range(FINE.sketch_dim)
+    return lambda key: np.array([sums.get(((key, 0), cell), 0) for cell in cells], dtype=np.int64)
+
+
 def columns_of(world: list[Row]) -> tuple[Any, Any, Any, Any]:
     owners, keys, indices, values = (list(column) for column in zip(*world, strict=True))
     return keys, pa.array(indices, pa.int64()), pa.array(values, pa.int64()), pa.array(owners, pa.string())
@@ -108,7 +148,7 @@ def columns_of(world: list[Row]) -> tuple[Any, Any, Any, Any]:
 def bounded(world: list[Row], mode: Mode, **options: Any) -> ss.SketchTable:
     neighbours, clip, max_keys = mode
     return ss.bounding.bound_units(
-        [columns_of(world)], PROJECTION, neighbours=neighbours, clip=clip, max_keys=max_keys, **options
+        [columns_of(world)], mode.projection, neighbours=neighbours, clip=clip, max_keys=max_keys, **options
     )
 
 
@@ -117,16 +157,16 @@ Game = Callable[[list[Row], Mode, Path], Iterator[Any]]
 
 def with_public_keys(world: list[Row], mode: Mode, folder: Path) -> Iterator[Any]:
     table = bounded(world, mode, public_keys=PUBLIC)
-    yield [exact(plainly_bounded(world, mode), key=key) for key in sorted(PUBLIC)]
-    released = table.release(epsilon=1.0, neighbours=mode.neighbours, public_keys=PUBLIC)
+    yield list(map(exactly_bounded(world, mode), sorted(PUBLIC)))
+    released = table.release(**mode.privacy, public_keys=PUBLIC)
     released.save(folder / "all.parquet")
     yield repr(released), released.data_ids, str(released.explain()), list(released)
 
 
 def keys_are_public(world: list[Row], mode: Mode, folder: Path) -> Iterator[Any]:
     table = bounded(world, mode)
-    yield [exact(plainly_bounded(world, mode), key=key) for key in KEYS]
-    released = table.release(epsilon=1.0, neighbours=mode.neighbours, keys_are_public=True)
+    yield list(map(exactly_bounded(world, mode), KEYS))
+    released = table.release(**mode.privacy, keys_are_public=True)
     released.save(folder / "all.parquet")
     yield list(released)
 
@@ -162,9 +202,9 @@ def test_a_bounded_table_shows_nothing_of_one_unit(
 def test_the_noise_may_hide_what_it_hides(name: str) -> None:
     """What the plain bounder leaves of neighbouring worlds differs by no more than the guarantee is for."""
     mode = MODES[name]
-    stated = sensitivity_of(PROJECTION, mode.neighbours)
-    tables = [plainly_bounded(rows_of(world, mode), mode) for world in WORLDS]
-    gaps = [[exact(tables[0], key=key) - exact(table, key=key) for key in PUBLIC] for table in tables[1:]]
+    stated = sensitivity_of(mode.projection, mode.neighbours)
+    tables = [list(map(exactly_bounded(rows_of(world, mode), mode), PUBLIC)) for world in WORLDS]
+    gaps = [[one - other for one, other in zip(tables[0], table, strict=True)] for table in tables[1:]]
     changed = [1, 1, 2, 1, 1, 0]
     for units_changed, gap in zip(changed, gaps, strict=True):
         length = math.sqrt(sum(int((cells**2).sum()) for cells in gap))
@@ -266,7 +306,7 @@ def sketched_and_released(world: list[Row], folder: Path, patch: pytest.MonkeyPa
         assert (
             run("sketch", "../secret/rows.csv", "--projection", "../secret/agreed.json", *columns, *BOUNDS, *made) == 0
         )
-    hide = [exact(plainly_bounded(world, MODES["scale"]), key=key) for key in sorted(PUBLIC)]
+    hide = list(map(exactly_bounded(world, MODES["scale"]), sorted(PUBLIC)))
     privacy = ["--epsilon", "1", *BOUNDS, "--unit", "customer", "--public-key", ",".join(PUBLIC)]
     with observed(patch) as seen, hidden(patch, hide):
         seen["exit code"] = run("release", "../secret/a.raw-sketch", "-o", "all.parquet", *privacy)

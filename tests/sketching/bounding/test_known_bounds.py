@@ -25,21 +25,30 @@ from streamsketch.storage import RawSketch, append_raw, load_raw, save_raw
 
 DIM = 6
 MAP = ss.projections.Identity(dim=DIM)
+FINE = MAP.replace(resolution="1/1024")
 UNIT = "customer"
 State = Any
 Operation = Callable[[State, State, State], State]
 
 RELATIONS = [
     relation(bound, unit=unit, max_keys=keys)
-    for relation in (ss.L1, ss.L2, ss.OneCoordinate)
+    for relation in (ss.L1, ss.L2, ss.SketchL2, ss.OneCoordinate)
     for bound, unit, keys in itertools.product((5, 10, 15, 20, 45), (UNIT, "sale"), (1, 2, 3, 4, 6))
 ]
+RELATIONS += [ss.SketchL2(bound, unit=UNIT) for bound in (5, 10, 20)]
 BOUNDS: list[tuple[Neighbours, dict[str, Any]]] = [
     (ss.L1(10, unit=UNIT, max_keys=3), {}),
     (ss.L1(10, unit=UNIT, max_keys=2), {"clip": "cut"}),
     (ss.L1(10, unit=UNIT), {"max_keys": 3}),
     (ss.L2(10, unit=UNIT, max_keys=2), {}),
+    (ss.SketchL2(10, unit=UNIT), {}),
+    (ss.SketchL2(10, unit=UNIT, max_keys=3), {"clip": "equal"}),
 ]
+
+
+def map_of(neighbours: Neighbours) -> ss.Projection:
+    """Return a map whose cells show what a unit adds, on a grid on which it can be clipped."""
+    return FINE if isinstance(neighbours, ss.SketchL2) else MAP
 
 
 def one_unit(number: int, neighbours: Neighbours, options: dict[str, Any]) -> ss.SketchTable:
@@ -47,7 +56,7 @@ def one_unit(number: int, neighbours: Neighbours, options: dict[str, Any]) -> ss
     rng = np.random.default_rng(number)
     rows = 40
     columns = rng.choice(list("abcdef"), rows), rng.integers(0, DIM, rows), rng.integers(-9, 99, rows), ["Ann"] * rows
-    return ss.bounding.bound_units([columns], MAP, neighbours=neighbours, **options)
+    return ss.bounding.bound_units([columns], map_of(neighbours), neighbours=neighbours, **options)
 
 
 def added_twice(one: State, other: State, _: State) -> State:
@@ -87,7 +96,7 @@ def updated_by_no_rows(one: State, _: State, __: State) -> State:
 
 
 def added_to_new(one: State, _: State, __: State) -> State:
-    new = ss.SketchTable(MAP)
+    new = ss.SketchTable(one.projection)
     new.merge(one)
     return new
 
@@ -107,17 +116,19 @@ OPERATIONS: list[tuple[Operation, bool]] = [
 ]
 
 
-def plain_table() -> ss.SketchTable:
-    plain = ss.SketchTable(MAP)
+def plain_table(projection: ss.Projection = MAP) -> ss.SketchTable:
+    plain = ss.SketchTable(projection)
     plain.update(["a", "z"], [0, 1], [400, 400])
     return plain
 
 
 def holds(neighbours: Neighbours, cells: np.ndarray[Any, Any]) -> bool:
-    """Return whether what one customer added to all keys, (keys, dim), is as a relation says."""
+    """Return whether what one customer added to all keys, (keys, dim) in data units, is as a relation says."""
     used = cells[np.abs(cells).sum(axis=1) > 0].astype(object)
     if neighbours.unit != UNIT or len(used) > neighbours.max_keys:
         return False
+    if isinstance(neighbours, ss.SketchL2):
+        return sum(cell**2 for cell in used.reshape(-1)) <= Fraction(neighbours.bound) ** 2
     if isinstance(neighbours, ss.L1):
         return all(sum(map(abs, row)) <= neighbours.bound for row in used)
     if isinstance(neighbours, ss.L2):
@@ -140,7 +151,7 @@ def test_what_a_release_calls_enforced_holds_for_each_unit(
 ) -> None:
     for number in range(8):
         one, other = (one_unit(2 * number + part, neighbours, options) for part in (0, 1))
-        found = operation(one, other, plain_table())
+        found = operation(one, other, plain_table(one.projection))
         assert found.bounds.is_enforced == is_kept
         enforced = []
         for asked in RELATIONS:
@@ -150,7 +161,7 @@ def test_what_a_release_calls_enforced_holds_for_each_unit(
                 continue
             assert basis == "enforced"
             true_of = holds if found.bounds.together == 1 else holds_together
-            assert true_of(asked, found.cells)
+            assert true_of(asked, found.cells.astype(object) * found.projection.grid)
             enforced.append(asked)
         assert (found.bounds.neighbours in enforced or found.bounds.neighbours not in RELATIONS) == is_kept
 
@@ -172,7 +183,7 @@ def test_sums_and_differences_of_keys_keep_to_the_sum_of_their_bounds(
     known = found.bounds.neighbours
     assert known is not None
     assert known.bound == 2 * Fraction(neighbours.bound)
-    assert holds(known, found.state().reshape(1, -1))
+    assert holds(known, found.state().reshape(1, -1).astype(object) * found.projection.grid)
 
 
 def test_without_one_customer_in_two_parts_their_bounds_stay() -> None:

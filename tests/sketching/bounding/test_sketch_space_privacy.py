@@ -4,14 +4,22 @@ First the law as THEORY.md 2.2 defines it, in Python's integers; then the librar
 check is shown to catch what is not private.
 """
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
+import streamsketch as ss
+from streamsketch.sketching.bounding import cells as in_cells
+from streamsketch.sketching.bounding import units
+from streamsketch.sketching.bounding.clip import bounded, summed
 from tests.oracles.naive_cells import Slot, cells_of, clipped
+from tests.sketching.bounding.test_sensitivities import MAPS as SMALL_MAPS
 
 Cells = Mapping[Any, int]
 Clipper = Callable[[Cells, int, str], Cells]
@@ -49,7 +57,7 @@ def squares(cells: Cells) -> int:
 def exceeding(clipper: Clipper, way: str) -> tuple[Cells, int] | None:
     """Return the first unit that is left longer than a limit, with it; None if none is."""
     pairs = itertools.product(UNITS, LIMITS)
-    return next((pair for pair in pairs if squares(clipper(*pair, way)) > pair[1] ** 2), None)
+    return next(((unit, limit) for unit, limit in pairs if squares(clipper(unit, limit, way)) > limit**2), None)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -147,3 +155,128 @@ def test_a_bound_on_the_data_in_place_of_their_sketch_is_caught() -> None:
     moved = cells_of([(A, index, steps) for index, steps in on_the_data.items()], column)
     assert squares(moved) > 17 * limit**2  # 9 · 2, but for rounding
     assert squares(clipped(cells_of(rows, column), limit)) <= limit**2
+
+
+# --- the library: every map, adversarial units --------------------------------------------------------------------
+
+HASHED = ss.SJLT(sketch_dim=4, sparsity=2, seed=9)
+MAPS = [*SMALL_MAPS, HASHED, ss.projections.FJLT(dim=2, sketch_dim=2, seed=2, density="1/2", fraction_bits=2)]
+MAPS += [
+    ss.projections.Rotation(dim=2, sketch_dim=2, seed=1),
+    ss.projections.VerySparse(dim=2, sketch_dim=3, sparsity=2, seed=7),
+]
+KEYS = "abc"
+Row = tuple[str, int, int, str]
+"""A key, an index, a value and a unit."""
+
+
+def indices_of(projection: ss.Projection) -> list[int]:
+    """Return two indices; in a hashed domain two whose columns are equal."""
+    columns = projection.columns(np.arange(min(projection.dim, 64)))
+    same = next((at for at in range(1, columns.shape[1]) if (columns[:, at] == columns[:, 0]).all()), 1)
+    return [0, same]
+
+
+def rows_of(projection: ss.Projection) -> list[Row]:
+    """Return the rows of units of every kind: one of each name."""
+    one, other = indices_of(projection)
+    found = [(key, index, value, "many") for key in KEYS for index, value in ((one, 900), (other, 901))]
+    found += [("a", one, 1 << 61, "huge")] * 7 + [("b", other, -(1 << 61), "huge")] * 4
+    found += [("a", one, 1, "least"), ("b", one, 3, "few"), ("b", other, -2, "few"), ("b", one, 0, "few")]
+    found += [("a", one, 5, "returned"), ("a", one, -5, "returned")]
+    found += [(key, index, value, "flat") for key in "ab" for index, value in ((one, 37), (other, -36))]
+    found += [("c", one, 2895, "long"), ("c", other, 2896, "long")]
+    return found
+
+
+def relation_of(projection: ss.Projection, max_keys: int) -> ss.SketchL2:
+    """Return a bound of some 5,000 steps of a cell."""
+    return ss.SketchL2(Fraction(5000 * projection.cell_unit), unit="user", max_keys=max_keys)
+
+
+def table_of(rows: list[Row], projection: ss.Projection, neighbours: ss.SketchL2, way: Any) -> dict[str, list[int]]:
+    keys, indices, values, units = (list(column) for column in zip(*rows, strict=True))
+    columns = keys, np.array(indices, dtype=np.int64), np.array(values, dtype=np.int64), units
+    table = ss.bounding.bound_units([columns], projection, neighbours=neighbours, clip=way)
+    return {key: table.sketch_of(key).state().tolist() for key in KEYS}
+
+
+def farthest(projection: ss.Projection, neighbours: ss.SketchL2, way: str) -> int:
+    """Return the largest squared distance, over all keys, between the tables with and without a unit."""
+    rows = rows_of(projection)
+    with_all = table_of(rows, projection, neighbours, way)
+    worst = 0
+    for unit in {row[-1] for row in rows}:
+        without = table_of([row for row in rows if row[-1] != unit], projection, neighbours, way)
+        pairs = [pair for key in KEYS for pair in zip(with_all[key], without[key], strict=True)]
+        worst = max(worst, sum((one - other) ** 2 for one, other in pairs))
+    return worst
+
+
+@pytest.fixture
+def one_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs with and without a unit draw one secret, as they would in the two worlds that are compared."""
+    monkeypatch.setattr("os.urandom", bytes)
+
+
+@pytest.mark.usefixtures("one_secret")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("max_keys", [2, 2**32 - 1])
+@pytest.mark.parametrize("projection", MAPS, ids=lambda projection: projection.kind)
+def test_a_unit_moves_all_keys_by_the_bound_at_most(projection: ss.Projection, max_keys: int, way: str) -> None:
+    neighbours = relation_of(projection, max_keys)
+    limit = neighbours.cell_steps(projection)
+    moved = farthest(projection, neighbours, way)
+    assert limit >= 4999
+    assert (limit - 10) ** 2 < moved <= limit**2
+
+
+# --- faults put back there ----------------------------------------------------------------------------------------
+
+
+def nothing_clipped(patch: pytest.MonkeyPatch) -> None:
+    bounded_cells = units.bounded_cells
+    most = {"limit": (1 << 31) - 1, "equal": False}
+    patch.setattr(units, "bounded_cells", lambda events, **bounds: bounded_cells(events, **bounds | most))
+
+
+def clipped_before_the_map(patch: pytest.MonkeyPatch) -> None:
+    def on_the_data(events: Any, *, max_keys: int, limit: int, secret: bytes, **_: Any) -> Iterator[Any]:
+        bounds = {"max_keys": max_keys, "limit": limit**2, "secret": secret}
+        yield bounded(events, **bounds, together=True, squared=True)
+
+    patch.setattr(units, "bounded_cells", on_the_data)
+
+
+def a_bound_for_each_key(patch: pytest.MonkeyPatch) -> None:
+    def each_key(*given: Any, **options: Any) -> Any:
+        found = summed(*given, **options)
+        keys = np.diff(found.unit_ends, prepend=0)
+        owners = np.repeat(found.units, keys, axis=0)
+        return dataclasses.replace(found, units=owners, unit_ends=np.arange(1, len(owners) + 1))
+
+    patch.setattr(in_cells, "summed", each_key)
+
+
+def two_halves_of_a_unit(patch: pytest.MonkeyPatch) -> None:
+    """Clip in two calls, as where the rows of a unit are not brought together."""
+    bounded_cells = units.bounded_cells
+
+    def halves(events: Any, **bounds: Any) -> Iterator[Any]:
+        for half in (slice(None, None, 2), slice(1, None, 2)):
+            yield from bounded_cells(events.rows(half), **bounds)
+
+    patch.setattr(units, "bounded_cells", halves)
+
+
+LIBRARY_FAULTS = [nothing_clipped, clipped_before_the_map, a_bound_for_each_key, two_halves_of_a_unit]
+
+
+@pytest.mark.usefixtures("one_secret")
+@pytest.mark.parametrize("fault", LIBRARY_FAULTS)
+def test_a_library_with_a_fault_is_caught(
+    fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault(monkeypatch)
+    neighbours = relation_of(HASHED, 2)
+    assert farthest(HASHED, neighbours, "scale") > 1.4 * neighbours.cell_steps(HASHED) ** 2
