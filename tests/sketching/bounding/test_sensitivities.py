@@ -13,6 +13,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.agreement import fine_enough
 from streamsketch.privacy import Clip, DiscreteLaplace, Neighbours
 from streamsketch.release import AdditiveNoise
 from streamsketch.signs import DPSignLogistic
@@ -30,11 +31,18 @@ MAPS: list[ss.Projection] = [
     ss.projections.Rademacher(dim=DIM, sketch_dim=3, seed=5),
     ss.projections.GaussianProjection(dim=DIM, sketch_dim=3, seed=6, fraction_bits=2),
 ]
-RELATIONS: list[type[Neighbours]] = [ss.L1, ss.L2, ss.OneCoordinate]
-CLIPS: list[Clip] = ["scale", "cut"]
+RELATIONS: list[type[Neighbours]] = [ss.L1, ss.L2, ss.SketchL2, ss.OneCoordinate]
+CLIPS: list[Clip] = ["scale", "cut", "equal"]
 WAYS = list(itertools.product(RELATIONS, CLIPS, [False, True]))
 REFUSED: dict[str, set[tuple[type[Neighbours], Clip, bool]]] = {
-    "clipped to L2 by clip='scale'": {(ss.L2, "cut", False), (ss.L2, "cut", True)},
+    "clipped to L1 by clip='scale' or clip='cut'": {(ss.L1, "equal", together) for together in (False, True)},
+    "clipped to L2 by clip='scale'": {
+        (ss.L2, clip, together) for clip, together in itertools.product(("cut", "equal"), (False, True))
+    },
+    "clipped to SketchL2 by clip='scale' or clip='equal'": {
+        (ss.SketchL2, "cut", together) for together in (False, True)
+    },
+    "bounds all keys of a unit together": {(ss.SketchL2, clip, True) for clip in ("scale", "equal")},
     "clipped together under L1 only": {(ss.L2, "scale", True)},
     "not of units' totals": {way for way in WAYS if way[0] is ss.OneCoordinate},
 }
@@ -49,19 +57,20 @@ def units() -> np.ndarray:
 
 
 @functools.cache
-def left_of(relation: type[Neighbours], clip: Clip, together: bool) -> np.ndarray:  # noqa: FBT001
-    """Return what the bounds leave of each unit, which no map decides: (units, keys, dim)."""
+def left_of(
+    neighbours: Neighbours,
+    clip: Clip,
+    projection: ss.Projection = MAPS[0],
+) -> np.ndarray:
+    """Return what the bounds leave of each unit: (units, keys, cells), by default those of the data themselves."""
     vectors = units()
     unit, key, index = (places.reshape(-1) for places in np.indices(vectors.shape))
     rows = (unit * KEYS + key, index, vectors.reshape(-1), unit)
-    neighbours = relation(BOUND, max_keys=1 if together else KEYS)
-    table = ss.bounding.bound_units(
-        [rows], ss.projections.Identity(dim=DIM), neighbours=neighbours, max_keys=KEYS, clip=clip
-    )
-    left = np.zeros((len(vectors) * KEYS, DIM), dtype=np.int64)
+    table = ss.bounding.bound_units([rows], projection, neighbours=neighbours, max_keys=KEYS, clip=clip)
+    left = np.zeros((len(vectors) * KEYS, projection.sketch_dim), dtype=np.int64)
     for name, sketch in table.items():
         left[name] = sketch.state()
-    return left.reshape(vectors.shape)
+    return left.reshape(len(vectors), KEYS, -1)
 
 
 @pytest.mark.parametrize(("relation", "clip", "together"), WAYS)
@@ -70,21 +79,27 @@ def test_no_unit_moves_a_table_further_than_a_release_hides(
     clip: Clip,
     together: bool,  # noqa: FBT001
 ) -> None:
+    neighbours = relation(BOUND, max_keys=1 if together else KEYS)
     refusal = next((text for text, ways in REFUSED.items() if (relation, clip, together) in ways), None)
     if refusal is not None:
         with pytest.raises(ss.InvalidInputError, match=refusal):
-            left_of(relation, clip, together)
+            left_of(neighbours, clip, fine_enough(MAPS[0], neighbours))
         return
-    neighbours = relation(BOUND, max_keys=1 if together else KEYS)
-    for projection in MAPS:
+    for coarse in MAPS:
+        projection = fine_enough(coarse, neighbours)
         if relation is ss.L2 and projection.spectral_bound is None:
             continue
         stated = sensitivity_of(projection, neighbours)
-        moved = left_of(relation, clip, together) @ projection.columns(np.arange(DIM)).T
+        if relation is ss.SketchL2:
+            moved = left_of(neighbours, clip, projection)
+        else:
+            moved = left_of(neighbours, clip) @ projection.columns(np.arange(DIM)).T
         l1, l2_squared = int(np.abs(moved).sum(axis=(1, 2)).max()), int((moved**2).sum(axis=(1, 2)).max())
         assert l1 <= stated.l1, projection
         assert l2_squared <= stated.l2_squared, projection
-        if isinstance(projection, ss.projections.Identity):  # no less would do
+        if relation is ss.SketchL2:  # but for rounding
+            assert l2_squared >= 0.999 * stated.l2_squared
+        elif isinstance(projection, ss.projections.Identity):  # no less would do
             assert (l1, l2_squared) == (stated.l1, stated.l2_squared)
         # what rests on D1: the farthest unit spends ε, and no more
         law = DPSignLogistic(epsilon=1.0, neighbours=neighbours).law(projection)
