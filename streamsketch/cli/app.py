@@ -42,7 +42,7 @@ _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode":
 # the function choose_bound in choose_bound.py, "ledger init" is init in ledger.py, and "ledger" is the group.
 _COMMANDS = {
     "demo": "Sketch, release and compare the source of ten packages of Python's standard library.",
-    "plan": "Choose a projection and a mechanism, and predict the error of squared distances.",
+    "plan": "Choose a projection and a mechanism, and predict the error.",
     "choose-bound": "Choose a bound that most units keep to, with differential privacy.",
     "agree": "Write down what all parties sketch by: projection, columns and types, bounds, and what missing means.",
     "sketch": "Sketch events exactly, into a secret file for `release`.",

@@ -2,8 +2,10 @@
 
 import secrets
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import typer
 
 import streamsketch as ss
@@ -16,7 +18,9 @@ from streamsketch.cli._agreeing import (
     Title,
     UnitColumn,
     Value,
+    column_name,
     columns_from,
+    given_options,
     neighbours_of,
 )
 from streamsketch.cli._reading import new_file
@@ -42,7 +46,47 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     l2: L2 = None,
     one_coordinate: OneCoordinate = None,
     unit: Annotated[str, typer.Option(help="What is protected, in a word.")] = "event",
-    max_keys: Annotated[int, typer.Option(help="How many keys' sketches one unit may be in.")] = 1,
+    max_keys: Annotated[
+        int | None, typer.Option(help="How many keys' sketches one unit may be in; by default 1.")
+    ] = None,
+    items: Annotated[
+        str | None,
+        typer.Option(
+            help="For whole units, such as persons: different indices of one in a key; several sizes as 3,10,40.",
+            show_default=False,
+        ),
+    ] = None,
+    pieces: Annotated[
+        str | None,
+        typer.Option(help="With --items: Σ|value| of one in a key; by default 1 an item.", show_default=False),
+    ] = None,
+    keys: Annotated[
+        str | None, typer.Option(help="With --items: in how many keys one is; by default 1.", show_default=False)
+    ] = None,
+    match: Annotated[
+        float | None,
+        typer.Option(help="With --items: how likely pieces of two units are of one item.", show_default=False),
+    ] = None,
+    cosine: Annotated[
+        float | None, typer.Option(help="With --items: a cosine of two keys that matters.", show_default=False)
+    ] = None,
+    sample: Annotated[
+        Path | None,
+        typer.Option(help="Instead of --items: a Parquet file of public rows, for its units.", show_default=False),
+    ] = None,
+    units: Annotated[
+        str | None,
+        typer.Option(help="With either: how many units a key has; several sizes as 500,3000.", show_default=False),
+    ] = None,
+    question: Annotated[
+        str | None,
+        typer.Option(
+            help="With either: what is asked, cosine, distance, mean or point; by default cosine.", show_default=False
+        ),
+    ] = None,
+    bounds: Annotated[
+        str | None, typer.Option(help="With either: bounds to choose from, as 5,10,20.", show_default=False)
+    ] = None,
     relative_error: Annotated[
         float | None, typer.Option(help="The goal, e.g. 0.2; left out, as little as can be had.")
     ] = None,
@@ -69,43 +113,60 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Choose a projection and a mechanism, and predict the error of squared distances.
+    """Choose a projection and a mechanism, and predict the error.
+
+    Of squared distances between streams by default. With --items or --sample, of whole units that are clipped: the plan
+    then chooses their bound, too, and how they are clipped to it. Both must be public.
 
     Where no sketch reaches the goal, the nearest one is shown, no file is written, and the exit status is 1.
     """
-    for path, what in ((projection, "a projection"), (agreement, "an agreement")):
-        if path is not None:
-            new_file(path, ".json", what)
-    if seed is not None and projection is None and agreement is None:
-        raise ss.InvalidInputError("a seed belongs to what --projection FILE or --agreement FILE writes; name the file")
-    if (agreement is None) != (not index):
-        raise ss.InvalidInputError(
-            "an agreement says which columns are sketched: --agreement FILE and --index NAME:TYPE belong together; "
-            "--projection FILE writes the projection alone"
-        )
+    _check_files(projection, agreement, index, seed, sample)
     columns = columns_from(index or [], key, unit_column, value)
-    of_units = neighbours_of(l1, l2, one_coordinate, unit, max_keys) or ss.L1(1, unit, max_keys)
-    found = ss.plan(
-        ss.planning.StreamFacts(
+    of_units = {"pieces": pieces, "keys": keys, "match": match, "cosine": cosine}
+    asked = {"units": units, "question": question, "bounds": bounds}
+    of_streams: dict[str, Any] = {
+        "squared_distance": squared_distance,
+        "events": events,
+        "relative_error": relative_error,
+    }
+    of_streams |= {"l1": l1, "l2": l2, "one_coordinate": one_coordinate, "max_keys": max_keys}
+    privacy: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+    limits: dict[str, Any] = {"max_cells": max_cells, "max_nonzeros": max_nonzeros}
+    found: ss.planning.Plan | ss.planning.UnitPlan
+    if items is not None or sample is not None:
+        _check_none(of_streams, "with --items or --sample, the plan finds bounds and distances itself; leave them out")
+        if agreement is not None and unit_column is None:
+            raise ss.InvalidInputError("an agreement on whole units names their column: say --unit-column NAME:TYPE")
+        found = ss.planning.plan_units(
+            _facts(items, of_units, sample, columns),
+            **privacy,
+            question=question or "cosine",  # type: ignore[arg-type] # it checks
+            units=None if units is None else _numbers(units, "--units"),
+            unit=unit,
+            dim=_dim(dim),
+            bounds=None if bounds is None else bounds.split(","),
+            **limits,
+        )
+        agreed_on: dict[str, Any] = found.agreement_arguments
+    else:
+        _check_none(of_units | asked, "these are about whole units; say --items or --sample, too")
+        neighbours = neighbours_of(l1, l2, one_coordinate, unit, max_keys or 1) or ss.L1(1, unit, max_keys or 1)
+        streams = ss.planning.StreamFacts(
             dim=_dim(dim),
             squared_distances=squared_distance or None,
             events=events,
             spread=spread,
             step=None if step == "real" else step,
-        ),
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=of_units,
-        goal=ss.planning.Goal(
-            relative_error=relative_error, confidence=confidence, max_cells=max_cells, max_nonzeros=max_nonzeros
-        ),
-    )
-    missed = found.met is False and not accept
+        )
+        goal = ss.planning.Goal(relative_error=relative_error, confidence=confidence, **limits)
+        found = ss.plan(streams, **privacy, neighbours=neighbours, goal=goal)
+        agreed_on = {"neighbours": neighbours}
+    missed = isinstance(found, ss.planning.Plan) and found.met is False and not accept
     agreed = found.projection(secrets.randbits(63) if seed is None else seed)
     if projection is not None and not missed:
         write_whole(projection, agreed.to_json().encode() + b"\n")
     if agreement is not None and index and not missed:
-        ss.Agreement(agreed, **columns, neighbours=of_units, missing=missing, title=title).save(agreement)  # type: ignore[arg-type]
+        ss.Agreement(agreed, **columns, **agreed_on, missing=missing, title=title).save(agreement)  # type: ignore[arg-type]
     if as_json:
         show_json(found.to_dict())
     else:
@@ -119,6 +180,63 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
             f"for. Ask for less, allow more, or take it all the same with --accept"
         )
         raise typer.Exit(1)
+
+
+def _check_files(
+    projection: Path | None, agreement: Path | None, index: list[str] | None, seed: int | None, sample: Path | None
+) -> None:
+    for path, what in ((projection, "a projection"), (agreement, "an agreement")):
+        if path is not None:
+            new_file(path, ".json", what)
+    if seed is not None and projection is None and agreement is None:
+        raise ss.InvalidInputError("a seed belongs to what --projection FILE or --agreement FILE writes; name the file")
+    if (agreement is None and sample is None and index) or (agreement is not None and not index):
+        raise ss.InvalidInputError(
+            "an agreement says which columns are sketched: --agreement FILE and --index NAME:TYPE belong together; "
+            "--projection FILE writes the projection alone"
+        )
+
+
+def _check_none(options: dict[str, Any], why: str) -> None:
+    if wrong := given_options(options):
+        raise ss.InvalidInputError(f"{wrong}: {why}")
+
+
+def _facts(
+    items: str | None, of_units: dict[str, Any], sample: Path | None, columns: dict[str, Any]
+) -> ss.planning.TypicalUnit | ss.planning.UnitSample:
+    """Return what is known of units: as stated, or from a file."""
+    if items is not None and sample is not None:
+        raise ss.InvalidInputError("--items and --sample both say what a unit adds; give one of them")
+    if sample is None:
+        numbers: dict[str, Any] = {
+            name: _numbers(of_units[name], f"--{name}") for name in ("pieces", "keys") if of_units[name]
+        }
+        shares: dict[str, Any] = {name: of_units[name] for name in ("match", "cosine") if of_units[name] is not None}
+        return ss.planning.TypicalUnit(items=_numbers(items or "", "--items"), **numbers, **shares)
+    _check_none(of_units, "--sample says what units add; leave them out")
+    if not columns["index"] or columns["unit"] is None:
+        raise ss.InvalidInputError("name the columns of the sample: --index and --unit-column, and --key if it has one")
+    names: dict[str, Any] = {
+        name: given if given is None else _name(given) for name, given in columns.items() if name != "index"
+    }
+    index = [_name(one) for one in columns["index"]]
+    try:
+        rows = pq.read_table(sample, columns=[*index, *(name for name in names.values() if name is not None)])
+    except pa.ArrowInvalid:
+        raise ss.InvalidInputError(f"{sample} is not a Parquet file, as a sample of units is") from None
+    return ss.planning.UnitSample.of(rows, index=index, **names)
+
+
+def _name(column: Any) -> str:
+    return column_name(column) if isinstance(column, str) else column[0]
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ss.InvalidInputError(f"{option} takes numbers with commas, such as 3,10,40, got {text!r:.40}") from None
 
 
 def _dim(text: str) -> int:

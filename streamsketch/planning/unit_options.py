@@ -22,7 +22,7 @@ from streamsketch.estimation import OutputNoise
 from streamsketch.planning.facts import Goal
 from streamsketch.planning.typical import UnitFacts, UnitSums
 from streamsketch.privacy import L1, Budget, Clip, Counting, Neighbours, Noise, SketchL2, candidates
-from streamsketch.projections import SJLT, CountSketch, Projection
+from streamsketch.projections import SJLT, CountSketch, Identity, Projection
 
 Question: TypeAlias = Literal["cosine", "distance", "mean", "point"]
 QUESTIONS: tuple[Question, ...] = get_args(Question)
@@ -82,6 +82,11 @@ class UnitOption:
         return self.projection.nonzeros
 
     @property
+    def is_raw(self) -> bool:
+        """Whether this option is noise on the raw histogram, without a projection."""
+        return isinstance(self.projection, Identity)
+
+    @property
     def bound(self) -> Fraction:
         """The bound, in data units."""
         return Fraction(self.neighbours.bound)
@@ -103,6 +108,8 @@ class UnitGoal:
         Whether the number of units is published, too.
     limits
         The most cells and nonzeros.
+    dim
+        Number of possible indices.
     """
 
     question: Question
@@ -110,6 +117,7 @@ class UnitGoal:
     unit: str
     counted: bool
     limits: Goal
+    dim: int = HASHED_DIM
 
 
 def unit_options(
@@ -129,7 +137,7 @@ def unit_options(
     refusal: InvalidInputError | None = None
     for neighbours, clip in _ways(facts, goal, given):
         left = facts.sums(goal.units, *clipped(facts, neighbours, clip))
-        for projection in _projections(goal.limits):
+        for projection in _projections(goal.limits, goal.dim):
             try:
                 found += _with_each_mechanism(projection, neighbours, clip, goal, budget, (exact, left))
             except InvalidInputError as error:  # noise too wide to sample; that of another may not be
@@ -182,13 +190,15 @@ def _bounds(sizes: Floats) -> list[Fraction]:
     return inside[-_MOST_BOUNDS:]
 
 
-def _projections(limits: Goal) -> Iterator[Projection]:
+def _projections(limits: Goal, dim: int) -> Iterator[Projection]:
+    if dim <= limits.max_cells:
+        yield Identity(dim=dim)
     cells = _LEAST_CELLS
-    while cells <= limits.max_cells:
-        yield CountSketch(dim=HASHED_DIM, sketch_dim=cells, seed=0)
+    while cells <= limits.max_cells and cells < dim:
+        yield CountSketch(dim=dim, sketch_dim=cells, seed=0)
         for sparsity in _SPARSITIES:
             if sparsity <= min(limits.max_nonzeros, cells // 2):
-                yield SJLT(dim=HASHED_DIM, sketch_dim=cells, sparsity=sparsity, seed=0)
+                yield SJLT(dim=dim, sketch_dim=cells, sparsity=sparsity, seed=0)
         cells *= 2
 
 

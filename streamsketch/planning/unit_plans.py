@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from streamsketch.accounting import guarantee_of
-from streamsketch.core import NO_BREAK, Exact, aligned, check_text, exact_fraction, filled, short
+from streamsketch.core import NO_BREAK, Exact, aligned, check_int, check_text, exact_fraction, filled, short
+from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import format_value
 from streamsketch.planning.facts import Goal
@@ -64,12 +65,15 @@ class UnitPlan:
     def projection(self, seed: int) -> Projection:
         """Return the recommended projection with a public seed, which must be chosen independently of the data.
 
+        Noise on the raw histogram has no seed; ``seed`` is then ignored.
+
         Raises
         ------
         InvalidInputError
             If the seed is not an integer from 0 to 2^64 - 1.
         """
-        return self.chosen.projection.replace(seed=seed)
+        chosen = self.chosen.projection
+        return chosen if self.chosen.is_raw else chosen.replace(seed=seed)
 
     @property
     def neighbours(self) -> Neighbours:
@@ -145,6 +149,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     question: Question = "cosine",
     units: float | Sequence[float] | None = None,
     unit: str = "unit",
+    dim: int = HASHED_DIM,
     bounds: Iterable[Exact] | None = None,
     count: bool = True,
     max_cells: int = 1 << 16,
@@ -175,6 +180,8 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
         the smallest matter most. By default those of the sample.
     unit
         What one is called.
+    dim
+        Number of possible indices. Where all of them are known and few, noise on the raw histogram is compared, too.
     bounds
         Bounds to choose from, in data units; by default 1, 2, 5, 10, … of the sizes that are known of.
     count
@@ -212,6 +219,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     if question == "mean" and not count:
         raise InvalidInputError("averages need the number of units: plan for them with count=True")
     check_text("the privacy unit", unit)
+    check_int(dim, "dim", 1, HASHED_DIM)
     many = _many(facts, units)
     if isinstance(bounds, str):
         raise InvalidInputError(f"bounds must be several numbers, such as [5, 10, 20], got {short(bounds)}")
@@ -221,7 +229,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     if wanted == []:
         raise InvalidInputError("there is no bound to plan for; give at least one, or leave out bounds")
     budget = Budget(epsilon, delta).warn_if_weak()
-    goal = UnitGoal(question, many, unit, count, Goal(max_cells=max_cells, max_nonzeros=max_nonzeros))
+    goal = UnitGoal(question, many, unit, count, Goal(max_cells=max_cells, max_nonzeros=max_nonzeros), dim)
     options = unit_options(facts, goal, budget, wanted)
     # of equal weights, an answer on sizes has a bias that cancels only if all sizes are known
     chosen = _best(one for one in options if question == "cosine" or one.clip != "equal")
@@ -256,10 +264,9 @@ def _preference(option: UnitOption) -> tuple[Any, ...]:
 
 
 def _kind(option: UnitOption) -> str:
-    noise = option.mechanism.title()
-    if option.neighbours.kind == "l1":
-        return f"L1, {noise}"
-    return f"{'equal' if option.clip == 'equal' else 'SketchL2'}, {noise}"
+    bound = option.neighbours.label if option.neighbours.kind == "l1" else "SketchL2"
+    where = ", raw" if option.is_raw else ""
+    return f"{'equal' if option.clip == 'equal' else bound}, {option.mechanism.title()}{where}"
 
 
 def _projection(option: UnitOption) -> dict[str, Any]:
@@ -294,12 +301,15 @@ def _headline(plan: UnitPlan) -> str:
         what = f"at most {option.bound} of a {plan.unit}{keys} (L1), scaled"
     else:
         what = f"at most {option.bound} of a {plan.unit} (L2 norm of its sketches), scaled"
-    name = "CountSketch" if option.nonzeros == 1 else "SJLT"
-    parts = [f"{what}. {name} with k = {option.cells:,} cells"]
+    parts = [f"{what}. {_map_name(option)} with k = {option.cells:,} cells"]
     parts += [f"s = {option.nonzeros} touched by an update"] if option.nonzeros > 1 else []
     parts += [f"resolution{NO_BREAK}{projection.resolution}", f"{option.mechanism.title()} noise"]
     parts += [] if option.counting is None else [f"and a count of {plan.unit}s"]
     return ", ".join(parts)
+
+
+def _map_name(option: UnitOption) -> str:
+    return "No sketch: raw histogram" if option.is_raw else "CountSketch" if option.nonzeros == 1 else "SJLT"
 
 
 def _shown(plan: UnitPlan, part: float, error: float | None = None) -> str:
@@ -329,13 +339,23 @@ def _choices(plan: UnitPlan) -> str:
 
 def _notes(plan: UnitPlan) -> Iterator[str]:
     yield f"Assumed: {plan.facts.assumed(plan.unit)}; {either(plan.units)} {plan.unit}s in a key."
-    chosen = plan.chosen
+    chosen, kind = plan.chosen, plan.neighbours.kind
     for other in plan.alternatives()[1:]:
-        if other.error > _WORTH_SAYING * chosen.error and other.neighbours.kind != chosen.neighbours.kind:
+        if (
+            other.error > _WORTH_SAYING * chosen.error
+            and other.is_raw == chosen.is_raw
+            and kind != other.neighbours.kind
+        ):
             yield (
                 f"What one gains: ± {_shown(plan, chosen.error)} for ± {_shown(plan, other.error)} with "
                 f"{other.mechanism.title()} noise on {other.neighbours.label}."
             )
+    raw = [one for one in plan.alternatives() if one.is_raw]
+    if chosen.is_raw:
+        yield f"All {chosen.cells:,} possible indices are known, so a sketch has no advantage."
+    elif raw:
+        error = min(one.error for one in raw)
+        yield f"Noise on the raw histogram of {raw[0].cells:,} cells would leave ± {_shown(plan, error)}."
     if plan.question != "cosine":
         yield (
             f"Clipping moves sizes: its bias rests on the largest {plan.unit}s assumed, and {plan.unit}s who add more "

@@ -2,7 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
@@ -57,7 +60,7 @@ def test_a_plan_says_when_nothing_can_be_told_apart(tmp_path: Path, forks: Forks
     hopeless = forks.run("plan", "--epsilon", 1e-6, "--squared-distance", 100, cwd=tmp_path).stdout
     assert "such streams cannot be distinguished" in " ".join(hopeless.split())
     assert "distinguished" not in forks.run("plan", "--epsilon", 1, "--squared-distance", 1e5, cwd=tmp_path).stdout
-    asked = {
+    asked: dict[str, Any] = {
         "streams": ss.planning.StreamFacts(squared_distances=[40, 50, 1e6]),
         "neighbours": ss.L1(1),
     }
@@ -124,3 +127,59 @@ def test_a_plan_that_misses_its_goal_writes_no_agreement_unless_told(tmp_path: P
     assert forks.run(*asked[:-2], "--json", cwd=tmp_path).returncode == 1
     assert forks.run(*asked, "--accept", cwd=tmp_path).returncode == 0
     ss.Projection.from_json((tmp_path / "a.json").read_bytes())
+
+
+UNITS = ("plan", "--epsilon", 1, "--delta", 1e-6, "--unit", "customer", "--max-cells", 4096, "--max-nonzeros", 1)
+TYPICAL = (*UNITS, "--items", "10,40,160", "--keys", 3, "--units", "500,3000")
+
+
+def test_a_plan_for_whole_units_is_that_of_python(forks: Forks) -> None:
+    typical = ss.planning.TypicalUnit(items=[10, 40, 160], keys=3)
+    plan = ss.planning.plan_units(
+        typical, epsilon=1, delta=1e-6, unit="customer", units=[500, 3000], max_cells=4096, max_nonzeros=1
+    )
+    assert forks.succeeded(*TYPICAL) == f"{plan}\n"
+    assert json.loads(forks.succeeded(*TYPICAL, "--json")) == json.loads(json.dumps(plan.to_dict()))
+    points = forks.succeeded(*TYPICAL, "--question", "point", "--match", 0.02, "--cosine", 0.1, "--bounds", "5,20")
+    assert "Predicted for how much a sum holds of one item" in points
+
+
+def test_a_plan_from_a_sample_leaves_an_agreement_on_units(tmp_path: Path, forks: Forks) -> None:
+    rows = {"who": [1, 1, 2, 2, 3], "shop": ["a", "b", "a", "b", "a"], "item": [7, 8, 7, 9, 8], "paid": [1.5] * 5}
+    pq.write_table(pa.table(rows), tmp_path / "last-year.parquet")
+    columns = ("--unit-column", "who:integer", "--key", "shop", "--index", "item:integer", "--value", "paid")
+    asked = (*UNITS, "--sample", "last-year.parquet", *columns, "--units", 4000, "--agreement", "agreed.json")
+    shown = forks.succeeded(*asked, cwd=tmp_path)
+    assert "Assumed: A public sample of 3 customers" in shown
+    agreement = ss.Agreement.load(tmp_path / "agreed.json")
+    assert (str(agreement.unit), agreement.value) == ("who:integer", "paid")
+    assert agreement.neighbours is not None
+    assert agreement.neighbours.unit == "customer"
+    assert agreement.clip is not None
+    assert agreement.counting is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--keys", 3, "--units", 9), "--keys, --units: these are about whole units; say --items or --sample, too"),
+        (("--items", "many", "--units", 9), "--items takes numbers with commas, such as 3,10,40, got 'many'"),
+        (("--items", 5), "say how many units a key has"),
+        (("--items", 5, "--units", 9, "--l1", 5), "--l1: with --items or --sample, the plan finds bounds"),
+        (("--items", 5, "--units", 9, "--question", "sum"), "question must be one of cosine, distance, mean, point"),
+        (("--items", 5, "--sample", "a.parquet"), "--items and --sample both say what a unit adds"),
+        (("--sample", "a.parquet", "--keys", 3), "--keys: --sample says what units add"),
+        (("--sample", "a.parquet"), "name the columns of the sample"),
+        (("--sample", "a.parquet", "--index", "item", "--unit-column", "who"), "a.parquet"),
+        (("--items", 5, "--index", "item", "--units", 9), "an agreement says which columns"),
+        (
+            ("--items", 5, "--units", 9, "--index", "item", "--agreement", "b.json"),
+            "an agreement on whole units names their column",
+        ),
+    ],
+)
+def test_mistakes_about_units_are_sentences(
+    arguments: tuple[object, ...], message: str, forks: Forks, tmp_path: Path
+) -> None:
+    assert message in forks.refused("plan", "--epsilon", 1, *arguments, cwd=tmp_path)
+    assert not list(tmp_path.iterdir())

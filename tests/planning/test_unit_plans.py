@@ -175,9 +175,8 @@ def test_a_plan_releases_what_it_says() -> None:
 def test_its_pieces_make_an_agreement() -> None:
     for question in ("cosine", "distance", "mean", "point"):
         plan = planned(question)
-        pieces = plan.agreement_arguments
         columns: dict[str, Any] = {"index": "item", "key": "shop", "unit": "who"}
-        agreement = ss.Agreement(plan.projection(1), **columns, neighbours=pieces["neighbours"], clip=pieces["clip"])
+        agreement = ss.Agreement(plan.projection(1), **columns, **plan.agreement_arguments)
         assert ss.Agreement.from_json(agreement.to_json()) == agreement
 
 
@@ -195,6 +194,18 @@ def test_it_is_shown_in_eighty_columns_and_as_json() -> None:
     assert "each customer counts the same" in text
     assert "There is no bound to choose" in " ".join(text.split())
     assert "who add more make it larger" in " ".join(str(planned("distance")).split())
+
+
+def test_a_small_known_domain_needs_no_sketch() -> None:
+    asked: dict[str, Any] = {"question": "distance", "units": 2_000, **PRIVACY}
+    few, many = (plan_units(TypicalUnit(items=40), dim=dim, **asked) for dim in (50, 60_000))
+    assert few.chosen.is_raw
+    assert few.projection(seed=5) == few.chosen.projection
+    assert "so a sketch has no advantage" in str(few)
+    assert max(map(len, str(few).splitlines())) <= 80
+    assert not many.chosen.is_raw
+    assert "Noise on the raw histogram of 60,000 cells would leave ±" in " ".join(str(many).split())
+    assert not any(one.is_raw for one in plan_units(TypicalUnit(items=40), **asked).options)
 
 
 def test_hopeless_plans_say_so() -> None:
