@@ -10,7 +10,7 @@ import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +25,12 @@ from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from streamsketch.intake import unit_events
-from streamsketch.sketching import MAX_LIMIT, Bounded, Clip, Contributions, UnitDigests, bounded
+from streamsketch.privacy import Clip
+from streamsketch.sketching import MAX_LIMIT, Bounded, Contributions, UnitDigests, bounded
 
 FLIGHTS = Path(__file__).parents[2] / "pipelines" / "data" / "flights.parquet"
 BOUNDS = (3, 10, 30, 100, 300)
+CLIPS: tuple[Clip, ...] = ("scale", "cut")
 MAX_KEYS, CELLS, EPSILON, DELTA = 2, 1024, 1.0, 1e-9
 
 _INDICES = {"route": ["route"], "route and hour": ["route", "scheduled_hour"]}
@@ -97,7 +99,7 @@ def _cases(flights: pa.RecordBatch, index: str, bounds: tuple[int, ...]) -> list
     gram = (truth @ truth.T).toarray()
     median = float(np.median(_distances(gram)))
     found = []
-    for bound, clip in itertools.product(bounds, get_args(Clip)):
+    for bound, clip in itertools.product(bounds, CLIPS):
         left = vectors_of(clipped(events, bound, clip), names, items)
         inner = (left @ left.T).toarray()
         across = np.asarray(left.multiply(truth).sum(axis=1)).ravel()
@@ -160,7 +162,7 @@ def _finding(cases: list[Case]) -> str:
 def _picture(cases: list[Case]) -> Figure:
     figure, axes = palette.panels(1, len(_INDICES), width=5.2, height=4.0, sharey=True)
     for panel, index in zip(axes[0], _INDICES, strict=True):
-        for place, clip in enumerate(get_args(Clip)):
+        for place, clip in enumerate(CLIPS):
             own = [case for case in cases if (case.index, case.clip) == (index, clip)]
             panel.errorbar(
                 [case.bound for case in own], [1 - case.cosine for case in own], **palette.points(place), label=clip
