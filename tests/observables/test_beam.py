@@ -51,6 +51,8 @@ SIGNED = ss.projections.Rademacher(dim=1000, sketch_dim=64, seed=7)
 PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1)}
 NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1))
 FOR_USERS = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="user"))
+FINE = PROJECTION.replace(resolution="1/8192")
+CELLS = AdditiveNoise(epsilon=1.0, delta=1e-6, neighbours=ss.SketchL2(1, unit="user", max_keys=4))
 SIGNS = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
 REPORTS = {key: PrivHS(dim=3, epsilon=2.0).randomize([0.6, 0.8, 0.0]) for key in "BAC"}
 LARGE = (1 << 63) - 4
@@ -141,6 +143,14 @@ def bounded(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     return kept | sketch_rows(PROJECTION) | ReleasePerKey(FOR_USERS, public_keys=KEYS)
 
 
+def equals(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    """One unit's rows are any: each is brought to one length in sketch space."""
+    units = [(f"unit {number}", *event) for number, event in enumerate(events)]
+    units += [("Ann", key, index, 1) for key, index, _ in events]
+    bounds = bound_rows(FINE, unit="user", neighbours=CELLS.neighbours, clip="equal", public_keys=KEYS)
+    return pipeline | beam.Create(units) | bounds | sketch_rows(FINE) | ReleasePerKey(CELLS, public_keys=KEYS)
+
+
 def selected(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     crowd = [(f"{key} {number}", key, 1, 1) for key in "AC" for number in range(200)]
     units = [*crowd, *((f"unit {number}", *event) for number, event in enumerate(events) if event[0] != "B")]
@@ -207,6 +217,7 @@ GAMES: dict[str, tuple[Build, list[list[Event]]]] = {
     "windows": (windows, WORLDS[::2] + A_KEY_LESS),
     "signs": (signs, WORLDS[:2] + A_KEY_LESS),
     "bounded": (bounded, WORLDS),
+    "equal in sketch space": (equals, WORLDS + A_KEY_LESS),
     "selected keys": (selected, WORLDS[:2]),
     "distances": (distances, WORLDS[:2]),
     "nearest": (nearest, WORLDS[:2]),

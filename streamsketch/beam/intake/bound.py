@@ -23,7 +23,7 @@ from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Events, Intake, seconds_text
-from streamsketch.privacy import Clip, Neighbours, SketchL2
+from streamsketch.privacy import Clip, Neighbours
 from streamsketch.projections import Projection
 from streamsketch.sketching import Bounded, Contributions, UnitBounds, UnitDigests
 
@@ -53,7 +53,8 @@ class BoundContributions(beam.PTransform):
 
     Values meet the projection's grid first, and a unit's rows are summed by key and index, so that what was returned
     cancels what was bought. Then each unit keeps some keys, chosen by the run's secret, and is clipped in them,
-    exactly, in integers: bit for bit as `bound` does on one machine under the same secret. Only what is left is ever
+    exactly, in integers: bit for bit as `bound` does on one machine under the same secret. Under `SketchL2` its rows
+    become cells first, and those of all its keys are clipped together. Only what is left is ever
     added up. So removing all rows of one unit moves the table by no more than a release for the neighbours hides
     (THEORY.md 4.2), whatever those rows hold. These bounds go with what this transform returns, and with what
     `SketchPerKey` makes of that, where `ReleasePerKey` compares them with its publisher's neighbours. Any other step
@@ -80,13 +81,13 @@ class BoundContributions(beam.PTransform):
         `pathlib.Path` or a PCollection, as in `ReleasePerKey`.
     across_windows
         With event-time windows: bound each unit's rows in all windows together, ``max_keys`` counting pairs of key and
-        window. Needs bounded input. Without it, each window is bounded by itself, and the guarantee is for
-        "one aircraft in one window of 3600 s".
+        window, and `SketchL2` the cells of all of them. Needs bounded input. Without it, each window is bounded by
+        itself, and the guarantee is for "one aircraft in one window of 3600 s".
     shards
         Units are spread over so many groups; one group's events must fit a worker's memory, at 48 bytes each.
     count_private_data
-        Count as Beam metrics: ``rows_dropped`` as malformed, ``units``, ``units_over_keys`` and ``units_over_bound``.
-        Data without noise, for the operator's eyes only.
+        Count as Beam metrics: ``rows_dropped`` as malformed, ``units``, ``units_over_keys``, ``units_over_bound`` and
+        ``units_below_bound``, as in `BoundingSummary`. Data without noise, for the operator's eyes only.
 
     Raises
     ------
@@ -139,10 +140,6 @@ class BoundContributions(beam.PTransform):
         found = agreement.neighbours if neighbours is None else neighbours
         if found is None:
             raise InvalidInputError("the agreement says nothing of what one unit contributes: give neighbours")
-        if isinstance(found, SketchL2):
-            raise InvalidInputError(
-                "a cluster clips units to L1 or L2; streamsketch.bound and bound_units clip to SketchL2 on one machine"
-            )
         self.neighbours = found
         clip = agreement.replace(neighbours=found).clip_of(clip)
         self._bounds = UnitBounds(agreement.projection, found, max_keys=max_keys, clip=clip)
@@ -277,7 +274,7 @@ class _Clip(beam.DoFn):
     ) -> Iterator[Any]:
         for left in self._bounds.clipped_parts(decoded(group[1]), run.derive("bounds", self._label), totals=False):
             if self._count:
-                for name in ("units", "units_over_keys", "units_over_bound"):
+                for name in ("units", "units_over_keys", "units_over_bound", "units_below_bound"):
                     Metrics.counter(METRICS, name).inc(getattr(left.tally, name))
             for time, part in _by_window(left):
                 found = TimestampedValue(BoundedEvents(self._projection, part), Timestamp(micros=time))

@@ -1,7 +1,7 @@
 """From events to one exact sketch per key."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -95,26 +95,29 @@ class _SketchBundles(Step):
         self._bundles: dict[BoundedWindow, PartialSketches] = {}
 
     def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[WindowedValue]:
-        for events in self._steps_of(element):
+        for keys, codes, places, steps, in_cells in self._rows_of(element):
             sketches = self._bundles.get(window)
             if sketches is None:
                 most_keys = max(1, _TABLE_BYTES // (8 * self._projection.sketch_dim))
                 sketches = self._bundles[window] = PartialSketches(self._projection, most_keys)
-            sketches.add(*events)
+            sketches.add(keys, codes, places, steps, in_cells=in_cells)
             if sum(sketches.nbytes for sketches in self._bundles.values()) > _FLUSH_BYTES:
                 yield from self._flush()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         yield from self._flush()
 
-    def _steps_of(self, element: Any) -> Iterator[tuple[Sequence[Any], Any, Any, Any]]:
-        """Yield keys, and the places among them, indices and steps of events, some at a time."""
+    def _rows_of(self, element: Any) -> Iterator[tuple[Sequence[Any], Any, Any, Any, bool]]:
+        """Yield keys, and the places among them, indices and steps of events, some at a time.
+
+        The last says whether they are cells and what is added to these, as of units that are clipped in sketch space.
+        """
         if isinstance(element, pa.RecordBatch | pa.Table):
             first = 1
             for batch in [element] if isinstance(element, pa.RecordBatch) else element.to_batches():
                 for start in range(0, batch.num_rows, _BATCH_ROWS):
                     events = self._intake.read(batch.slice(start, _BATCH_ROWS), first + start)
-                    yield *codes_of(table_keys(events.keys)), events.indices, events.steps
+                    yield *codes_of(table_keys(events.keys)), events.indices, events.steps, False
                 first += batch.num_rows
         elif isinstance(element, BoundedEvents):
             self._projection.check_same(element.projection)
@@ -122,7 +125,7 @@ class _SketchBundles(Step):
             keys = [key for key, _ in left.slots]
             for start in range(0, left.codes.size, _BATCH_ROWS):
                 part = slice(start, start + _BATCH_ROWS)
-                yield keys, left.codes[part], left.indices[part], left.steps[part]
+                yield keys, left.codes[part], left.indices[part], left.steps[part], left.in_cells
         else:
             raise InvalidInputError(
                 f"elements are Arrow record batches, or what BoundContributions returns; got a "
@@ -196,7 +199,7 @@ class PartialSketches:
     def _start(self) -> None:
         self._table = SketchTable(self._projection)
         self._codes: dict[Any, int] = {}  # of keys whose events wait
-        self._waiting: list[tuple[Ints, Ints, Ints]] = []
+        self._waiting: dict[bool, list[tuple[Ints, Ints, Ints]]] = {False: [], True: []}  # events, and cells
         self._events = 0
 
     @property
@@ -204,25 +207,28 @@ class PartialSketches:
         """Memory in use, in bytes, but for the keys' own and spare rows of the table."""
         return 8 * self._projection.sketch_dim * len(self._table) + _EVENT_BYTES * self._events
 
-    def add(self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
-        """Add events on the grid; parameters and errors as `SketchTable.add_steps`."""
+    def add(
+        self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints, *, in_cells: bool = False
+    ) -> None:
+        """Add events on the grid, or cells; parameters and errors as `SketchTable.add_steps` and `add_cells`."""
+        add = _adding(self._table, in_cells=in_cells)
         if len(self._table) + len(distinct) <= self._most_keys:
-            self._table.add_steps(distinct, codes, indices, steps)  # which looks at the codes itself
+            add(distinct, codes, indices, steps)  # which looks at the codes itself
             return
         held = np.array([key in self._table for key in distinct], dtype=bool)
         new = np.zeros(len(distinct), dtype=bool)
         new[codes] = True
         new &= ~held
         if len(self._table) + int(new.sum()) <= self._most_keys:
-            self._table.add_steps(distinct, codes, indices, steps)
+            add(distinct, codes, indices, steps)
             return
         places = np.full(len(distinct), -1, dtype=np.int64)
         for place in np.flatnonzero(new).tolist():
             places[place] = self._codes.setdefault(distinct[place], len(self._codes))
         waits = new[codes]
         if not waits.all():
-            self._table.add_steps(distinct, codes[~waits], indices[~waits], steps[~waits])
-        self._waiting.append((places[codes[waits]], indices[waits], steps[waits]))
+            add(distinct, codes[~waits], indices[~waits], steps[~waits])
+        self._waiting[in_cells].append((places[codes[waits]], indices[waits], steps[waits]))
         self._events += int(waits.sum())
 
     def take(self) -> Iterator[tuple[Any, Sketch]]:
@@ -230,17 +236,26 @@ class PartialSketches:
         table, keys, waiting = self._table, list(self._codes), self._waiting
         self._start()
         yield from _sketches(table)
-        if not waiting:
-            return
-        codes, indices, steps = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
-        waiting.clear()
-        order = np.argsort(codes, kind="stable")
-        codes, indices, steps = codes[order], indices[order], steps[order]
+        ordered = {in_cells: _by_key(parts) for in_cells, parts in waiting.items() if parts}
         for first in range(0, len(keys), self._most_keys):
-            rows = slice(*np.searchsorted(codes, [first, first + self._most_keys]))
             part = SketchTable(self._projection)
-            part.add_steps(keys[first : first + self._most_keys], codes[rows] - first, indices[rows], steps[rows])
+            for in_cells, (codes, indices, steps) in ordered.items():
+                rows = slice(*np.searchsorted(codes, [first, first + self._most_keys]))
+                add = _adding(part, in_cells=in_cells)
+                add(keys[first : first + self._most_keys], codes[rows] - first, indices[rows], steps[rows])
             yield from _sketches(part)
+
+
+def _adding(table: SketchTable, *, in_cells: bool) -> Callable[..., None]:
+    return table.add_cells if in_cells else table.add_steps
+
+
+def _by_key(parts: list[tuple[Ints, Ints, Ints]]) -> list[Ints]:
+    """Return codes, indices and steps of all parts, which are emptied, in the order of the codes."""
+    codes, indices, steps = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    parts.clear()
+    order = np.argsort(codes, kind="stable")
+    return [codes[order], indices[order], steps[order]]
 
 
 def _sketches(table: SketchTable) -> Iterator[tuple[Any, Sketch]]:

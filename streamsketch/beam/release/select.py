@@ -50,7 +50,8 @@ class SelectKeys(beam.PTransform):
     Raises
     ------
     InvalidInputError
-        For ε or δ out of range, or events that did not come through `BoundContributions`.
+        For ε or δ out of range, events that did not come through `BoundContributions`, or bounds that let a unit be in
+        any number of keys.
 
     Examples
     --------

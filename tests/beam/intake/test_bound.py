@@ -202,11 +202,36 @@ def test_the_choice_is_secret(tmp_path: Path) -> None:
     assert sketched(stream, tmp_path, max_keys=1) != sketched(stream, tmp_path, max_keys=1)
 
 
-def test_bundles_may_be_repeated(tmp_path: Path) -> None:
+FINE = PROJECTION.replace(resolution="1/4096")
+EQUAL: dict[str, Any] = {"unit": "plane", "neighbours": ss.SketchL2(2, unit="plane", max_keys=2), "clip": "equal"}
+
+
+def test_all_units_count_the_same_in_sketch_space(tmp_path: Path) -> None:
+    """Ann's million flights and Bob's two are of one length, over both of their keys; what Cyd took back is nothing."""
+    stream = [("Ann", "a", "x", 1e6), ("Bob", "a", "y", 2.0), ("Bob", "b", "z", -2.0), ("Cyd", "b", "x", 1.0)]
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        rows = pipeline | beam.Create([*stream, ("Cyd", "b", "x", -1.0)])
+        return rows | bound_rows(FINE, **EQUAL, count_private_data=True) | sketch_rows(FINE)
+
+    found, counters = run(build, tmp_path)
+    expected = {"a": FINE.sketch(), "b": FINE.sketch()}
+    for key, index, length in [("a", "x", 2.0), ("a", "y", math.sqrt(2)), ("b", "z", -math.sqrt(2))]:
+        expected[key].update(FINE.indices_of([index]), length)
+    assert {key for key, _ in found} == {"a", "b"}
+    for key, sketch in found:
+        assert np.abs(sketch.state() - expected[key].state()).max() <= 2  # of 4096 steps: rounded to zero
+    assert counters == {"units": 3, "units_over_keys": 0, "units_over_bound": 2, "units_below_bound": 0}
+
+
+@pytest.mark.parametrize(
+    ("projection", "bounds"), [(PROJECTION, BOUNDS), (FINE, EQUAL)], ids=["l1", "equal in sketch space"]
+)
+def test_bundles_may_be_repeated(projection: ss.Projection, bounds: dict[str, Any], tmp_path: Path) -> None:
     stream = [batch([(unit, "a", "x", 1.0) for unit in range(40)])]
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        return pipeline | beam.Create(stream) | bound_rows(PROJECTION, **BOUNDS) | sketch_rows(PROJECTION)
+        return pipeline | beam.Create(stream) | bound_rows(projection, **bounds) | sketch_rows(projection)
 
     found, _ = run(build, tmp_path, "--direct_runner_bundle_repeat=2")
     assert {key for key, _ in found} == {"a"}
@@ -327,7 +352,7 @@ def test_dropped_rows_and_units_are_counted_when_asked(tmp_path: Path) -> None:
         bounds = bound_rows(PROJECTION, **BOUNDS, count_private_data=count)
         return lambda pipeline: pipeline | beam.Create(stream) | bounds
 
-    counted = {"rows_dropped": 3, "units": 1, "units_over_keys": 0, "units_over_bound": 0}
+    counted = {"rows_dropped": 3, "units": 1, "units_over_keys": 0, "units_over_bound": 0, "units_below_bound": 0}
     assert run(build(True), tmp_path)[1] == counted  # noqa: FBT003
     assert run(build(False), tmp_path)[1] == {}  # noqa: FBT003
 

@@ -48,6 +48,14 @@ def test_a_chosen_key_whose_events_are_all_zero_is_released_too(tmp_path: Path) 
     assert [key for key, _ in found] == ["zeros"]
 
 
+def test_units_in_any_number_of_keys_choose_none() -> None:
+    projection = PROJECTION.replace(resolution="1/4096")
+    near = ss.SketchL2(2, unit="visitor")
+    events = beam.Pipeline() | beam.Create(ROWS) | bound_rows(projection, unit="visitor", neighbours=near)
+    with pytest.raises(ss.InvalidInputError, match=r"in any number of them.*\(max_keys\)"):
+        events | SelectKeys(epsilon=0.5, delta=1e-9)
+
+
 def test_no_data_chooses_nothing(tmp_path: Path) -> None:
     assert run(lambda pipeline: released(pipeline, []), tmp_path)[0] == []
 

@@ -11,6 +11,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.beam import (
+    BoundContributions,
     MergeSketches,
     ReleasePerKey,
     SelectKeys,
@@ -103,6 +104,37 @@ STEPS_BETWEEN: dict[str, Callable[[beam.PCollection], beam.PCollection]] = {
     "twice": lambda events: (events, events) | beam.Flatten() | sketch_rows(PROJECTION),
     "through a function": lambda events: events | beam.Map(lambda found: found) | sketch_rows(PROJECTION),
 }
+
+
+WEIGHED = ss.Agreement(
+    PROJECTION.replace(resolution="1/4096"),
+    key="key",
+    index="index",
+    value="value",
+    unit="plane",
+    neighbours=ss.SketchL2(3, unit="plane"),
+    clip="equal",
+)
+
+
+def test_units_are_clipped_as_agreed_on_and_all_their_windows_of_a_period_are_one_relation() -> None:
+    windows = beam.Pipeline(runner="FnApiRunner") | beam.Create([]) | TumblingWindows(60)
+    relations = {}
+    for name, bound in {
+        "each": BoundContributions(WEIGHED),
+        "all": BoundContributions(WEIGHED, across_windows=True),
+        "four": BoundAcrossWindows(WEIGHED, max_windows=4, period=600),
+        "seven": BoundAcrossWindows(WEIGHED, max_windows=7, period=600),
+    }.items():
+        known = known_of(windows | name >> bound)
+        assert known.bounds.clip == "equal"
+        relations[name] = known.bounds.neighbours
+    assert relations["each"] == ss.SketchL2(3, unit="plane in one window of 60 s")
+    assert relations["all"] == ss.SketchL2(3, unit="plane")
+    assert relations["four"] == ss.SketchL2(6, unit="plane in one period of 600 s")  # √4 times the bound
+    assert relations["seven"] == ss.SketchL2(3, unit="plane in one period of 600 s").in_windows(7)
+    with pytest.raises(ss.InvalidInputError, match=r"the agreement says clip='equal', got 'scale'\. Leave it out"):
+        BoundContributions(WEIGHED, clip="scale")
 
 
 @pytest.mark.parametrize("step", STEPS_BETWEEN)
