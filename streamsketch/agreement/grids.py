@@ -63,4 +63,4 @@ def _resolution(projection: Projection, neighbours: SketchL2) -> Fraction:
     """Return the grid over the least power of two for which the bound is 2^14 steps or more, up to 2^63."""
     steps_squared = Fraction(neighbours.bound) ** 2 / (projection.scale_squared * projection.grid**2)
     power = next((n for n in range(63) if steps_squared * 4**n >= _ENOUGH**2), 63)
-    return projection.grid / 2**power
+    return projection.grid / (1 << power)

@@ -89,35 +89,60 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
             for one in found
         ]
 
-    if neighbours is not None or not columns["unit"]:
-        if max_keys is not None:
-            where = "neighbours, SketchL2(bound, max_keys=…)" if neighbours is not None else "unit=…, too"
-            raise InvalidInputError(f"max_keys is in how many keys one unit may be: say it with {where}")
-    else:
-        neighbours, clip = _of_people(columns["unit"][0].name, max_keys, clip, keyed=key is not None)
-        projection = fine_enough(projection, neighbours)
-        if counting is None and neighbours.max_keys != MOST_KEYS:
-            counting = Counting.of(projection, neighbours, delta=_SMALL_DELTA, mechanism="gaussian")
+    if max_keys is not None and (neighbours is not None or not columns["unit"]):
+        where = "unit=…, too" if neighbours is None else "neighbours, SketchL2(bound, max_keys=…)"
+        raise InvalidInputError(f"max_keys is in how many keys one unit may be: say it with {where}")
+    bounds: dict[str, Any] = {"neighbours": neighbours, "clip": clip, "counting": counting}
+    if columns["unit"] and neighbours is None:
+        unit_name = columns["unit"][0].name
+        bounds = people(projection, unit_name, keyed=key is not None, max_keys=max_keys, clip=clip, counting=counting)
     return Agreement(
-        fine_enough(projection, neighbours),
+        fine_enough(projection, bounds["neighbours"]),
         **{name: typed(found) for name, found in columns.items()},
         value=value,
-        neighbours=neighbours,
         missing=missing,
         title=title,
-        clip=clip,
-        counting=counting,
+        **bounds,
     )
 
 
-def _of_people(unit: str, max_keys: int | None, clip: Clip | None, *, keyed: bool) -> tuple[Neighbours, Clip]:
-    """Return the neighbours, and how units are clipped to them, where each unit counts the same."""
+def people(
+    projection: Projection,
+    unit: str,
+    *,
+    keyed: bool,
+    max_keys: int | None = None,
+    clip: Clip | None = None,
+    counting: Counting | None = None,
+) -> dict[str, Any]:
+    """Return ``neighbours``, ``clip`` and ``counting`` of an agreement that protects units, each counting the same.
+
+    Parameters
+    ----------
+    projection
+        The public map, whose grid may still be too coarse.
+    unit
+        What a unit is, in a word.
+    keyed
+        Whether there is a key column.
+    max_keys, clip, counting
+        As in `agree`.
+
+    Raises
+    ------
+    InvalidInputError
+        For ``max_keys`` without a key column, or another ``clip`` than ``"equal"``.
+    """
     if clip not in (None, "equal"):
-        raise InvalidInputError(f"clip={clip!r} needs a bound to clip to: say it with neighbours=SketchL2(…) or L1(…)")
+        raise InvalidInputError(f"clip={clip!r} needs a bound to clip to: say SketchL2(bound) or L1(bound), too")
     if not keyed and max_keys not in (None, 1):
         raise InvalidInputError(
             f"without a key column each unit is in one stream: leave out max_keys, got {max_keys!r:.40}"
         )
     if max_keys is None:
         max_keys = MOST_KEYS if keyed else 1
-    return SketchL2(1, unit, max_keys), "equal"
+    neighbours = SketchL2(1, unit, max_keys)
+    if counting is None and not neighbours.any_keys:
+        fine = fine_enough(projection, neighbours)
+        counting = Counting.of(fine, neighbours, delta=_SMALL_DELTA, mechanism="gaussian")
+    return {"neighbours": neighbours, "clip": "equal", "counting": counting}

@@ -11,7 +11,7 @@ import typer
 import streamsketch as ss
 from streamsketch.agreement import TYPES, is_type
 from streamsketch.core import exact_fraction, names_given
-from streamsketch.privacy import Neighbours
+from streamsketch.privacy import NEIGHBOURS, Neighbours
 
 SKETCH_DIM, SPARSITY = 1024, 4
 """Of a projection that is made without saying more."""
@@ -33,8 +33,23 @@ L2 = Annotated[
         help="Instead: one unit's vector has at most this Euclidean norm; no hashed indices.", show_default=False
     ),
 ]
+SketchL2 = Annotated[
+    str | None,
+    typer.Option(
+        help="Instead: one unit changes the exact sketches of all keys by this L2 norm, whatever its rows hold.",
+        show_default=False,
+    ),
+]
 OneCoordinate = Annotated[
     str | None, typer.Option(help="Instead: one unit changes one index, by this much.", show_default=False)
+]
+Clip = Annotated[
+    str | None,
+    typer.Option(
+        help="Beyond the bound: scale what a unit adds, the default; cut some off (--l1); or equal: each unit counts "
+        "the same (--sketch-l2).",
+        show_default=False,
+    ),
 ]
 AssertBounds = Annotated[
     bool,
@@ -84,13 +99,20 @@ def columns_from(
     }
 
 
-def neighbours_of(
-    l1: str | None, l2: str | None, one_coordinate: str | None, unit: str, max_keys: int
-) -> Neighbours | None:
-    """Return the relation that an option says; None without any."""
-    relations: list[tuple[str, type[Any], str | None]]
-    relations = [("--l1", ss.L1, l1), ("--l2", ss.L2, l2), ("--one-coordinate", ss.OneCoordinate, one_coordinate)]
-    given = [(name, relation, bound) for name, relation, bound in relations if bound is not None]
+def neighbours_of(bounds: Mapping[str, str | None], unit: str, max_keys: int | None) -> Neighbours | None:
+    """Return the relation that an option says; None without any.
+
+    Parameters
+    ----------
+    bounds
+        What was said, by the name of the option: ``l1``, ``l2``, ``sketch_l2`` or ``one_coordinate``.
+    unit
+        What a unit is, in a word.
+    max_keys
+        In how many keys a unit may be; None for what the relation has by default.
+    """
+    kinds = {name: name.replace("_", "-") for name, bound in bounds.items() if bound is not None}
+    given = [(f"--{kind}", NEIGHBOURS[kind], bounds[name]) for name, kind in kinds.items()]
     if len(given) > 1:
         names = " and ".join(name for name, _, _ in given)
         raise ss.InvalidInputError(f"{names} each say how much one unit can change; give one of them")
@@ -98,11 +120,10 @@ def neighbours_of(
         return None
     name, relation, bound = given[0]
     try:
-        exact_fraction(bound or "", name)
+        exact = exact_fraction(bound or "", name)
     except ss.InvalidInputError as error:
         raise ss.InvalidInputError(f"{error}; it is the bound on what one {unit} adds") from None
-    found: Neighbours = relation(bound, unit, max_keys)
-    return found
+    return relation(exact, unit) if max_keys is None else relation(exact, unit, max_keys)
 
 
 def given_options(options: Mapping[str, object]) -> str:

@@ -15,7 +15,7 @@ from streamsketch.cli._inputs import Snapshots, Stop
 from streamsketch.cli._showing import plural, progress_bar, say
 from streamsketch.data import NO_LOSS
 from streamsketch.intake import Events, Intake, RowReader, Tumbling, pipe_blocks
-from streamsketch.privacy import UNKNOWN
+from streamsketch.privacy import UNKNOWN, Clip
 from streamsketch.sketching import bound_batches
 from streamsketch.storage import RawHeader, RawSketch, State, append_raw, check_size
 
@@ -165,7 +165,7 @@ def sketch_stream(pending: Pending, output: Path, reader: RowReader, every: floa
 
 
 def sketch_bounded(
-    paths: list[Path], reader: RowReader, stated: ss.Projection | ss.Agreement, clip: str, summary_file: Path | None
+    paths: list[Path], reader: RowReader, stated: ss.Projection | ss.Agreement, clip: Clip, summary_file: Path | None
 ) -> RawSketch:
     """Return the sketches of files within the bounds of their agreement; write the summary that is asked for.
 
@@ -187,5 +187,6 @@ def sketch_bounded(
 
 def _release_options(neighbours: Any) -> str:
     """Return the options of `release` that state a relation."""
-    keys = "" if neighbours.max_keys == 1 else f" --max-keys {neighbours.max_keys}"
+    default = type(neighbours)(1).max_keys
+    keys = "" if neighbours.max_keys == default else f" --max-keys {neighbours.max_keys}"
     return f"--{neighbours.kind} {neighbours.bound}{keys} --unit {shlex.quote(neighbours.unit)}"

@@ -8,13 +8,16 @@ import pyarrow.parquet as pq
 import typer
 
 import streamsketch as ss
+from streamsketch.agreement import fine_enough, people
 from streamsketch.cli._agreeing import (
     L1,
     L2,
+    Clip,
     Index,
     Key,
     Missing,
     OneCoordinate,
+    SketchL2,
     Title,
     UnitColumn,
     Value,
@@ -25,7 +28,7 @@ from streamsketch.cli._agreeing import (
 )
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, show_result
-from streamsketch.privacy import Neighbours
+from streamsketch.privacy import Counting
 
 
 def agree(  # noqa: PLR0913 - the fields of an agreement
@@ -41,11 +44,20 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     unit_column: UnitColumn = None,
     l1: L1 = None,
     l2: L2 = None,
+    sketch_l2: SketchL2 = None,
     one_coordinate: OneCoordinate = None,
+    clip: Clip = None,
     unit: Annotated[
         str | None, typer.Option(help="What one unit is, in a word; by default, its column's name.")
     ] = None,
-    max_keys: Annotated[int, typer.Option(help="In how many keys one unit may be.")] = 1,
+    max_keys: Annotated[
+        int | None,
+        typer.Option(help="In how many keys one unit may be; by default 1, and in sketches' L2 norm any number."),
+    ] = None,
+    count: Annotated[
+        bool | None,
+        typer.Option("--count/--no-count", help="Publish how many units are in each key, from 3 % of the noise."),
+    ] = None,
     missing: Missing = "refuse",
     title: Title = "",
     projection: Annotated[
@@ -61,6 +73,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
 ) -> None:
     """Write down what all parties sketch by: projection, columns and types, bounds, and what missing means.
 
+    With --unit-column and no bound each unit is protected, whatever its rows hold, and counts the same: --sketch-l2 1
+    --clip equal. Units are counted, where it is known in how many keys one may be (--max-keys).
+
     A column is NAME:TYPE, of type integer, text, bytes, date, timestamp, boolean or decimal(PLACES). A name alone has
     the type it has in SAMPLE; without SAMPLE it is text.
     """
@@ -68,21 +83,37 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     if not index:
         raise ss.InvalidInputError("say which columns are sketched: --index NAME:TYPE for each, in order")
     schema = None if sample is None else _schema(sample)
+    by = projection_from(projection, sketch_dim=sketch_dim, sparsity=sparsity, resolution=resolution, seed=seed)
+    said = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
+    word = unit or ("event" if unit_column is None else column_name(unit_column))
+    bounds: dict[str, Any] = {"neighbours": neighbours_of(said, word, max_keys), "clip": clip}
+    if bounds["neighbours"] is None and unit_column is not None:
+        bounds = people(by, word, keyed=key is not None, max_keys=max_keys, clip=clip)  # type: ignore[arg-type]
+    elif bounds["neighbours"] is None and (unit is not None or max_keys is not None or count):
+        raise ss.InvalidInputError("--unit, --max-keys and --count belong to a bound: say --unit-column, or --l1 BOUND")
+    fine = fine_enough(by, bounds["neighbours"])
+    if count is not None:
+        bounds["counting"] = Counting.of(fine, bounds["neighbours"], delta=0.0) if count else None
     fields: dict[str, Any] = {
         **columns_from(index, key, unit_column, value, () if schema is None else schema.names),
-        "neighbours": _neighbours((l1, l2, one_coordinate), unit, unit_column, max_keys),
+        **bounds,
         "missing": missing,
         "title": title,
     }
-    by = projection_from(projection, sketch_dim=sketch_dim, sparsity=sparsity, resolution=resolution, seed=seed)
-    agreed = ss.Agreement(by, **fields) if schema is None else ss.agree(schema, by, **fields)
+    agreed = ss.Agreement(fine, **fields) if schema is None else ss.agree(schema, fine, **fields)
     agreed.save(output)
     fields = {"file": str(output), "fingerprint": agreed.fingerprint, "agreement": agreed.to_dict()}
-    show_result(str(output), _facts(agreed), fields, as_json=as_json)
+    show_result(str(output), _facts(agreed, by), fields, as_json=as_json)
 
 
-def _facts(agreed: ss.Agreement) -> dict[str, str]:
-    """Return what an agreement says, for people."""
+def _facts(agreed: ss.Agreement, given: ss.Projection) -> dict[str, str]:
+    """Return what an agreement says, for people; ``given`` is its projection before its grid was chosen."""
+    grid = (
+        f"resolution {agreed.projection.grid}, on which a clipped unit's sketch has a norm of "
+        f"{agreed.neighbours.cell_steps(agreed.projection):,} steps, so that its cells are not rounded away"
+        if isinstance(agreed.neighbours, ss.SketchL2) and agreed.projection != given
+        else ""
+    )
     facts = {
         "title": agreed.title,
         "index": ", ".join(map(str, agreed.index)),
@@ -90,20 +121,14 @@ def _facts(agreed: ss.Agreement) -> dict[str, str]:
         "key": "" if agreed.key is None else str(agreed.key),
         "unit": "" if agreed.unit is None else str(agreed.unit),
         "bound": "" if agreed.neighbours is None else str(agreed.neighbours),
+        "clip": agreed.clip or "",
+        "published": "" if agreed.counting is None else f"beside the cells, {agreed.counting}",
+        "grid": grid,
         "missing": agreed.missing,
         "projection": agreed.projection.to_json(),
         "fingerprint": agreed.fingerprint,
     }
     return {name: fact for name, fact in facts.items() if fact}
-
-
-def _neighbours(
-    bounds: tuple[str | None, str | None, str | None], unit: str | None, column: str | None, max_keys: int
-) -> Neighbours | None:
-    if not any(bounds) and (unit is not None or max_keys != 1):
-        raise ss.InvalidInputError("--unit and --max-keys belong to a bound: say --l1 BOUND, too")
-    word = unit or ("event" if column is None else column_name(column))
-    return neighbours_of(*bounds, word, max_keys)
 
 
 def _schema(sample: Path) -> pa.Schema:

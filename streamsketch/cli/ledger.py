@@ -10,7 +10,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.accounting import Dataset, Left, check_dataset
-from streamsketch.cli._agreeing import L1, L2, OneCoordinate, neighbours_of
+from streamsketch.cli._agreeing import L1, L2, OneCoordinate, SketchL2, neighbours_of
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._releasing import (
     Delta,
@@ -96,6 +96,7 @@ def charge(  # noqa: PLR0913 - a command's options are its parameters
     delta: Delta = 0.0,
     l1: L1 = None,
     l2: L2 = None,
+    sketch_l2: SketchL2 = None,
     one_coordinate: OneCoordinate = None,
     note: Annotated[str, typer.Option(help="What is released, and how it is made private, in a line.")],
     once: Annotated[
@@ -106,14 +107,17 @@ def charge(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Charge a release that something else makes, before it is made.
 
-    What one privacy unit can change say --l1, --l2 or --one-coordinate. Keep the receipt elsewhere: an `audit` with it
-    finds that newer entries were cut off.
+    What one privacy unit can change say --l1, --l2, --sketch-l2 or --one-coordinate. Keep the receipt elsewhere: an
+    `audit` with it finds that newer entries were cut off.
     """
     book = open_ledger(ledger)
     units = {each.name: each.unit for each in book.datasets}
-    neighbours = neighbours_of(l1, l2, one_coordinate, units.get(dataset, "event"), 1)
+    bounds = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
+    neighbours = neighbours_of(bounds, units.get(dataset, "event"), None)
     if neighbours is None:
-        raise ss.InvalidInputError("say how much one unit can change: --l1, --l2 or --one-coordinate BOUND")
+        raise ss.InvalidInputError(
+            "say how much one unit can change: --l1, --l2, --sketch-l2 or --one-coordinate BOUND"
+        )
     guarantee = ss.Guarantee(epsilon, delta, neighbours, Mechanism.stated(note))
     receipt = book.charge(dataset, guarantee, note=note, once=once)
     left = book.left(dataset)

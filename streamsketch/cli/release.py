@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._agreeing import L1, L2, AssertBounds, OneCoordinate, neighbours_of
+from streamsketch.cli._agreeing import L1, L2, AssertBounds, OneCoordinate, SketchL2, neighbours_of
 from streamsketch.cli._reading import naming_raw, new_file
 from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, LedgerOption, ledger_for, remaining_facts
 from streamsketch.cli._showing import Json, guarantee_fields, show_result
@@ -37,6 +37,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     l1: L1 = None,
     l2: L2 = None,
+    sketch_l2: SketchL2 = None,
     one_coordinate: OneCoordinate = None,
     max_keys: Annotated[
         int | None, typer.Option(help="In how many keys one unit may be; by default 1.", show_default=False)
@@ -63,7 +64,8 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Add noise to a raw sketch and write what may be shared.
 
-    Who is protected, and up to which bound, say --unit, --max-keys and --l1, --l2 or --one-coordinate; without them,
+    Who is protected, and up to which bound, say --unit, --max-keys and --l1, --l2, --sketch-l2 or
+    --one-coordinate; without them,
     the bounds that `sketch` enforced on the data, or those of their agreement. A relation that does not follow from
     these is refused, unless --assert-bounds says that it holds all the same. The guarantee says whether its bound was
     enforced or is asserted. Where it is asserted, each event must belong to one unit; with --one-coordinate, each index
@@ -74,7 +76,8 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     of the data set that the file's data were charged to before, and refused if it does not fit.
     """
     public_keys = names_given(public_key or [], "--public-key")
-    stated = neighbours_of(l1, l2, one_coordinate, unit or "event", max_keys or 1)
+    bounds = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
+    stated = neighbours_of(bounds, unit or "event", max_keys)
     account = ledger_for(ledger, dataset)
     with naming_raw(file), transaction(file) as raw_file:
         raw = raw_file.load()
@@ -121,7 +124,7 @@ def require_neighbours(neighbours: Neighbours | None) -> Neighbours:
     if neighbours is None:
         raise ss.InvalidInputError(
             "say how much one unit can change: --l1 BOUND, in all its events together, --l2 BOUND, as a Euclidean "
-            "norm, or --one-coordinate BOUND; one of them"
+            "norm, --sketch-l2 BOUND, as that of its sketch, or --one-coordinate BOUND; one of them"
         )
     return neighbours
 
@@ -133,7 +136,7 @@ def _check_keys(
     if isinstance(state, ss.Sketch):
         if public_keys or keys_are_public:
             raise ss.InvalidInputError(f"{file} holds one stream; --public-key and --keys-are-public are for many")
-        if neighbours.max_keys != 1:
+        if neighbours.max_keys != 1 and not neighbours.any_keys:
             raise ss.InvalidInputError(f"{file} holds one stream, so --max-keys must be 1, got {neighbours.max_keys}")
         return
     if bool(public_keys) == keys_are_public:

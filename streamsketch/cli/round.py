@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._agreeing import L1, AssertBounds, OneCoordinate, load_projection, neighbours_of
+from streamsketch.cli._agreeing import L1, AssertBounds, OneCoordinate, SketchL2, load_projection, neighbours_of
 from streamsketch.cli._keys import KeyOption, Parties, PassphraseFile, private_key, public_keys
 from streamsketch.cli._reading import naming_raw, new_file
 from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, LedgerOption, ledger_for
@@ -33,6 +33,7 @@ def new(  # noqa: PLR0913 - the fields of a round
     ] = None,
     projection: Annotated[Path | None, typer.Option(help="Without one: the projection, a JSON file.")] = None,
     l1: L1 = None,
+    sketch_l2: SketchL2 = None,
     one_coordinate: OneCoordinate = None,
     unit: Annotated[str | None, typer.Option(help="What one unit is, in a word; by default event.")] = None,
     mechanism: Annotated[str, typer.Option(help=f"Which noise: {', '.join(mechanism_names())}.")] = "auto",
@@ -47,7 +48,8 @@ def new(  # noqa: PLR0913 - the fields of a round
     The bound is on what one unit contributes to all parties together.
     """
     new_file(output, ROUND, "a round")
-    stated = neighbours_of(l1, None, one_coordinate, unit or "event", 1)
+    bounds = {"l1": l1, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
+    stated = neighbours_of(bounds, unit or "event", None)
     agreed = None if agreement is None else ss.Agreement.load(agreement)
     if (agreed is None) == (projection is None):
         raise ss.InvalidInputError(
@@ -56,7 +58,7 @@ def new(  # noqa: PLR0913 - the fields of a round
     if agreed is not None and stated is None:
         stated = agreed.neighbours
     if stated is None:
-        raise ss.InvalidInputError("say how much one unit can change: --l1 BOUND or --one-coordinate BOUND")
+        raise ss.InvalidInputError("say how much one unit can change: --l1, --sketch-l2 or --one-coordinate BOUND")
     made = Round(
         load_projection(projection) if agreed is None else agreed.projection,  # type: ignore[arg-type] # one is there
         epsilon=epsilon,

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement import check_agreed
-from streamsketch.cli._agreeing import SKETCH_DIM, SPARSITY, given_options, neighbours_of, projection_from
+from streamsketch.agreement import check_agreed, check_fine
+from streamsketch.cli._agreeing import SKETCH_DIM, SPARSITY, SketchL2, given_options, neighbours_of, projection_from
 from streamsketch.cli._inputs import STDIN, Format
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, plural, say, show_json
@@ -17,7 +17,7 @@ from streamsketch.cli._unbounded import UnboundedLog
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
 from streamsketch.intake import BadLines, Intake, RowReader, Tumbling, microseconds
-from streamsketch.sketching import check_clip
+from streamsketch.privacy import Clip
 from streamsketch.storage import SUFFIX, RawHeader, RawSketch, State, append_raw, read_header
 
 WITHIN = "none"
@@ -100,11 +100,15 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     l1: Annotated[
         str | None, typer.Option(help="The bound: a unit's Σ|value| in one key, at most.", show_default=False)
     ] = None,
-    max_keys: Annotated[int | None, typer.Option(help="How many keys a unit keeps; by default 1.")] = None,
+    sketch_l2: SketchL2 = None,
+    max_keys: Annotated[
+        int | None, typer.Option(help="How many keys a unit keeps; by default 1, and all with --sketch-l2.")
+    ] = None,
     clip: Annotated[
         str | None,
         typer.Option(
-            help="Beyond the bound: scale a unit's values, the default, cut some off, or none: they keep to it."
+            help="Beyond the bound: scale a unit's values, the default; cut some off; equal, each unit counts the same "
+            "(--sketch-l2); or none: they keep to it."
         ),
     ] = None,
     summary: Annotated[
@@ -128,12 +132,13 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     clipped as the agreement says.
 
     With --unit-column, a unit's events are summed by key and index, then clipped to --l1 in each of at most --max-keys
-    keys; rows with nulls, or without a unit, are dropped. The same holds with an agreement that names units and a
-    bound. Otherwise the bounds that `release` states are asserted by you.
+    keys; or its sketch is, to --sketch-l2, whatever its rows hold. Rows with nulls, or without a unit, are dropped. The
+    same holds with an agreement that names units and a bound. Otherwise the bounds that `release` states are asserted
+    by you.
     """
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
     chosen = {"index": index, "value": value, "key": key, "projection": projection, "new_projection": new_projection}
-    bound = {"unit_column": unit_column, "unit": unit, "max_keys": max_keys, "l1": l1}
+    bound = {"unit_column": unit_column, "unit": unit, "max_keys": max_keys, "l1": l1, "sketch_l2": sketch_l2}
     if policy is not None or follow:
         others = chosen | options | {"window": window, "time": time, "time_format": time_format, "append": append}
         others |= bound | {"clip": clip}
@@ -157,15 +162,15 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     stated = agreed.projection if agreement is None else agreed
     keyed = agreed.key is not None or window is not None
     whole = not append and window is None and bad_lines == "stop"
-    is_clipped = _check_clipping(agreed, inputs, clip, summary, whole=whole)
+    clipped = _check_clipping(agreed, inputs, clip, summary, whole=whole)
     intake = Intake(agreed, time=time, time_format=time_format, windows=windows)
     pending = Pending(intake, _start(output, stated, keyed=keyed, append=append), windows)
     with BadLines(bad_lines) as bad:
         reader = RowReader(agreed, time, form, check_delimiter(delimiter), bad)
         if not streaming:
             paths = [Path(name) for name in inputs]
-            if is_clipped:
-                raw = sketch_bounded(paths, reader, stated, clip or "scale", summary)
+            if clipped is not None:
+                raw = sketch_bounded(paths, reader, stated, clipped, summary)
                 pending.start(append_raw(raw, output, new=True))
             else:
                 sketch_files(pending, paths, reader)
@@ -231,29 +236,34 @@ def _agreement_from(
     if unit is None:
         if given := given_options(bound | clipping):
             raise ss.InvalidInputError(f"{given}: say whose contributions are bounded, --unit-column COLUMN")
-    elif bound["l1"] is None:
-        raise ss.InvalidInputError("say how much one unit may add to a key: --l1 BOUND, in the values' units")
     else:
-        max_keys = 1 if bound["max_keys"] is None else bound["max_keys"]
-        neighbours = neighbours_of(bound["l1"], None, None, bound["unit"] or unit, max_keys)
-        check_clip(clipping["clip"] or "scale")
+        said = {name: bound[name] for name in ("l1", "sketch_l2")}
+        neighbours = neighbours_of(said, bound["unit"] or unit, bound["max_keys"])
+        if neighbours is None:
+            raise ss.InvalidInputError(
+                "say how much one unit may add: --l1 BOUND to a key, in the values' units; or --sketch-l2 BOUND to the "
+                "sketches, which with --clip equal may be any, such as 1"
+            )
+        neighbours.check_clip(clipping["clip"] or neighbours.clips[0])
     if not chosen["index"]:
         raise ss.InvalidInputError("say which columns are sketched: --agreement FILE, or --index COLUMN for each")
     index = names_given(chosen["index"], "--index")
     projection = _projection(chosen["projection"], chosen["new_projection"], options)
+    if neighbours is not None and chosen["projection"] is not None:
+        check_fine(projection, neighbours)  # other parties have the file: its grid cannot be chosen here
     columns: dict[str, Any] = {"key": chosen["key"], "value": chosen["value"], "unit": unit}
     return ss.Agreement.of(projection, index=index, **columns, neighbours=neighbours)
 
 
 def _check_clipping(
     agreed: ss.Agreement, inputs: list[str], clip: str | None, summary: Path | None, *, whole: bool
-) -> bool:
-    """Return whether units are clipped; raise `InvalidInputError` if they cannot be, as their events are not whole."""
+) -> Clip | None:
+    """Return how units are clipped, if they are; raise `InvalidInputError` where their events are not whole."""
     if agreed.unit is None or agreed.neighbours is None or clip == WITHIN:
         if summary is not None or clip not in (None, WITHIN):
             raise ss.InvalidInputError("nothing is clipped here, so leave out --clip and --summary")
-        return False
-    check_clip(clip or "scale")
+        return None
+    found = agreed.clip_of(clip)  # type: ignore[arg-type] # checked there
     if summary is not None:
         new_file(summary, ".json", "a summary")
     if STDIN in inputs or any(Path(name).is_fifo() for name in inputs):
@@ -268,7 +278,7 @@ def _check_clipping(
             "--agreement FILE and --policy FILE; where rows keep to an agreement's bounds, "
             f"say --clip {WITHIN}"
         )
-    return True
+    return found
 
 
 def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:

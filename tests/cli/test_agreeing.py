@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from streamsketch.privacy import Counting
 from tests.cli.running import Forks
 
 ROWS = {
@@ -65,6 +66,42 @@ def test_a_euclidean_bound_is_agreed_on(folder: Path, forks: Forks) -> None:
     forks.succeeded(*plan, *bound, "--unit", "buyer", "--agreement", "planned.json", cwd=folder)
     for name in ("agreed", "planned"):
         assert ss.Agreement.load(folder / f"{name}.json").neighbours == ss.L2(5, unit="buyer")
+
+
+PEOPLE = ["--index", "item", "--unit-column", "buyer", "--seed", "5"]
+
+
+@pytest.mark.parametrize(("sample", "kind"), [([], "text"), (["rows.parquet"], "integer")])
+@pytest.mark.parametrize(("options", "fields"), [
+    ([], {}),
+    (["--key", "land", "--max-keys", "3"], {"key": "land", "max_keys": 3}),
+    (["--key", "land"], {"key": "land"}),
+    (["--resolution", "1/100"], {"resolution": "1/100"}),
+])  # fmt: skip
+def test_units_are_protected_by_default_as_in_python(
+    options: list[str], fields: dict[str, Any], sample: list[str], kind: str, folder: Path, forks: Forks
+) -> None:
+    forks.succeeded("agree", *sample, *PEOPLE, *options, "-o", "people.json", cwd=folder)
+    more = dict(fields)
+    projection = ss.SJLT(sketch_dim=1024, sparsity=4, seed=5, resolution=more.pop("resolution", 1))
+    expected = ss.agree(pa.table(ROWS), projection, index="item", unit={"buyer": kind}, **more)
+    assert ss.Agreement.load(folder / "people.json") == expected
+    assert expected.clip == "equal"
+
+
+def test_what_is_chosen_is_shown_with_its_reason(folder: Path, forks: Forks) -> None:
+    shown = forks.succeeded("agree", *PEOPLE, "-o", "people.json", cwd=folder)
+    text = " ".join(shown.split())
+    assert "one buyer in one key whose sketches have an L2 norm of at most 1" in text
+    assert "resolution 1/8192, on which a clipped unit's sketch has a norm of 16,384 steps" in text
+    assert "beside the cells, a count of units" in text
+    bounds = ["--sketch-l2", "40", "--clip", "scale", "--no-count"]
+    forks.succeeded("agree", *PEOPLE, *bounds, "--unit", "person", "-o", "scaled.json", cwd=folder)
+    scaled = ss.Agreement.load(folder / "scaled.json")
+    assert (scaled.neighbours, scaled.clip, scaled.counting) == (ss.SketchL2(40, unit="person"), "scale", None)
+    forks.succeeded("agree", *PEOPLE, "--l1", "40", "--count", "-o", "counted.json", cwd=folder)
+    counted = ss.Agreement.load(folder / "counted.json")
+    assert counted.counting == Counting.of(counted.projection, ss.L1(40, unit="buyer"), delta=0)
 
 
 def test_a_name_with_colons_is_named_with_its_type_or_by_a_sample(tmp_path: Path, forks: Forks) -> None:
@@ -261,7 +298,22 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
         ],
         "say --agreement FILE and --policy FILE",
     ),
-    "a unit without a bound": (["agree", "--index", "item", "--unit", "sale", "-o", "x.json"], "say --l1 BOUND"),
+    "a unit without a bound": (
+        ["agree", "--index", "item", "--unit", "sale", "-o", "x.json"],
+        "say --unit-column, or --l1 BOUND",
+    ),
+    "keys of a unit in one stream": (
+        ["agree", "--index", "item", "--unit-column", "buyer", "--max-keys", 2, "-o", "x.json"],
+        "without a key column each unit is in one stream",
+    ),
+    "a way to clip without a bound": (
+        ["agree", "--index", "item", "--unit-column", "buyer", "--clip", "scale", "-o", "x.json"],
+        "clip='scale' needs a bound to clip to",
+    ),
+    "a count of units in any number of keys": (
+        ["agree", "--key", "land", "--index", "item", "--unit-column", "buyer", "--count", "-o", "x.json"],
+        "in how many at most",
+    ),
     "two bounds": (["agree", "--index", "a", "--l1", 1, "--one-coordinate", 1, "-o", "x.json"], "give one of them"),
     "a sample of CSV": (["agree", "rows.csv", "--index", "item", "-o", "x.json"], "rows.csv is not a Parquet file"),
     "a column that is not there": (["agree", "rows.parquet", "--index", "x", "-o", "x.json"], "must have x exactly"),
