@@ -173,7 +173,7 @@ def sketch_bounded(
     """
     summary, agreement = ss.bounding.BoundingSummary(), reader.agreement
     batches = (batch for path in paths for batch in reader.batches(path))
-    state = bound_batches(batches, agreement, table=ss.SketchTable(stated), clip=clip, summary=summary)  # type: ignore[arg-type]
+    state = bound_batches(batches, agreement, table=ss.SketchTable(stated), clip=clip, summary=summary)
     if isinstance(state, ss.SketchTable):
         check_size(state.projection, len(state))
     if summary_file is not None:

@@ -2,6 +2,7 @@
 
 import json
 import stat
+from fractions import Fraction
 from pathlib import Path
 
 import pyarrow as pa
@@ -117,6 +118,38 @@ def test_cut_values_stay_within_the_bound_of_one_stream(sales: Path, forks: Fork
     assert state.mass == 4 * (5 + 50)
 
 
+PEOPLE = ["--unit-column", "customer", "--sketch-l2", "1", "--clip", "equal"]
+
+
+def test_units_are_clipped_in_sketch_space_and_released_so(sales: Path, forks: Forks) -> None:
+    fine = PROJECTION.replace(resolution="1/65536")
+    (sales / "agreed.json").write_text(fine.to_json())
+    said = forks.run("sketch", "sold.csv", *COLUMNS, *PEOPLE, cwd=sales)
+    assert said.returncode == 0, said.stderr
+    assert "Release it with --sketch-l2 1 --unit customer." in said.stderr
+    raw = load_raw(sales / "a.raw-sketch")
+    people = ss.SketchL2(1, unit="customer")
+    rows = pa.csv.read_csv(sales / "sold.csv")
+    agreement = ss.Agreement.of(
+        fine, key="shop", index="item", value="sold", unit="customer", neighbours=people, clip="equal"
+    )
+    assert raw.state == ss.bound(rows, agreement)
+    assert (raw.state.bounds.neighbours, raw.state.bounds.clip) == (people, "equal")
+    release = ["release", "a.raw-sketch", "--epsilon", "1", "--delta", "1e-6", "--keys-are-public", "-o", "a.parquet"]
+    assert "does not imply" in forks.refused(*release, "--sketch-l2", "1/2", "--unit", "customer", cwd=sales)
+    assert "max_keys" in forks.refused(*[one for one in release if one not in ("--delta", "1e-6")], cwd=sales)
+    shown = json.loads(forks.succeeded(*release, "--json", cwd=sales))["guarantee"]
+    assert (shown["relation"], shown["bound"], shown["basis"]) == ("sketch-l2", "1", "enforced")
+    assert "enforced whatever its rows hold" in shown["text"]
+
+
+def test_a_new_projection_gets_a_grid_that_is_fine_enough(sales: Path, forks: Forks) -> None:
+    new = [*COLUMNS[:6], "--new-projection", "new.json", "--seed", "7", "--sketch-dim", "64", "-o", "a.raw-sketch"]
+    forks.succeeded("sketch", "sold.csv", *new, *PEOPLE, cwd=sales)
+    assert ss.Projection.from_json((sales / "new.json").read_text()).grid == Fraction(1, 8192)
+    assert load_raw(sales / "a.raw-sketch").projection.grid == Fraction(1, 8192)
+
+
 def test_the_summary_is_written_on_request_for_its_owner_alone(sales: Path, forks: Forks) -> None:
     done = forks.run("sketch", "sold.csv", *COLUMNS, *BOUNDS, "--summary", "told.json", cwd=sales)
     assert done.stderr.startswith("told.json, secret: what the bounds dropped and clipped.\n")
@@ -139,6 +172,9 @@ def test_the_summary_is_written_on_request_for_its_owner_alone(sales: Path, fork
         ([*BOUNDS, "--append"], "would have two bounds"),
         ([*BOUNDS, "--summary", "agreed.json"], "already exists"),
         (["--unit-column", "customer", "--l1", "0"], "must be positive"),
+        (["--unit-column", "customer", "--l1", "5", "--sketch-l2", "5"], "--l1 and --sketch-l2 each say"),
+        (PEOPLE, "4,096 are needed. Use resolution='1/8192'"),
+        ([*PEOPLE[:-1], "cut"], "clipped to SketchL2 by clip='scale' or clip='equal', got 'cut'"),
         (["--unit-column", "buyer", "--l1", "5"], "buyer"),
     ],
 )
