@@ -1,16 +1,17 @@
 """Exact clipping in sketch space: the cells that one unit adds to all its slots, brought to an l2 bound by integers.
 
-No map and no rows are assumed: what is bounded is what is added, after all collisions (THEORY.md 4.2).
+No map and no rows are assumed: what is bounded is what is added, after all collisions (THEORY.md 2.2).
 """
 
 import math
 
 import numpy as np
 
-from streamsketch.core import Ints, kernel, part
-from streamsketch.kernels import Places, Signs
+from streamsketch.core import Ints, kernel
+from streamsketch.kernels import Places, Signs, Words
 from streamsketch.sketching.bounding.clip_kernels import magnitude
 
+SHIFTS = 64
 _0, _1, _2, _32 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(32)
 _2_31, _2_60, _2_62 = np.uint64(1 << 31), np.uint64(1 << 60), np.uint64(1 << 62)
 
@@ -96,7 +97,7 @@ def clip_cells(
     Units of N = Σ steps² > limit² are shortened and, if ``equal``, those of N > 0 below it lengthened. Each |step| is
     shifted to a number a, so that N' = Σ a² lies in [2^60, 2^62), and becomes ⌊a·r / 2^32⌋ for
     r = ⌊2^32·limit / ⌈√N'⌉⌋. So Σ steps² ≤ (r / 2^32)²·N' ≤ limit², whatever the steps are. Shifts to the left are
-    exact; a shift to the right, of steps of 31 bits or more, is the same for all cells of a unit and only shortens.
+    exact; a shift to the right, for N of 2^62 or more, is the same for all cells of a unit and only shortens.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ def clip_cells(
         How many units were shortened and lengthened, Σ√N before and after, and the largest √N before.
     """
     shorter, longer, before, after, largest, start = 0, 0, 0.0, 0.0, 0.0, 0
-    square = np.uint64(limit) * np.uint64(limit)
+    squares, square = np.empty(SHIFTS, dtype=np.uint64), np.uint64(limit) * np.uint64(limit)
     for stop in stops:
         total, bits, high = _0, _0, _0
         for i in range(start, stop):
@@ -123,15 +124,17 @@ def clip_cells(
             bits |= size
             total += size * size  # of those below 2^31, as long as it is not too large: below 2^63
             high |= total
-        wide = bits >= _2_31 or high >= _2_62
-        norm = _long_norm(steps, start, stop) if wide else math.sqrt(float(total))
-        kept = norm
-        above, below = wide or total > square, equal and not wide and _0 < total < square
-        if above or (equal and total > _0):
-            shift = _right_shift(steps, start, stop) if wide else _left_shift(total)
-            kept = math.sqrt(float(_scale(steps, start, stop, shift, limit)))
-        shorter += 1 if above else 0
-        longer += 1 if below else 0
+        squares[0] = total if bits < _2_31 and high < _2_62 else _2_62
+        if squares[0] == _2_62:
+            squares[:] = _0
+            add_squares(steps[start:stop], squares)
+        norm = kept = norm_of(squares)
+        above = squares[0] > square
+        if above or (equal and squares[0] > _0):
+            shift, ratio = ratio_of(squares, limit)
+            kept = math.sqrt(float(scale_cells(steps[start:stop], shift, ratio)))
+            shorter += 1 if above else 0
+            longer += 1 if squares[0] < square else 0
         before += norm
         after += kept
         largest = max(largest, norm)
@@ -139,45 +142,65 @@ def clip_cells(
     return shorter, longer, before, after, largest
 
 
-@part
-def _left_shift(total):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - inlined
-    """Return by how many bits numbers with 0 < Σ a² < 2^62 are shifted, so that it is 2^60 or more."""
-    shift = 0
-    while total < _2_60:
+@kernel
+def add_squares(steps: Ints, squares: Words) -> None:
+    """Add Σ(|steps| >> t)² to the t-th sum, for every t; a sum is 2^62 once it is as large, or if a term is.
+
+    So the cells of a unit can be measured in several calls, before any is scaled.
+    """
+    least = 0
+    for i in range(steps.size):
+        size = magnitude(steps[i])
+        while least < SHIFTS and squares[least] == _2_62:
+            least += 1
+        for shift in range(least, SHIFTS):
+            shifted = size >> np.uint64(shift)
+            if shifted == _0:
+                break
+            if shifted >= _2_31 or squares[shift] + shifted * shifted >= _2_62:  # sums stay below 2^63
+                squares[shift] = _2_62
+            else:
+                squares[shift] += shifted * shifted
+
+
+@kernel
+def norm_of(squares: Words) -> float:
+    """Return √N of a unit with these sums, as by `add_squares`, rounded."""
+    shift = least_shift(squares)
+    return math.sqrt(float(squares[shift])) * 2.0**shift
+
+
+@kernel
+def ratio_of(squares: Words, limit: int) -> tuple[int, np.uint64]:
+    """Return by how many bits `clip_cells` shifts a unit with these sums, to the left or if negative to the right; r.
+
+    Without cells r is 0.
+    """
+    right, left = least_shift(squares), 0
+    total = squares[right]
+    if total == _0:
+        return 0, _0
+    while right == 0 and total < _2_60:
         total <<= _2
+        left += 1
+    return left - right, (np.uint64(limit) << _32) // root_above(total)
+
+
+@kernel
+def least_shift(squares: Words) -> int:
+    """Return after how many bits the steps of a unit are below 2^31 and their squares sum to less than 2^62."""
+    shift = 0
+    while squares[shift] == _2_62:  # shifted by 63 bits, cells are 0 or 1, and there are fewer than 2^60
         shift += 1
     return shift
 
 
 @kernel
-def _right_shift(steps: Ints, start: int, stop: int) -> int:
-    """Return minus the least number of bits, 1 or more, after which all steps are below 2^31 and Σ a² below 2^62."""
-    shift, fits = 0, False
-    while not fits:
-        shift += 1
-        total, fits = _0, True
-        for i in range(start, stop):
-            size = magnitude(steps[i]) >> np.uint64(shift)
-            if size >= _2_31 or total + size * size >= _2_62:
-                fits = False
-                break
-            total += size * size
-    return -shift
-
-
-@kernel
-def _scale(steps: Ints, start: int, stop: int, shift: int, limit: int) -> np.uint64:
-    """Scale the steps of a unit as `clip_cells` does, shifted to the left by so many bits; return Σ steps² then."""
-    left, right = np.uint64(max(shift, 0)), np.uint64(max(-shift, 0))
-    total, after = _0, _0
-    for i in range(start, stop):
-        size = magnitude(steps[i]) >> right << left
-        total += size * size  # below 2^62
-    if not total:
-        return _0
-    ratio = (np.uint64(limit) << _32) // root_above(total)
-    for i in range(start, stop):
-        size = ((magnitude(steps[i]) >> right << left) * ratio) >> _32  # size · ratio ≤ 2^32 · limit < 2^63
+def scale_cells(steps: Ints, shift: int, ratio: np.uint64) -> np.uint64:
+    """Scale cells of a unit in place by what `ratio_of` returns; return Σ steps² then."""
+    left, right, after = np.uint64(max(shift, 0)), np.uint64(max(-shift, 0)), _0
+    for i in range(steps.size):
+        size = ((magnitude(steps[i]) >> right << left) * ratio) >> _32  # |step| · ratio ≤ 2^32 · limit < 2^63
         after += size * size
         steps[i] = np.int64(size) if steps[i] > 0 else -np.int64(size)
     return after
@@ -192,12 +215,3 @@ def root_above(number: np.uint64) -> np.uint64:
     while (root - _1) * (root - _1) >= number:
         root -= _1
     return root
-
-
-@kernel
-def _long_norm(steps: Ints, start: int, stop: int) -> float:
-    """Return √Σ steps², rounded, of steps of any size."""
-    total = 0.0
-    for i in range(start, stop):
-        total += float(steps[i]) * float(steps[i])
-    return math.sqrt(total)

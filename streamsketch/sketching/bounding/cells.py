@@ -1,19 +1,31 @@
 """Clipping in sketch space: what units add to cells, netted, and brought to an l2 bound over all slots of a unit."""
 
 import dataclasses
+import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from streamsketch.core import Ints
 from streamsketch.projections import Projection
-from streamsketch.sketching.bounding.cell_kernels import clip_cells, entries_to_cells, rows_to_cells
+from streamsketch.sketching.bounding.cell_kernels import (
+    SHIFTS,
+    add_squares,
+    clip_cells,
+    entries_to_cells,
+    norm_of,
+    ratio_of,
+    rows_to_cells,
+    scale_cells,
+)
 from streamsketch.sketching.bounding.clip import Bounded, Draws, Sums, summed
 from streamsketch.sketching.bounding.contributions import Contributions
 from streamsketch.sketching.bounding.runs import Runs
 
 _PART = 1 << 17  # cells that are clipped at a time: arrays of this size are used again by the allocator
 _CELLS_A_SLOT = 8  # or more, as adding a part takes a while for each slot
+_LARGE = 1 << 20  # cells of one unit that are kept in memory
 _PIECE = 1 << 15  # of them, those that are found at a time: they stay in the L2 cache
 
 
@@ -39,7 +51,8 @@ def bounded_cells(
     Yields
     ------
     Bounded
-        In cells: those of units in turn, some 2^17 cells or those of one unit. Its tally has norms.
+        In cells, some 2^17 or more where there are many slots; those of a unit with more than 2^20 may be in several
+        parts. Its tally has norms.
     """
     slots = events.slots
     sums = summed(events, max_keys, Draws(slots, secret), totals=False)
@@ -47,18 +60,57 @@ def bounded_cells(
         return
     finder, tally = _CellFinder(sums, projection), sums.tally
     unit_starts = np.append(0, sums.unit_ends[:-1])
-    most = max(_PART, _CELLS_A_SLOT * len(slots))
-    for start, stop in _spans(np.add.reduceat(finder.most, unit_starts), most):
-        pairs = slice(unit_starts[start], sums.unit_ends[stop - 1])
-        cells, steps, ends = finder.cells_of(pairs)
-        found = clip_cells(steps, ends[sums.unit_ends[start:stop] - 1 - pairs.start], limit, equal)
-        codes = np.repeat(sums.pair_codes[pairs], np.diff(ends, prepend=0))
-        left = np.flatnonzero(steps)
-        if left.size < steps.size:
-            codes, cells, steps = codes[left], cells[left], steps[left]
-        units_of = np.bincount(sums.pair_codes[pairs], minlength=len(slots))
-        yield Bounded(slots, codes, cells, steps, units_of, tally.normed(*found), in_cells=True)
-        tally = dataclasses.replace(tally, units=0, units_over_keys=0)
+    sizes, most = np.add.reduceat(finder.most, unit_starts), max(_PART, _CELLS_A_SLOT * len(slots))
+    for start, stop in _spans(sizes, most):
+        pairs, stops = slice(unit_starts[start], sums.unit_ends[stop - 1]), sums.unit_ends[start:stop]
+        if sizes[start] > max(most, _LARGE):
+            parts = _in_turn(finder, pairs, most, limit, equal=equal)
+        else:
+            parts = _at_once(finder, pairs, stops, limit, equal=equal)
+        for part in parts:
+            columns = np.repeat(sums.pair_codes[part.pairs], np.diff(part.ends, prepend=0)), part.cells, part.steps
+            left = np.flatnonzero(part.steps)
+            if left.size < part.steps.size:
+                columns = columns[0][left], columns[1][left], columns[2][left]
+            units_of = np.bincount(sums.pair_codes[part.pairs], minlength=len(slots))
+            yield Bounded(slots, *columns, units_of, tally.normed(*part.norms), in_cells=True)
+            tally = dataclasses.replace(tally, units=0, units_over_keys=0)
+
+
+class _Part(NamedTuple):
+    """Clipped cells of pairs of a unit and a slot, where those of each pair end, and what `clip_cells` returned."""
+
+    pairs: slice
+    cells: Ints
+    steps: Ints
+    ends: Ints
+    norms: tuple[int, int, float, float, float]
+
+
+def _at_once(finder: "_CellFinder", pairs: slice, stops: Ints, limit: int, *, equal: bool) -> Iterator[_Part]:
+    """Yield the cells of whole units, whose pairs end at ``stops``."""
+    cells, steps, ends = finder.cells_of(pairs)
+    norms = clip_cells(steps, ends[stops - 1 - pairs.start], limit, equal)
+    yield _Part(pairs, cells, steps, ends, norms)
+
+
+def _in_turn(finder: "_CellFinder", pairs: slice, most: int, limit: int, *, equal: bool) -> Iterator[_Part]:
+    """Yield the cells of one unit that has too many for memory: all are found, and measured, before any is clipped."""
+    pieces = [slice(pairs.start + first, pairs.start + last) for first, last in _spans(finder.most[pairs], most)]
+    squares = np.zeros(SHIFTS, dtype=np.uint64)
+    for piece in pieces:
+        add_squares(finder.cells_of(piece)[1], squares)
+    norm, above, below = norm_of(squares), squares[0] > limit**2, 0 < squares[0] < limit**2
+    shift, ratio = ratio_of(squares, limit)
+    kept = 0
+    for piece in pieces:
+        cells, steps, ends = finder.cells_of(piece)
+        if above or equal:
+            kept += int(scale_cells(steps, shift, np.uint64(ratio)))
+        norms = 0, 0, 0.0, 0.0, 0.0
+        if piece.stop == pairs.stop:
+            norms = int(above), int(equal and below), norm, math.sqrt(kept) if above or equal else norm, norm
+        yield _Part(piece, cells, steps, ends, norms)
 
 
 class _CellFinder:
@@ -74,7 +126,7 @@ class _CellFinder:
         """How many cells of each pair are not zero, at most."""
         self._work = np.full(rows.size, width) if few is None else entries
         self._scratch = np.zeros(width, dtype=np.int64)
-        self._owners = np.full(width, -1, dtype=np.int64)
+        self._owners, self._found = np.full(width, -1, dtype=np.int64), 0
 
     def cells_of(self, pairs: slice) -> tuple[Ints, Ints, Ints]:
         """Return the cells of pairs that are not zero, what is in them, and where those of each pair end."""
@@ -93,10 +145,9 @@ class _CellFinder:
         indices, values = sums.indices[start:stop], sums.steps[start:stop]
         fits = self._work[pairs.start] <= _PIECE  # if not, it is one pair of many rows
         if (found := self._projection.sparse_entries(indices) if fits else None) is not None:
-            scratch = self._scratch, self._owners
-            return entries_to_cells(
-                starts - start, stops - start, *found, values, *scratch, pairs.start, cells, steps, at, ends
-            )
+            rows = starts - start, stops - start, *found, values
+            number, self._found = self._found, self._found + starts.size  # a pair that is found twice has two
+            return entries_to_cells(*rows, self._scratch, self._owners, number, cells, steps, at, ends)
         table = np.zeros((starts.size, self._projection.sketch_dim), dtype=np.int64)
         self._projection.add_to_rows(table, np.repeat(np.arange(starts.size), stops - starts), indices, values)
         return rows_to_cells(table, cells, steps, at, ends)

@@ -154,20 +154,28 @@ def test_order_and_company_of_rows_decide_nothing(found: list[Event], shuffle: A
 
 
 @pytest.mark.parametrize("projection", [MAPS[0], MAPS[1], MAPS[3]], ids=name)
-@pytest.mark.parametrize("sizes", [(1, 1), (7, 3), (40, 1 << 15), (1 << 17, 5)])
+@pytest.mark.parametrize("clip", ["scale", "equal"])
+@pytest.mark.parametrize("most", [{"PART": 1, "PIECE": 1}, {"PART": 7, "PIECE": 3}, {"PART": 40}, {"PIECE": 5}])
+@pytest.mark.parametrize("large", [0, 1 << 20])
 def test_parts_and_pieces_of_any_size_give_the_same_cells(
-    projection: ss.Projection, sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    projection: ss.Projection, clip: str, most: dict[str, int], large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Those of one unit too, which are then found twice: once to be measured, once to be clipped."""
     rng = np.random.default_rng(5)
     drawn = zip(rng.integers(0, 5, 200), rng.integers(0, 5, 200), rng.integers(0, 50, 200), range(200), strict=True)
-    found: list[Event] = [(UNITS[unit], SLOTS[slot], int(index), step) for unit, slot, index, step in drawn]
-    whole = left_of(bounded_cells(columns(found), **bounds_for(projection)))
-    monkeypatch.setattr(cells, "_PART", sizes[0])
-    monkeypatch.setattr(cells, "_CELLS_A_SLOT", 0)
-    monkeypatch.setattr(cells, "_PIECE", sizes[1])
-    parts = list(bounded_cells(columns(found), **bounds_for(projection)))
-    assert left_of(parts) == whole
-    assert len(parts) == (5 if sizes[0] < 50 else 1)
+    found: list[Event] = [
+        (UNITS[unit], SLOTS[slot], int(index), step << 10 * unit) for unit, slot, index, step in drawn
+    ]
+    bounds = bounds_for(projection, clip, 1 << 14)
+    whole = list(bounded_cells(columns(found), **bounds))
+    for constant, size in ({"CELLS_A_SLOT": 0, "LARGE": large} | most).items():
+        monkeypatch.setattr(cells, f"_{constant}", size)
+    parts = list(bounded_cells(columns(found), **bounds))
+    assert left_of(parts) == left_of(whole)
+    assert (len(parts) > 5) == (large == 0 and "PART" in most)
+    for field in ("units", "units_over_bound", "units_below_bound", "total", "kept"):
+        assert sum(getattr(part.tally, field) for part in parts) == pytest.approx(getattr(whole[0].tally, field))
+    assert max(part.tally.largest for part in parts) == pytest.approx(whole[0].tally.largest)
     assert sum(part.units_of for part in parts).tolist() == [5] * 5  # type: ignore[union-attr]
 
 
