@@ -64,7 +64,12 @@ RUN = Known(bytes(32), b"", None)
 
 def agreement_of(relation: str, name: str) -> ss.Agreement:
     neighbours, clip = RELATIONS[relation]
-    columns = {"key": "key", "index": {"index": "integer"}, "value": "value", "unit": {"unit": "integer"}}
+    columns: dict[str, Any] = {
+        "key": "key",
+        "index": {"index": "integer"},
+        "value": "value",
+        "unit": {"unit": "integer"},
+    }
     projection = MAPS[name].replace(resolution=FINE)
     return ss.Agreement(projection, **columns, neighbours=neighbours, clip=clip)
 

@@ -120,12 +120,13 @@ WEIGHED = ss.Agreement(
 def test_units_are_clipped_as_agreed_on_and_all_their_windows_of_a_period_are_one_relation() -> None:
     windows = beam.Pipeline(runner="FnApiRunner") | beam.Create([]) | TumblingWindows(60)
     relations = {}
-    for name, bound in {
+    bounds: dict[str, Any] = {
         "each": BoundContributions(WEIGHED),
         "all": BoundContributions(WEIGHED, across_windows=True),
         "four": BoundAcrossWindows(WEIGHED, max_windows=4, period=600),
         "seven": BoundAcrossWindows(WEIGHED, max_windows=7, period=600),
-    }.items():
+    }
+    for name, bound in bounds.items():
         known = known_of(windows | name >> bound)
         assert known.bounds.clip == "equal"
         relations[name] = known.bounds.neighbours
