@@ -410,8 +410,9 @@ class Sketch:
         epsilon
             Privacy loss bound in nats, > 0.
         neighbours
-            The neighbour relation, that is, the change of the stream to hide: ``L1(bound)`` or
-            ``OneCoordinate(bound)``. Contributions of a unit beyond the bound must be clipped before they are sketched.
+            The neighbour relation, that is, the change of the stream to hide: ``L1(bound)``, ``SketchL2(bound)`` or
+            ``OneCoordinate(bound)``. Contributions of a unit beyond the bound must be clipped before they are sketched,
+            or, for `SketchL2`, as they are (`streamsketch.bound`).
         delta
             In [0, 1).
         mechanism

@@ -53,6 +53,7 @@ ONE = ss.OneCoordinate(1, unit="pixel")
 TOLD: dict[str, Callable[[], Any]] = {
     "laplace": lambda: released().explain(),
     "gaussian": lambda: released(delta=1e-6, mechanism="gaussian").explain(),
+    "whole people": lambda: released(delta=1e-6, neighbours=ss.SketchL2(9, unit="person")).explain(),
     "table": lambda: table().explain(),
     "signs": lambda: signs(ss.signs.DPSignOPORPRR(epsilon=1, neighbours=ONE)).explain(),
     "individual": lambda: signs(ss.signs.IDPSignOPORP(epsilon=1, neighbours=ONE)).explain(),
