@@ -23,8 +23,8 @@ _WORTH_SAYING = 1.1  # times the error
 _NO_PART = 1e-3  # of the error
 _ASKED = {
     "cosine": "the cosine of two keys' sums",
-    "distance": "the squared distance of two keys' sums, as a share of it",
-    "mean": "the squared distance of two keys' averages, as a share of it",
+    "distance": "the squared distance of two keys' sums, as a share of the mean one",
+    "mean": "the squared distance of two keys' averages, as a share of the mean one",
     "point": "how much a sum holds of one item, in data units",
 }
 

@@ -103,7 +103,7 @@ def simulated(option: UnitOption, question: str, trials: int) -> float:
         sums = np.array([(weights[:, None] * rows)[shop == key].sum(axis=0) for key in range(KEYS)])
         drawn = rng.laplace(size=sums.shape) / np.sqrt(2) if noise.k4 else rng.normal(size=sums.shape)
         errors = answers(sums + np.sqrt(noise.k2) * drawn, cells * noise.k2) - exact
-        squares += float(np.mean((errors if question == "cosine" else errors / exact) ** 2))
+        squares += float(np.mean((errors if question == "cosine" else errors / exact.mean()) ** 2))
     return float(np.sqrt(squares / trials))
 
 
