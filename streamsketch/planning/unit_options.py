@@ -31,7 +31,8 @@ _LEAST_CELLS = 16
 _SPARSITIES = (2, 4, 8)
 _FLOOR = 2.0  # standard errors of an empty stream's squared norm, below which there is no cosine
 _STEPS = 1 << 12  # of an L1 bound: entries are scaled to whole steps
-_MOST_BOUNDS = 48
+_TENTHS = (10, 15, 20, 30, 40, 50, 60, 80)  # of a power of ten: the error is flat in between
+_MOST_BOUNDS = 64
 _TINY = 1e-300  # instead of 0, to divide by
 
 
@@ -177,17 +178,15 @@ def _ways(facts: UnitFacts, goal: UnitGoal, given: list[Fraction] | None) -> Ite
 
 
 def _bounds(sizes: Floats) -> list[Fraction]:
-    """Return 1, 2, 5, 10, … from below the least of sizes to the largest, and the size itself if there is one."""
+    """Return 1, 1.5, 2, 3, … from below the least of sizes to above the largest; or the size, if there is but one."""
     least, most = float(sizes.min()), float(sizes.max())
     if most <= least * (1 + 1e-9):
         return [Fraction(most).limit_denominator(1000)]
-    found: list[Fraction] = []
-    power = Fraction(10) ** math.floor(math.log10(least))
-    while not found or found[-1] < most:
-        found += [power, 2 * power, 5 * power]
-        power *= 10
-    inside = [bound for bound in found if 2 * bound > least and bound < 2.5 * most]
-    return inside[-_MOST_BOUNDS:]
+    decades = range(math.floor(math.log10(least)), math.floor(math.log10(most)) + 2)
+    found = [Fraction(tenths, 10) * Fraction(10) ** decade for decade in decades for tenths in _TENTHS]
+    first = next(place for place, bound in enumerate(found) if bound > least)
+    last = next(place for place, bound in enumerate(found) if bound >= most)
+    return found[max(first - 1, 0) : last + 1][-_MOST_BOUNDS:]
 
 
 def _projections(limits: Goal, dim: int) -> Iterator[Projection]:

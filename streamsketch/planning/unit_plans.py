@@ -183,7 +183,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     dim
         Number of possible indices. Where all of them are known and few, noise on the raw histogram is compared, too.
     bounds
-        Bounds to choose from, in data units; by default 1, 2, 5, 10, … of the sizes that are known of.
+        Bounds to choose from, in data units; by default 1, 1.5, 2, 3, … of the sizes that are known of.
     count
         Whether the number of units of each key is published, too, in the same draw; ``"mean"`` needs it.
     max_cells, max_nonzeros
