@@ -8,7 +8,7 @@ import dataclasses
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -74,6 +74,9 @@ class UnitSizes:
 
 class UnitFacts(ABC):
     """What is known of units: their sizes, and what their sums are once they are clipped."""
+
+    knows_all: ClassVar[bool] = False
+    """Whether the sizes are those of units that there are, with the largest of them."""
 
     @property
     @abstractmethod
@@ -214,6 +217,8 @@ class UnitSample(UnitFacts):
     A plan that is made from the data themselves reveals something of them: use `TypicalUnit`, or a bound from
     `streamsketch.bounding.choose_bound`. Make one with `of`.
     """
+
+    knows_all: ClassVar[bool] = True
 
     _sizes: UnitSizes
     _key_of: Ints  # the key of each entry of `sizes`, of those compared, else -1

@@ -51,8 +51,8 @@ class UnitOption:
     mechanism, noise
         The name of a noise, and its calibrated distribution.
     map_error, noise_error
-        The map's and the noise's parts of the standard error: of a cosine in cosines, of a distance as a share of
-        the mean one, of a point in data units. Root mean squares over the pairs of keys.
+        The map's and the noise's parts of the standard error: of a cosine in cosines, of a distance as a share of it,
+        of a point in data units. Root mean squares over the pairs of keys.
     bias
         The root mean square of what clipping moves the answer by, likewise.
     """
@@ -267,14 +267,14 @@ def _cosine_errors(projection: Projection, noise: Noise, count_error: float, exa
 def _distance_errors(
     projection: Projection, noise: Noise, count_error: float, exact: UnitSums, left: UnitSums
 ) -> Parts:
-    """Return the errors of the squared distances between sums, as shares of the mean one."""
+    """Return the errors of the squared distances between sums, each as a share of it."""
     del count_error
     ones = [UnitSums(sums.products, np.ones_like(sums.units), sums.points, sums.lost) for sums in (exact, left)]
     return _mean_errors(projection, noise, 0.0, *ones)
 
 
 def _mean_errors(projection: Projection, noise: Noise, count_error: float, exact: UnitSums, left: UnitSums) -> Parts:
-    """Return the errors of the squared distances between averages, ‖x/n - y/m‖², as shares of the mean one.
+    """Return the errors of the squared distances between averages, ‖x/n - y/m‖², each as a share of it.
 
     The error of n counts to first order: the squared distance moves by 2(‖x/n‖² - ⟨x/n, y/m⟩) times the relative error.
     """
@@ -284,8 +284,7 @@ def _mean_errors(projection: Projection, noise: Noise, count_error: float, exact
     of_counts = (2 * (x - product) * count_error / n) ** 2 + (2 * (y - product) * count_error / m) ** 2
     of_noise = effect.squared_norm_variance(found, k2, k4) + of_counts
     of_map = np.array([projection.variance.of_squared_norm(distance) for distance in found])
-    size = wanted.mean() ** 2
-    return of_map / size, of_noise / size, (found - wanted) ** 2 / size
+    return of_map / wanted**2, of_noise / wanted**2, (found / wanted - 1) ** 2
 
 
 def _of_means(sums: UnitSums) -> tuple[Floats, Parts, tuple[Floats, Floats]]:

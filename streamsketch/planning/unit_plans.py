@@ -23,8 +23,8 @@ _WORTH_SAYING = 1.1  # times the error
 _NO_PART = 1e-3  # of the error
 _ASKED = {
     "cosine": "the cosine of two keys' sums",
-    "distance": "the squared distance of two keys' sums, as a share of the mean one",
-    "mean": "the squared distance of two keys' averages, as a share of the mean one",
+    "distance": "the squared distance of two keys' sums, as a share of it",
+    "mean": "the squared distance of two keys' averages, as a share of it",
     "point": "how much a sum holds of one item, in data units",
 }
 
@@ -231,8 +231,9 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     budget = Budget(epsilon, delta).warn_if_weak()
     goal = UnitGoal(question, many, unit, count, Goal(max_cells=max_cells, max_nonzeros=max_nonzeros), dim)
     options = unit_options(facts, goal, budget, wanted)
-    # of equal weights, an answer on sizes has a bias that cancels only if all sizes are known
-    chosen = _best(one for one in options if question == "cosine" or one.clip != "equal")
+    # with equal weights, what large units lose and small ones gain cancels in sizes only if all units are known
+    fair = question == "cosine" or facts.knows_all
+    chosen = _best(one for one in options if fair or one.clip != "equal")
     ordered = tuple(sorted(options, key=lambda one: (one.cells, one.nonzeros, one.error)))
     return UnitPlan(facts, many, unit, question, budget.epsilon, budget.delta, chosen, ordered)
 
