@@ -332,7 +332,7 @@ def test_units_of_vectors_are_bounded_on_their_way() -> None:
     table = ss.bounding.bound_units([rows], projection, neighbours=ss.L2(5), summary=summary)
     assert table[""].state().tolist() == [300 + 25, 400, 50]
     assert summary.units_over_bound == 1
-    with pytest.raises(ss.InvalidInputError, match="by clip='scale' only"):
+    with pytest.raises(ss.InvalidInputError, match="clipped to L2 by clip='scale', got 'cut'"):
         ss.bounding.bound_units([rows], projection, neighbours=ss.L2(5), clip="cut")
     with pytest.raises(ss.InvalidInputError, match="below 2\\*\\*31 grid steps"):
         ss.bounding.bound_units([rows], projection, neighbours=ss.L2(1 << 30))
