@@ -220,6 +220,23 @@ def nothing_clipped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(units, "bounded", lambda events, **bounds: clip.bounded(events, **bounds | {"limit": clip.MAX_LIMIT}))
 
 
+def cells_not_clipped(patch: pytest.MonkeyPatch) -> None:
+    bounded_cells, no_bound = units.bounded_cells, {"limit": (1 << 31) - 1, "equal": False}
+    patch.setattr(units, "bounded_cells", lambda events, **bounds: bounded_cells(events, **bounds | no_bound))
+
+
+def refusing_long_units(patch: pytest.MonkeyPatch) -> None:
+    bounded_cells = units.bounded_cells
+
+    def refusing(events: Any, **bounds: Any) -> Iterator[Any]:
+        for left in bounded_cells(events, **bounds):
+            if left.tally.units_over_bound > 2:
+                raise ss.InvalidInputError("units have to be shortened")
+            yield left
+
+    patch.setattr(units, "bounded_cells", refusing)
+
+
 def not_netted(patch: pytest.MonkeyPatch) -> None:
     summed = clip.summed
 
@@ -261,30 +278,37 @@ def reading_for_each_unit(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("game", "fault", "tells"),
+    ("game", "name", "fault", "tells"),
     [
-        (with_public_keys, nothing_clipped, {"files", "warnings"}),
-        (with_public_keys, not_netted, {"files"}),
-        (with_public_keys, refusing_what_is_over, {"end", "files"}),
-        (with_public_keys, refusing_blanks, {"end", "files"}),
-        (with_public_keys, reading_for_each_unit, {"random reads"}),
-        (keys_are_public, in_order_of_events, {"shown", "files"}),
+        (with_public_keys, "scale", nothing_clipped, {"files", "warnings"}),
+        (with_public_keys, "scale", not_netted, {"files"}),
+        (with_public_keys, "scale", refusing_what_is_over, {"end", "files"}),
+        (with_public_keys, "scale", refusing_blanks, {"end", "files"}),
+        (with_public_keys, "scale", reading_for_each_unit, {"random reads"}),
+        (keys_are_public, "scale", in_order_of_events, {"shown", "files"}),
+        (with_public_keys, "in sketch space", cells_not_clipped, {"files"}),
+        (with_public_keys, "equal", refusing_long_units, {"end", "files"}),
     ],
 )
 def test_the_game_finds_faults_put_back(
     game: Game,
+    name: str,
     fault: Callable[[pytest.MonkeyPatch], None],
     tells: set[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fault(monkeypatch)
-    assert tells <= set(differences(played(game, MODES["scale"], tmp_path, monkeypatch)))
+    assert tells <= set(differences(played(game, MODES[name], tmp_path, monkeypatch)))
 
 
 # --- the command, and the operator's summary ----------------------------------------------------------------------
 
-BOUNDS = ["--l1", "14", "--max-keys", "2"]
+BOUNDS = {
+    "scale": ["--l1", "14", "--max-keys", "2"],
+    "in sketch space": ["--sketch-l2", "10"],
+    "equal": ["--sketch-l2", "1", "--max-keys", "2"],
+}
 
 
 def csv_of(world: list[Row]) -> str:
@@ -292,22 +316,22 @@ def csv_of(world: list[Row]) -> str:
     return "\n".join(["customer,shop,item,paid", *lines, ""])
 
 
-def sketched_and_released(world: list[Row], folder: Path, patch: pytest.MonkeyPatch) -> tuple[Seen, Path]:
+def sketched_and_released(world: list[Row], name: str, folder: Path, patch: pytest.MonkeyPatch) -> tuple[Seen, Path]:
     """Let a party bound and sketch a file in secret, then publish; return what is seen, and where its secrets are."""
+    mode, bounds = MODES[name], BOUNDS[name]
     secret, public = folder / "secret", folder / "public"
     for place in (secret, public):
         place.mkdir(parents=True)
     patch.chdir(public)
-    (secret / "agreed.json").write_text(PROJECTION.to_json())
+    (secret / "agreed.json").write_text(mode.projection.to_json())
     (secret / "rows.csv").write_text(csv_of(world))
     columns = ["--key", "shop", "--index", "item", "--value", "paid", "--unit-column", "customer"]
-    made = ["-o", "../secret/a.raw-sketch", "--summary", "../secret/told.json"]
+    made = [*bounds, "--clip", mode.clip, "-o", "../secret/a.raw-sketch", "--summary", "../secret/told.json"]
     with observed(patch):  # the operator's: it counts rows and keys
-        assert (
-            run("sketch", "../secret/rows.csv", "--projection", "../secret/agreed.json", *columns, *BOUNDS, *made) == 0
-        )
-    hide = list(map(exactly_bounded(world, MODES["scale"]), sorted(PUBLIC)))
-    privacy = ["--epsilon", "1", *BOUNDS, "--unit", "customer", "--public-key", ",".join(PUBLIC)]
+        assert run("sketch", "../secret/rows.csv", "--projection", "../secret/agreed.json", *columns, *made) == 0
+    hide = list(map(exactly_bounded(world, mode), sorted(PUBLIC)))
+    privacy = ["--epsilon", "1", "--delta", str(mode.privacy["delta"]), *bounds, "--unit", "customer"]
+    privacy += ["--public-key", ",".join(PUBLIC)]
     with observed(patch) as seen, hidden(patch, hide):
         seen["exit code"] = run("release", "../secret/a.raw-sketch", "-o", "all.parquet", *privacy)
         run("explain", "all.parquet")
@@ -316,10 +340,11 @@ def sketched_and_released(world: list[Row], folder: Path, patch: pytest.MonkeyPa
 
 
 @pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")  # the noise is no noise
+@pytest.mark.parametrize("name", BOUNDS)
 def test_commands_show_nothing_of_one_unit_and_publish_no_summary(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = [sketched_and_released(world, tmp_path / str(at), monkeypatch) for at, world in enumerate(WORLDS)]
+    found = [sketched_and_released(world, name, tmp_path / str(at), monkeypatch) for at, world in enumerate(WORLDS)]
     seen = [one for one, _ in found]
     assert seen[0]["end"] == "done", seen[0]
     assert seen[0]["exit code"] == 0, seen[0]["stderr"]
