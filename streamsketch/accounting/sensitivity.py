@@ -174,13 +174,19 @@ def moved_before_map(columns: int, size: int, grid: Fraction, neighbours: Neighb
 
 
 def guarantee_of(
-    noise: Noise, budget: Budget, neighbours: Neighbours, *, layers: int = 1, place: NoisePlace = "output"
+    noise: Noise,
+    budget: Budget,
+    neighbours: Neighbours,
+    *,
+    layers: int = 1,
+    place: NoisePlace = "output",
+    counting: Counting | None = None,
 ) -> Guarantee:
     """Return what noise calibrated to a budget guarantees: Laplace noise gives δ = 0, whatever the budget's δ.
 
     Parameters
     ----------
-    noise, layers, place
+    noise, layers, place, counting
         As in `AddedNoise`.
     budget, neighbours
         What the noise was calibrated to.
@@ -191,7 +197,8 @@ def guarantee_of(
         As `check_carried`.
     """
     check_carried(neighbours)
-    return Guarantee.of(noise.spends(budget), neighbours, Mechanism.of_noise(noise, layers=layers, place=place))
+    mechanism = Mechanism.of_noise(noise, layers=layers, place=place, counting=counting)
+    return Guarantee.of(noise.spends(budget), neighbours, mechanism)
 
 
 def check_carried(neighbours: Neighbours) -> None:

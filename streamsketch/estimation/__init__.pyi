@@ -1,5 +1,6 @@
 from .blocks import AnySketch, Block, block_of, check_comparable
 from .cosines import below_noise_floor
+from .counts import total_of, units_of
 from .distances import distances_between
 from .estimate import Estimate, Estimates, estimate_cells, format_value, interval_text
 from .estimators import (
@@ -42,4 +43,6 @@ __all__ = [
     "profile_distance",
     "squared_distance",
     "squared_norm",
+    "total_of",
+    "units_of",
 ]

@@ -45,6 +45,9 @@ class Estimate:
     slope, curvature
         How the variance changes with the quantity: if the truth were t, the variance would be ``variance`` + ``slope``
         · (t - q) + ``curvature`` · (t - q)², q the value clipped to the range. 0 where it is taken not to change.
+    kurtosis
+        Excess kurtosis of its error, which intervals allow for: 0 for a nearly normal one, 3 for one Laplace noise, as
+        of a count of units.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class Estimate:
     highest: float = math.inf
     slope: float = 0.0
     curvature: float = 0.0
+    kurtosis: float = 0.0
 
     @property
     def variance(self) -> float:
@@ -102,6 +106,7 @@ class Estimate:
             self.highest * factor,
             self.slope * factor,
             self.curvature,
+            self.kurtosis,
         )
 
     def interval(self, confidence: float = 0.95, method: Method = "normal") -> Interval:
@@ -134,7 +139,7 @@ class Estimate:
         InvalidInputError
             For a confidence outside (0, 1) or another method.
         """
-        low, high = invert(self._stated(), quantile(confidence, method))
+        low, high = invert(self._stated(), quantile(confidence, method, self.kurtosis))
         return Interval(float(low), float(high))
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Interval:
@@ -171,7 +176,7 @@ class Estimate:
         >>> round(low, 1), round(high, 1), round(estimate.interval().high, 1)
         (84.7, 117.1, 110.2)
         """
-        low, high = invert_selected(self._stated(), candidates, confidence)
+        low, high = invert_selected(self._stated(), candidates, confidence, self.kurtosis)
         return Interval(float(low), float(high))
 
     def _stated(self) -> ErrorModel:

@@ -13,6 +13,8 @@ from streamsketch.projections import MapVariance, Real
 
 Method: TypeAlias = Literal["normal", "chebyshev"]
 
+_MOST_KURTOSIS = 6.0
+
 
 class Interval(NamedTuple):
     """A confidence interval, ends included."""
@@ -73,11 +75,11 @@ def invert(stated: ErrorModel, reach: float) -> Intervals:
     return Intervals(*(np.clip(clipped + end, lowest, highest) for end in (low, high)))
 
 
-def invert_selected(stated: ErrorModel, candidates: int, confidence: float) -> Intervals:
+def invert_selected(stated: ErrorModel, candidates: int, confidence: float, kurtosis: float = 0.0) -> Intervals:
     """Return intervals that hold for all of ``candidates`` estimates at once; see `Estimate.selected_interval`."""
     check_int(candidates, "candidates", 1)
     _check_confidence(confidence)
-    z = -float(ndtri((1 - confidence) / (2 * candidates)))
+    z = _heavier(-float(ndtri((1 - confidence) / (2 * candidates))), kurtosis)
     lowest, highest = stated.lowest, stated.highest
     if not (math.isfinite(lowest) and math.isfinite(highest)):
         return invert(stated, z)
@@ -88,14 +90,23 @@ def invert_selected(stated: ErrorModel, candidates: int, confidence: float) -> I
     return Intervals(*(np.clip(end, lowest, highest) for end in (stated.value - width, stated.value + width)))
 
 
-def quantile(confidence: float, method: str) -> float:
-    """Return how many standard errors an estimate may be off."""
+def quantile(confidence: float, method: str, kurtosis: float = 0.0) -> float:
+    """Return how many standard errors an estimate may be off, for errors of this excess kurtosis.
+
+    The normal quantile z gets the term of Cornish and Fisher, (z³ - 3z)·kurtosis/24. For Laplace noise (3) an interval
+    of 95 % then covers 95.3 %, where the normal one covers 93.7 %.
+    """
     _check_confidence(confidence)
     if method == "normal":
-        return float(ndtri((1 + confidence) / 2))
+        return _heavier(float(ndtri((1 + confidence) / 2)), kurtosis)
     if method == "chebyshev":
         return 1 / math.sqrt(1 - confidence)
     raise InvalidInputError(f"method must be 'normal' or 'chebyshev', got {method!r}")
+
+
+def _heavier(z: float, kurtosis: float) -> float:
+    """Return a normal quantile for errors of an excess kurtosis; it ascends with z up to `_MOST_KURTOSIS`."""
+    return z + (z**3 - 3 * z) * min(kurtosis, _MOST_KURTOSIS) / 24
 
 
 def norm_growth(

@@ -100,7 +100,7 @@ def better_noise(guarantee: Guarantee, projection: Projection) -> BetterNoise | 
         return None
     try:
         budget = guarantee.budget.minus(guarantee.mechanism.keys)
-        sensitivity = sensitivity_of(projection, guarantee.neighbours)
+        sensitivity = sensitivity_of(projection, guarantee.neighbours, added.counting)
         power = sensitivity.l1**2 / sensitivity.l2_squared
         found = candidates(sensitivity, Budget(budget.epsilon, budget.delta or _usual_delta(power)))
     except InvalidInputError:  # not a release that the library makes, or no δ to speak of

@@ -36,6 +36,8 @@ class Bounds:
         Why the bounds no longer hold; empty if they do, or if there were none.
     is_empty
         Whether there are no data yet: what is added first then decides.
+    counted
+        Whether units were counted where they were bounded, each once in each of its keys, and none was added again.
 
     Examples
     --------
@@ -55,11 +57,23 @@ class Bounds:
     conditions: tuple[str, ...] = ()
     ended: str = ""
     is_empty: bool = False
+    counted: bool = False
 
     @property
     def is_enforced(self) -> bool:
         """Whether bounds were enforced and still hold."""
         return self.neighbours is not None and not self.ended
+
+    def counts_for(self, neighbours: Neighbours) -> bool:
+        """Return whether the data's counts may be released for these neighbours, as far as units were counted.
+
+        A unit moves them by what `Counting` says if it was bounded in each key by itself, or in sketch space.
+        """
+        return self.counted and self.is_enforced and self.together == 1 and _relation(self).kind == neighbours.kind
+
+    def without_counts(self) -> "Bounds":
+        """Return the same of data whose units were not counted."""
+        return dataclasses.replace(self, counted=False) if self.counted else self
 
     # --- operations -----------------------------------------------------------------------------------------
 
@@ -100,7 +114,8 @@ class Bounds:
         if keys > MOST_KEYS:
             return dataclasses.replace(self, ended="data were added with which a unit may be in too many keys to count")
         neighbours = dataclasses.replace(weaker, bound=bound, max_keys=keys)
-        return Bounds(neighbours, clip, together, tuple(sorted(conditions)))
+        counted = disjoint_units and self.counted and other.counted and mine.kind == theirs.kind
+        return Bounds(neighbours, clip, together, tuple(sorted(conditions)), counted=counted)
 
     def _added(self, other: "Bounds", *, keyed: bool, disjoint_units: bool) -> tuple[Fraction, int, int]:
         """Return the bound, the keys that each have it, and the keys that have it together, of a unit in the sum."""
@@ -167,8 +182,8 @@ class Bounds:
     # --- as JSON --------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as what JSON can hold."""
-        return {
+        """Return it as what JSON can hold; without ``"counted"``, as earlier versions, where it is false."""
+        fields = {
             "neighbours": None if self.neighbours is None else self.neighbours.to_dict(),
             "clip": self.clip,
             "together": self.together,
@@ -176,12 +191,17 @@ class Bounds:
             "ended": self.ended,
             "is_empty": self.is_empty,
         }
+        return fields | {"counted": True} if self.counted else fields
 
     @classmethod
     def from_dict(cls, fields: Any) -> Self:
         """Return what `to_dict` returned; `InvalidInputError` for anything else."""
         names = {field.name for field in dataclasses.fields(cls)}
-        if not isinstance(fields, dict) or fields.keys() != names:
+        if (
+            not isinstance(fields, dict)
+            or fields.keys() | {"counted"} != names
+            or fields.get("counted", True) is not True
+        ):
             raise InvalidInputError(f"bounds are an object with the fields {', '.join(sorted(names))}")
         neighbours, conditions = fields["neighbours"], fields["conditions"]
         if type(fields["together"]) is not int or fields["together"] < 1 or not isinstance(conditions, list):
@@ -191,6 +211,8 @@ class Bounds:
         if type(fields["is_empty"]) is not bool or (fields["is_empty"] and neighbours is not None):
             raise InvalidInputError("bounds of an empty sketch have no neighbours, and is_empty is true or false")
         known = None if neighbours is None else Neighbours.from_dict(neighbours)
+        if "counted" in fields and known is None:
+            raise InvalidInputError("units are counted where they are bounded")
         return cls(**(fields | {"neighbours": known, "conditions": tuple(conditions)}))
 
 

@@ -25,6 +25,13 @@ class Claim(NamedTuple):
     """The published numbers, without the multiplier: (k,)."""
     noise: NoiseMoments | None
     """The moments of one noise in the cells; None for kinds of releases that are never added up."""
+    counts: NDArray[Any] | None = None
+    """What was published beside the cells in the same draw; None where nothing was, or it was dropped."""
+
+    @property
+    def numbers(self) -> NDArray[Any]:
+        """All that was published."""
+        return self.cells if self.counts is None else np.concatenate([self.cells, self.counts])
 
 
 def check_claims(releases: Sequence[Any]) -> None:
@@ -33,8 +40,8 @@ def check_claims(releases: Sequence[Any]) -> None:
     Raises
     ------
     InvalidInputError
-        If two vectors with the same id differ in map, cells, noise or guarantee; if a vector with several ids is no
-        linear combination of those vectors, or states other noise than it.
+        If two vectors with the same id differ in map, cells, counts, noise or guarantee; if a vector with several ids
+        is no linear combination of those vectors, or states other noise than it.
     """
     single: dict[bytes, tuple[int, Any, Claim]] = {}
     for place, release in enumerate(releases):
@@ -44,7 +51,8 @@ def check_claims(releases: Sequence[Any]) -> None:
                 found = place, release.guarantee, row.claim
                 if one in single:
                     _check_copy(found, single[one], len(releases))
-                single[one] = found
+                if one not in single or row.claim.counts is not None:  # a copy may have dropped them
+                    single[one] = found
     for place, release in enumerate(releases):
         for row in getattr(release, "rows", ()):
             if len(row.summed_ids) > 1 and all(one in single for one in row.summed_ids):
@@ -56,6 +64,9 @@ def _check_copy(one: tuple[int, Any, Claim], other: tuple[int, Any, Claim], coun
     differs = {
         "maps": claim.kind != known.kind,
         "cells": not np.array_equal(claim.cells, known.cells),
+        "counts": claim.counts is not None
+        and known.counts is not None
+        and not np.array_equal(claim.counts, known.counts),
         "noise": claim.noise != known.noise,
         "guarantees": guarantee != stated,
     }
@@ -71,7 +82,7 @@ def _check_sum(place: int, claim: Claim, parts: Sequence[Claim], count: int) -> 
     if any(part.kind != claim.kind for part in parts):
         wrong = "map"
     else:
-        known, factors = _factors(claim.cells, [part.cells for part in parts])
+        known, factors = _factors(*(_alike(claim, parts) or (claim.cells, [part.cells for part in parts])))
         if known is None or (known and _is_noise_of(claim, parts, factors)):
             return
         wrong = "noise" if known else "vector"
@@ -83,10 +94,18 @@ def _check_sum(place: int, claim: Claim, parts: Sequence[Claim], count: int) -> 
 
 
 def is_computed(claim: Claim, others: Sequence[Claim]) -> bool:
-    """Return whether a vector is known to be a sum of others, each with a factor."""
-    if any(other.kind != claim.kind for other in others):
+    """Return whether a vector, and the counts beside it, are known to be a sum of others, each with a factor."""
+    numbers = _alike(claim, others)
+    if any(other.kind != claim.kind for other in others) or numbers is None:
         return False
-    return _factors(claim.cells, [other.cells for other in others])[0] is True
+    return _factors(*numbers)[0] is True
+
+
+def _alike(claim: Claim, parts: Sequence[Claim]) -> tuple[NDArray[Any], list[NDArray[Any]]] | None:
+    """Return what was published under a claim, and as much of its parts; None if they have fewer counts."""
+    numbers = claim.numbers
+    found = [part.cells if claim.counts is None else part.numbers for part in parts]
+    return (numbers, found) if all(part.shape == numbers.shape for part in found) else None
 
 
 def _factors(cells: NDArray[Any], parts: Sequence[NDArray[Any]]) -> tuple[bool | None, list[Fraction]]:

@@ -94,8 +94,7 @@ class Counting:
     ) -> "Counting":
         """Return weights for a release: by default those that widen the noise by at most 3 %.
 
-        Under `L1` there is slack, of the largest weight that is free. Weights are whole grid steps, and so at least 1:
-        where a unit moves the cells by few steps, that widens the noise by more, and a finer resolution avoids it.
+        Under `L1` there is slack, of the largest weight that is free.
 
         Parameters
         ----------
@@ -114,7 +113,8 @@ class Counting:
         Raises
         ------
         InvalidInputError
-            For other neighbours; for a tolerance that no weight reaches at this ε, or without ε.
+            For other neighbours; where a whole grid step is more than the share, as a unit moves the cells by few steps
+            or is in many keys; for a tolerance that would more than double the noise, or without ε.
 
         Examples
         --------
@@ -264,13 +264,19 @@ def _cells_alone(projection: CountedMap, neighbours: Neighbours) -> Sensitivity:
 
 
 def _most_units(cells: Sensitivity, keys: int, *, doubled: bool, laplace: bool) -> int:
-    """Return the weight that adds 3 % to the noise, or doubles it; at least 1."""
+    """Return the weight that adds 3 % to the noise, or doubles it."""
     grown = 1 + _SHARES[doubled]
     if laplace:
         weight = math.floor((grown - 1) * cells.l1 / keys)
     else:
         weight = math.isqrt(math.floor((grown**2 - 1) * cells.l2_squared / keys))
-    return max(1, min(weight, _MOST))
+    if weight < 1:
+        raise InvalidInputError(
+            f"a count of units weighs a grid step at least, which would widen the noise by more than "
+            f"{float(grown - 1):.0%} where one unit moves the cells of {keys} keys by {math.isqrt(cells.l2_squared)} "
+            f"steps in all: use a finer resolution, or fewer keys a unit (max_keys)"
+        )
+    return min(weight, _MOST)
 
 
 def _is_laplace(cells: Sensitivity, delta: float, mechanism: str) -> bool:

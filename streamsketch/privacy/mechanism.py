@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from streamsketch.core import MAX_TEXT, check_text, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.noise import NOISES, Noise, NoiseMoments
 from streamsketch.privacy.sign_flips import FlipLaw
 
@@ -72,12 +73,15 @@ class AddedNoise:
         Where it was added.
     shares
         For noise that several parties added in shares, how many: ``noise`` is then what the honest ones add up to.
+    counting
+        What is counted beside the cells, with noise of the same draw; None where nothing is.
     """
 
     noise: Noise
     layers: int = 1
     place: NoisePlace = "output"
     shares: Shares | None = None
+    counting: Counting | None = None
 
     def __post_init__(self) -> None:
         if type(self.layers) is not int or not 1 <= self.layers <= _MAX_LAYERS:
@@ -86,6 +90,8 @@ class AddedNoise:
             raise InvalidInputError(f"noise is added at one of {', '.join(_PLACES)}, got {self.place!r:.40}")
         if self.shares is not None and (self.layers, self.place) != (1, "output"):
             raise InvalidInputError("noise in shares is one noise on the cells")
+        if self.counting is not None and (self.layers, self.place) != (1, "output"):
+            raise InvalidInputError("units are counted beside cells with one noise on each")
 
     @property
     def draws(self) -> Fraction:
@@ -101,17 +107,19 @@ class AddedNoise:
         """Return the step as what JSON can hold."""
         shares = None if self.shares is None else dataclasses.asdict(self.shares)
         amount = str(self.noise.amount)
-        return {
+        fields = {
             "noise": self.noise.name,
             "amount": amount,
             "layers": self.layers,
             "place": self.place,
             "shares": shares,
         }
+        return fields if self.counting is None else fields | {"counting": self.counting.to_dict()}
 
     def __str__(self) -> str:
         layers = ", inside and on release" if self.layers > 1 else ""
-        return f"{self.noise}{layers}{_PLACES[self.place]}{self.shares or ''}"
+        counting = "" if self.counting is None else f", with {self.counting}"
+        return f"{self.noise}{layers}{_PLACES[self.place]}{self.shares or ''}{counting}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,9 +236,11 @@ class Mechanism:
         return cls((StatedInText(text),))
 
     @classmethod
-    def of_noise(cls, noise: Noise, *, layers: int = 1, place: NoisePlace = "output") -> "Mechanism":
+    def of_noise(
+        cls, noise: Noise, *, layers: int = 1, place: NoisePlace = "output", counting: Counting | None = None
+    ) -> "Mechanism":
         """Return the mechanism that adds a noise; parameters as `AddedNoise`."""
-        return cls((AddedNoise(noise, layers, place),))
+        return cls((AddedNoise(noise, layers, place, counting=counting),))
 
     @classmethod
     def from_list(cls, steps: Any) -> "Mechanism":
@@ -287,6 +297,11 @@ class Mechanism:
         return first if isinstance(first, FlippedSigns) and _are_keys(others) else None
 
     @property
+    def counting(self) -> Counting | None:
+        """What a single release counts beside its cells; None where nothing is, and for several mechanisms."""
+        return None if self.the_noise is None else self.the_noise.counting
+
+    @property
     def is_pan_private(self) -> bool:
         """Whether noise was inside from the start."""
         return any(step.layers > 1 for step in self.noises)
@@ -308,7 +323,11 @@ def _step_of(fields: Any) -> Step:
         match fields:
             case {"noise": str(name), "amount": amount, "layers": layers, "place": place, "shares": shares}:
                 noise = NOISES[name].of_amount(exact_fraction(amount, "the amount of noise"))
-                return AddedNoise(noise, layers, place, None if shares is None else Shares(**shares))
+                stated = None if shares is None else Shares(**shares)
+                counting = fields.get("counting")  # of releases since there are counts
+                return AddedNoise(
+                    noise, layers, place, stated, None if counting is None else Counting.from_dict(counting)
+                )
             case {"flips": method, "law": {"shape": shape, "rate": rate}, "norm_bound": bound}:
                 law = FlipLaw(shape, exact_fraction(rate, "the rate of a flip law"))
                 return FlippedSigns(method, law, None if bound is None else exact_fraction(bound, "the bound on norms"))

@@ -104,9 +104,10 @@ def _vectors_of(release: Any) -> list[_Vector]:
     return [({(neighbours, one): Fraction(1) for one in row.summed_ids}, row.claim) for row in rows]
 
 
-def _rank(release: Any) -> tuple[int, float, float, int]:
+def _rank(release: Any) -> tuple[int, float, float, int, bool]:
     parts = max(len(row.summed_ids) for row in release.rows)
-    return parts, -release.guarantee.epsilon, -release.guarantee.delta, -len(release.rows)
+    uncounted = any(row.claim.counts is None for row in release.rows)  # as a copy that dropped its counts
+    return parts, -release.guarantee.epsilon, -release.guarantee.delta, -len(release.rows), uncounted
 
 
 def _has_more_delta(release: Any, kept: Sequence[Any]) -> bool:

@@ -14,7 +14,7 @@ from .checking.release import (
 )
 from .pan_private import PanPrivateSketch
 from .private_matrix import PrivateProjection
-from .private_sketch import RELEASE_ID_BYTES, NoisePart, PrivateSketch, noisy_coordinates
+from .private_sketch import RELEASE_ID_BYTES, NoisePart, PrivateSketch, SketchClip, noisy_coordinates
 from .private_table import PrivateTable
 from .private_vector import release_vector
 from .published import Encoded, Published, check_disjoint, check_independent, check_same_place, with_agreement
@@ -38,6 +38,7 @@ __all__ = [
     "Published",
     "PublishedTable",
     "Publisher",
+    "SketchClip",
     "StatedNoise",
     "Verdict",
     "check_disjoint",

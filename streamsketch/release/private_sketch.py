@@ -3,21 +3,25 @@
 import math
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast, get_args
 
 import numpy as np
 
 from streamsketch.agreement import check_alike
-from streamsketch.core import Exact, Ints, exact_fraction
+from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.privacy import Claim, Guarantee, NoiseMoments, NoisePlace, Populations, compose
+from streamsketch.privacy import Claim, Counting, Guarantee, NoiseMoments, NoisePlace, Populations, compose
 from streamsketch.projections import Projection
-from streamsketch.release.published import Published, check_independent, check_same_place, with_agreement
+from streamsketch.release.published import Published, check_independent, check_same_place, copy_with, with_agreement
 
 if TYPE_CHECKING:
+    from streamsketch.estimation import Estimate
     from streamsketch.explanation import Explanation
 import dataclasses
+
+SketchClip: TypeAlias = Literal["scale", "equal"]
+"""How each unit's sketch was brought to the bound: longer ones shortened, or all brought to one length."""
 
 RELEASE_ID_BYTES = 8
 _SAY_POPULATIONS = (
@@ -103,12 +107,15 @@ class PrivateSketch(Published):
         populations. Empty where the data are unknown.
     parts
         Of a sum of releases, what each of them stated: its noise and its guarantee. Empty for a single release.
+    counts
+        Noisy counts beside the cells, with noise of the same distribution: int64, (1,) or (2,), in grid steps, as
+        `counting` weighs them. None where nothing was counted, or counts were dropped.
 
     Raises
     ------
     InvalidInputError
-        If the values have another shape or type, ids repeat or have another length, or there are more parts than
-        releases.
+        If the values have another shape or type, ids repeat or have another length, there are more parts than
+        releases, or counts that the guarantees do not state alike, or beside a multiplier other than 1.
 
     Examples
     --------
@@ -124,6 +131,8 @@ class PrivateSketch(Published):
 
     __slots__ = (
         "_agreement",
+        "_clip",
+        "_counts",
         "_data_ids",
         "_guarantee",
         "_multiplier",
@@ -147,6 +156,7 @@ class PrivateSketch(Published):
         release_ids: Iterable[bytes],
         data_ids: Iterable[bytes] = (),
         parts: Iterable[NoisePart] = (),
+        counts: Ints | None = None,
     ) -> None:
         if not isinstance(values, np.ndarray):
             raise TypeError(f"values must be a NumPy array, got a {type(values).__name__}")
@@ -179,6 +189,29 @@ class PrivateSketch(Published):
         self._data_ids = known
         self._parts = stated
         self._agreement: str | None = None
+        self._clip: SketchClip | None = None
+        self._counts: Ints | None = None if counts is None else self._checked_counts(counts)
+
+    def _checked_counts(self, counts: Ints) -> Ints:
+        """Return counts as they are kept."""
+        counting = self._stated_counting
+        if counting is None or self._multiplier != 1 or self._noise_place != "output":
+            raise InvalidInputError(
+                "counts have a guarantee that states their weights, the same for all parts, a multiplier of 1 and "
+                "noise on the cells"
+            )
+        if counts.dtype != np.int64 or counts.shape != (counting.numbers,):
+            raise InvalidInputError(
+                f"counts must be int64 of shape ({counting.numbers},) for {counting}, got {counts.dtype} of shape "
+                f"{counts.shape}"
+            )
+        return np.frombuffer(counts.tobytes(), dtype=np.int64)
+
+    @property
+    def _stated_counting(self) -> Counting | None:
+        """The weights that each release inside states; None where they differ, or nothing is stated."""
+        stated = {part.guarantee.mechanism.counting for part in self.as_parts()}
+        return stated.pop() if len(stated) == 1 else None
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -211,6 +244,12 @@ class PrivateSketch(Published):
         """Return the same release, of data that, as you assert, followed the agreement with this fingerprint."""
         return with_agreement(self, agreement)
 
+    def with_clip(self, clip: SketchClip | None) -> Self:
+        """Return the same release, of data in which, as you assert, each unit's sketch was clipped so."""
+        if clip not in (None, *get_args(SketchClip)):
+            raise InvalidInputError(f"a sketch is clipped by 'scale' or 'equal', got {short(clip)}")
+        return copy_with(self, _clip=clip)
+
     @property
     def guarantee(self) -> Guarantee:
         """What was guaranteed to the people in the data."""
@@ -239,7 +278,7 @@ class PrivateSketch(Published):
     @property
     def claim(self) -> Claim:
         """What shows that this is the release, or the sum, that its ids say: see `streamsketch.compose`."""
-        return Claim((self._projection, self._noise_place), self._values, self._noise)
+        return Claim((self._projection, self._noise_place), self._values, self._noise, self._counts)
 
     @property
     def parts(self) -> tuple[NoisePart, ...]:
@@ -250,6 +289,66 @@ class PrivateSketch(Published):
     def cell_unit(self) -> float:
         """One step of a cell in data units: multiplier times scale times resolution."""
         return float(self._multiplier) * self._projection.cell_unit
+
+    @property
+    def clip(self) -> SketchClip | None:
+        """For `SketchL2` neighbours that were enforced, how each unit's sketch was clipped: ``"scale"`` or ``"equal"``.
+
+        None otherwise, and where parts were merged or added that may have units in common.
+        """
+        return self._clip
+
+    @property
+    def counts(self) -> Ints | None:
+        """Noisy counts: int64, (1,) or (2,), read-only, in grid steps as `counting` weighs them, or None.
+
+        The first is the weighted number of units, the second, under `L1`, the weighted slack (`Counting`). Each has one
+        noise of the distribution that a cell has.
+        """
+        return self._counts
+
+    @property
+    def counting(self) -> Counting | None:
+        """The weights of `counts`; None if there are none."""
+        return None if self._counts is None else self._stated_counting
+
+    @property
+    def units(self) -> "Estimate":
+        """How many units contributed to the sketch.
+
+        Returns
+        -------
+        Estimate
+            Unbiased; its error is that of the noise alone. A unit whose rows cancel out counts, too.
+
+        Raises
+        ------
+        InvalidInputError
+            If the release has no counts.
+        """
+        from streamsketch.estimation import units_of  # noqa: PLC0415 - estimates know releases, not the reverse
+
+        return units_of(self)
+
+    @property
+    def total(self) -> "Estimate":
+        """What all units contributed together: the sum of the absolute values that are left of each, in data units.
+
+        A unit's rows are netted and clipped first, so it is the total of what the sketch holds.
+
+        Returns
+        -------
+        Estimate
+            Unbiased; its error is that of the noise alone.
+
+        Raises
+        ------
+        InvalidInputError
+            If the release has no counts, or none of the slack, as under `SketchL2`.
+        """
+        from streamsketch.estimation import total_of  # noqa: PLC0415 - estimates know releases, not the reverse
+
+        return total_of(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PrivateSketch):
@@ -264,7 +363,10 @@ class PrivateSketch(Published):
             and self._data_ids == other._data_ids
             and self._parts == other._parts
             and self._agreement == other._agreement
+            and self._clip == other._clip
             and np.array_equal(self._values, other._values)
+            and (self._counts is None) == (other._counts is None)
+            and (self._counts is None or np.array_equal(self._counts, cast("Ints", other._counts)))
         )
 
     def __hash__(self) -> int:
@@ -284,7 +386,8 @@ class PrivateSketch(Published):
             A release of the same projection, with noise of its own.
         populations
             ``"disjoint"`` if no privacy unit is in both streams, else ``"overlapping"``; see
-            `streamsketch.compose`.
+            `streamsketch.compose`. Counts of disjoint populations add up, if they have the same weights; otherwise the
+            sum has none.
 
         Raises
         ------
@@ -302,26 +405,33 @@ class PrivateSketch(Published):
         return self._sum(other, 1, populations)
 
     def subtract(self, other: "PrivateSketch", *, populations: Populations) -> "PrivateSketch":
-        """Return the release of this stream minus the other; noise cumulants add up. See `combine`."""
+        """Return the release of this stream minus the other, without counts; noise cumulants add up. See `combine`."""
         return self._sum(other, -1, populations)
 
     def scaled(self, factor: Exact) -> Self:
         """Return ``factor`` times this release: cells, noise and signal alike, exactly.
 
-        Averages are sums scaled by ``Fraction(1, n)``. Scaling is post-processing: the guarantee stays.
+        Averages are sums scaled by ``Fraction(1, n)``. Scaling is post-processing: the guarantee stays. Counts are of
+        the stream as it was, so they are dropped for a factor other than 1.
         """
         exact = exact_fraction(factor, "factor")
-        return type(self)(
-            self._projection,
-            self._values,
-            self._noise,
-            self._guarantee,
-            noise_place=self._noise_place,
-            multiplier=self._multiplier * exact,
-            release_ids=self._release_ids,
-            data_ids=self._data_ids,
-            parts=[part.scaled(exact) for part in self._parts] if exact else (),  # 0 is refused by the multiplier
-        ).with_agreement(self._agreement)
+        if exact == 1:
+            return self
+        return (
+            type(self)(
+                self._projection,
+                self._values,
+                self._noise,
+                self._guarantee,
+                noise_place=self._noise_place,
+                multiplier=self._multiplier * exact,
+                release_ids=self._release_ids,
+                data_ids=self._data_ids,
+                parts=[part.scaled(exact) for part in self._parts] if exact else (),  # 0 is refused by the multiplier
+            )
+            .with_agreement(self._agreement)
+            .with_clip(self._clip)
+        )
 
     @property
     def _unstated(self) -> bool:
@@ -343,6 +453,7 @@ class PrivateSketch(Published):
         check_independent([self, other])
         check_same_place([self, other])
         guarantee = compose([self, other], populations=populations)
+        counts = self._summed_counts(other) if sign > 0 and populations == "disjoint" else None
         step = _common_step(self._multiplier, other._multiplier)
         mine, theirs = int(self._multiplier / step), sign * int(other._multiplier / step)
         if abs(mine) * max(1, _largest(self._values)) + abs(theirs) * max(1, _largest(other._values)) > _MAX_CELL:
@@ -351,7 +462,7 @@ class PrivateSketch(Published):
                 "Scale them by multipliers with a larger common step, or combine fewer"
             )
         unstated = any(one._unstated for one in (self, other))
-        return PrivateSketch(
+        summed = PrivateSketch(
             self._projection,
             mine * self._values + theirs * other._values,
             self._noise.scaled(mine) + other._noise.scaled(theirs),
@@ -361,7 +472,18 @@ class PrivateSketch(Published):
             release_ids=self._release_ids + other._release_ids,
             data_ids={*self._data_ids, *other._data_ids},
             parts=[] if unstated else [*self.as_parts(), *other.as_parts()],
-        ).with_agreement(self._agreement)
+            counts=counts,
+        )
+        alike = populations == "disjoint" and self._clip == other._clip
+        return summed.with_agreement(self._agreement).with_clip(self._clip if alike else None)
+
+    def _summed_counts(self, other: "PrivateSketch") -> Ints | None:
+        """Return the counts of both together: None where one has none, or other weights."""
+        if self._counts is None or other._counts is None or self.counting != other.counting:
+            return None
+        if _largest(self._counts) + _largest(other._counts) > _MAX_CELL:
+            raise SketchOverflowError("the sum of the counts of these releases could exceed 2**63 grid steps")
+        return self._counts + other._counts
 
     def __add__(self, other: object) -> "PrivateSketch":
         raise TypeError(_SAY_POPULATIONS.format(name="added", method="combine"))

@@ -172,10 +172,14 @@ def with_agreement(release: ReleaseT, agreement: str | None) -> ReleaseT:
         return release
     if agreement is not None:
         check_fingerprint(agreement)
+    return copy_with(release, _agreement=agreement)
+
+
+def copy_with(release: ReleaseT, **changed: Any) -> ReleaseT:
+    """Return a copy of a release with other values in some slots, which nothing else depends on."""
     kind: Any = type(release)
-    named: ReleaseT = kind.__new__(kind)
+    copy: ReleaseT = kind.__new__(kind)
     for one in kind.__mro__:
         for name in getattr(one, "__slots__", ()):
-            setattr(named, name, getattr(release, name))
-    named._agreement = agreement  # noqa: SLF001 - which nothing else changes
-    return named
+            setattr(copy, name, changed.get(name, getattr(release, name)))
+    return copy

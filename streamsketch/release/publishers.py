@@ -5,7 +5,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, get_args
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from streamsketch.privacy import (
     BitSource,
     Bounds,
     Budget,
+    Counting,
     Neighbours,
     Noise,
     NoisePlace,
@@ -32,9 +33,10 @@ from streamsketch.privacy import (
     SketchL2,
     SystemBits,
     calibration,
+    check_counted,
 )
 from streamsketch.projections import Projection, transform_read
-from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.published import with_agreement
 from streamsketch.release.published_table import sketches_to_release
@@ -112,7 +114,8 @@ class Calibrated(ABC, Generic[PublishedT]):
             return self.on(sketch).release(sketch, bits)
         if self._judged is not None and self._judged != _judged(sketch, self._judged.assert_bounds):
             return self.on(sketch, assert_bounds=self._judged.assert_bounds).release(sketch, bits)
-        (released,) = self._draw(sketch.state().reshape(1, -1), bits or SystemBits(), sketch.data_ids)
+        (released,) = self._draw(self._exact(sketch), bits or SystemBits(), sketch.data_ids)
+        released = self._described(released, sketch.bounds)
         return released if sketch.agreement is None else with_agreement(released, sketch.agreement.fingerprint)
 
     def release_rows(
@@ -164,9 +167,18 @@ class Calibrated(ABC, Generic[PublishedT]):
         """Whether the guarantee is proven for units whose bound holds for several keys together (THEORY.md 4.2)."""
         return False
 
+    def _exact(self, sketch: Sketch) -> Ints:
+        """Return the exact numbers of which `_draw` publishes something: int64, (1, n)."""
+        return sketch.state().reshape(1, -1)
+
+    def _described(self, released: PublishedT, bounds: Bounds) -> PublishedT:
+        """Return a release that says what readers must know of the data's bounds."""
+        del bounds
+        return released
+
     @abstractmethod
-    def _draw(self, cells: Ints, bits: BitSource, ids: DataIds | None) -> list[PublishedT]:
-        """Return a release of each row of exact cells, (n, k); of rows of a matrix, the data have no ids yet."""
+    def _draw(self, exact: Ints, bits: BitSource, ids: DataIds | None) -> list[PublishedT]:
+        """Return a release of each row of exact numbers, (n, k); of rows of a matrix, the data have no ids yet."""
 
 
 class Publisher(ABC, Generic[PublishedT]):
@@ -305,8 +317,51 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         """True: noise on all cells of all keys hides what moves them together."""
         return True
 
-    def published(self, noisy: Ints, bits: BitSource, ids: DataIds | None) -> PrivateSketch:
-        """Return a release of cells that hold their noise: int64, (k,); without ids they are new data."""
+    @property
+    def counting(self) -> Counting | None:
+        """What is counted beside the cells."""
+        counting: Counting | None = self.guarantee.mechanism.counting
+        return counting
+
+    def on(self, data: Sketch | SketchTable, *, assert_bounds: bool = False) -> Self:
+        """Return the same for these data; as `Calibrated.on`.
+
+        Raises
+        ------
+        InvalidInputError
+            Also for counts of data whose units were not counted, which follows from what was done with them, never from
+            what they hold.
+        """
+        if self.counting is not None and not data.bounds.counts_for(self.guarantee.neighbours):
+            raise InvalidInputError(
+                f"there is no count of the {self.guarantee.neighbours.unit}s in these data: units are counted where "
+                f"they are bounded (streamsketch.bound) to neighbours of the same kind, each key by itself, until rows "
+                f"are added that may be of the same units. Release without counting"
+            )
+        return super().on(data, assert_bounds=assert_bounds)
+
+    def release_rows(
+        self, matrix: Any, *, ledger: Ledger | None = None, dataset: str | None = None
+    ) -> list[PrivateSketch]:
+        """Return a release of each row of a matrix; see `Publisher.release_rows`."""
+        if self.counting is not None:
+            raise InvalidInputError("rows of a matrix are not counted: release them without counting")
+        return super().release_rows(matrix, ledger=ledger, dataset=dataset)
+
+    def published(self, noisy: Ints, bits: BitSource, ids: DataIds | None, counts: Ints | None = None) -> PrivateSketch:
+        """Return a release of cells, and of counts beside them, that hold their noise; without ids they are new data.
+
+        Parameters
+        ----------
+        noisy
+            Cells: int64, (k,).
+        bits
+            For the id of the release.
+        ids
+            Of the data.
+        counts
+            int64, as in `PrivateSketch`.
+        """
         return PrivateSketch(
             self.projection,
             noisy,
@@ -315,12 +370,30 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
             noise_place=self.noise_place,
             release_ids=[bits.read(RELEASE_ID_BYTES)],
             data_ids=(ids or data_ids.new()).published(),
+            counts=counts,
         )
 
-    def _draw(self, cells: Ints, bits: BitSource, ids: DataIds | None) -> list[PrivateSketch]:
-        drawn = self.noise.sample(cells.size, bits).reshape(cells.shape)
+    def _exact(self, sketch: Sketch) -> Ints:
+        cells = super()._exact(sketch)
+        if self.counting is None:
+            return cells
+        counts = sketch.counts
+        if counts is None:  # which `on` refuses
+            raise InvalidInputError("the sketch has no count of units, and its guarantee says that there is one")
+        bound = self.guarantee.neighbours.grid_steps(self.projection.grid) if self.counting.slack else 0
+        return np.concatenate([cells, self.counting.weighted(counts.reshape(1, -1), bound)], axis=1)
+
+    def _described(self, released: PrivateSketch, bounds: Bounds) -> PrivateSketch:
+        is_known = self.guarantee.basis == "enforced" and bounds.counted  # no unit was added twice
+        if is_known and isinstance(self.guarantee.neighbours, SketchL2) and bounds.clip in get_args(SketchClip):
+            return released.with_clip(cast("SketchClip", bounds.clip))
+        return released
+
+    def _draw(self, exact: Ints, bits: BitSource, ids: DataIds | None) -> list[PrivateSketch]:
+        drawn = self.noise.sample(exact.size, bits).reshape(exact.shape)
         # modulo 2^64, as all sums of cells: that costs accuracy past 2^63, and no privacy (THEORY.md 4.2)
-        return [self.published(row, bits, ids) for row in np.add(cells, drawn)]
+        noisy, cells = np.add(exact, drawn), self.projection.sketch_dim
+        return [self.published(row[:cells], bits, ids, row[cells:] if row.size > cells else None) for row in noisy]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -333,11 +406,15 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     ----------
     epsilon, delta, neighbours, mechanism
         As in `Sketch.release`.
+    counting
+        The weights of a count of units, and of slack, to publish beside the cells in the same draw: of data whose units
+        were bounded to neighbours of this kind. By default nothing is counted.
 
     Raises
     ------
     InvalidInputError, TypeError
-        As `Sketch.release`, but for noise too wide to sample, which `calibrated` finds.
+        As `Sketch.release`, but for noise too wide to sample, which `calibrated` finds; for counting under neighbours
+        for which it is not proven (`Counting`).
 
     Examples
     --------
@@ -356,9 +433,12 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     neighbours: Neighbours
     delta: float = 0.0
     mechanism: str = "auto"
+    counting: Counting | None = None
 
     def __post_init__(self) -> None:
         check_mechanism(self.neighbours, self.budget.warn_if_weak(), self.mechanism)
+        if self.counting is not None:
+            check_counted(self.neighbours)
 
     @functools.cached_property
     def budget(self) -> Budget:
@@ -367,7 +447,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
 
     def calibrated(self, projection: Projection) -> CalibratedNoise:
         """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample."""
-        return self.calibrated_to(projection, sensitivity_of(projection, self.neighbours))
+        return self.calibrated_to(projection, sensitivity_of(projection, self.neighbours, self.counting))
 
     def release_table(
         self,
@@ -387,8 +467,10 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     def calibrated_to(
         self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output"
     ) -> CalibratedNoise:
-        """Return noise for another sensitivity than that of the cells."""
+        """Return noise for another sensitivity than that of the cells and counts."""
         layers = sensitivity.layers
         noise = calibration.choose(sensitivity, self.budget, self.mechanism)
-        guarantee = guarantee_of(noise, self.budget, self.neighbours, layers=layers, place=noise_place)
+        guarantee = guarantee_of(
+            noise, self.budget, self.neighbours, layers=layers, place=noise_place, counting=self.counting
+        )
         return CalibratedNoise(projection, guarantee, noise, noise_place, layers)

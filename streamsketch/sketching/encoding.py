@@ -13,6 +13,7 @@ from streamsketch.projections import MAX_MASS, Projection
 if TYPE_CHECKING:
     from streamsketch.agreement import Agreement
     from streamsketch.intake import Events
+    from streamsketch.privacy import Counting, Neighbours
 
 _INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
 
@@ -129,6 +130,23 @@ def agreed_by(first: "Agreement | None", second: "Agreement | None") -> "Agreeme
     from streamsketch.agreement import check_agreed  # noqa: PLC0415 - loaded already, where there is an agreement
 
     return check_agreed(first, second)
+
+
+def counting_of(data: Any, neighbours: "Neighbours") -> "Counting | None":
+    """Return what the agreement of a sketch or table says is counted, where units were counted for these neighbours.
+
+    That follows from what was done with the data, never from what they hold.
+    """
+    agreed = data.agreement
+    counting: Counting | None = None if agreed is None else agreed.counting
+    return counting if data.bounds.counts_for(neighbours) else None
+
+
+def check_counts(counts: Ints, shape: tuple[int, ...]) -> Ints:
+    """Return given counts of units; raise `InvalidInputError` for other shapes or types."""
+    if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != shape:
+        raise InvalidInputError(f"counts must be a NumPy array of int64 of shape {shape}")
+    return counts
 
 
 def check_state(projection: Projection, state: Ints, mass: int) -> int:

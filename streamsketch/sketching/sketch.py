@@ -12,8 +12,10 @@ from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections import MAX_MASS, Projection
 from streamsketch.sketching.encoding import (
     agreed_by,
+    check_counts,
     check_disjoint,
     check_state,
+    counting_of,
     encode_batch,
     events_of,
     parts_of,
@@ -57,7 +59,7 @@ class Sketch:
     """
 
     __slots__ = (
-        *("_agreement", "_bounds", "_dim", "_ids", "_indices", "_largest"),
+        *("_agreement", "_bounds", "_counts", "_dim", "_ids", "_indices", "_largest"),
         *("_mass", "_pending", "_projection", "_state", "_values"),
     )
     __hash__ = None  # type: ignore[assignment]
@@ -75,10 +77,12 @@ class Sketch:
         ids: DataIds,
         agreement: "Agreement | None",
         bounds: Bounds = UNKNOWN,
+        counts: Ints | None = None,
     ) -> None:
         self._projection = projection
         self._agreement = agreement
         self._bounds = bounds
+        self._counts = counts  # never written to; None stands for zeros, and for what is not known
         self._ids = ids
         self._dim = projection.dim
         self._state = state
@@ -106,6 +110,7 @@ class Sketch:
         ids: DataIds | None = None,
         agreement: "Agreement | None" = None,
         bounds: Bounds = UNKNOWN,
+        counts: Ints | None = None,
     ) -> "Sketch":
         """Return a sketch with a copy of the given cells.
 
@@ -122,17 +127,22 @@ class Sketch:
         ids, agreement, bounds
             Ids of the data, by default new ones; the agreement that the updates followed, if any; and what was enforced
             on them, by default nothing.
+        counts
+            Counts of units as in `counts`; None where they are not known, whatever the bounds say.
 
         Raises
         ------
         TypeError
             If ``state`` is not a NumPy array.
         InvalidInputError
-            If ``state`` is not int64 of shape (sketch_dim,), or ``mass`` is smaller than a cell allows.
+            If ``state`` is not int64 of shape (sketch_dim,), ``mass`` is smaller than a cell allows, or ``counts`` are
+            not int64 of shape (2,).
         """
         mass = check_state(projection, state, mass)
-        sketch = cls.__new__(cls)
-        sketch._restore(projection, state.copy(), mass, largest, ids or data_ids.new(), agreement, bounds)
+        sketch, ids = cls.__new__(cls), ids or data_ids.new()
+        kept = None if counts is None else check_counts(counts, (2,)).copy()
+        bounds = bounds if counts is not None else bounds.without_counts()
+        sketch._restore(projection, state.copy(), mass, largest, ids, agreement, bounds, kept)
         return sketch
 
     # --- updating -------------------------------------------------------------------------------------------
@@ -287,6 +297,8 @@ class Sketch:
         self._state += sign * other._state
         self._mass = min(self._mass + other._mass, MAX_MASS)
         self._ids = self._ids.merged(other._ids)
+        if other._counts is not None:
+            self._counts = other._counts if self._counts is None else self._counts + other._counts
 
     def __iadd__(self, other: "Sketch") -> Self:
         self._combine(other, 1)
@@ -352,6 +364,19 @@ class Sketch:
         return self._bounds
 
     @property
+    def counts(self) -> Ints | None:
+        """A copy of the exact counts, as secret as the cells: int64, (2,), modulo 2^64; None where there are none.
+
+        The number of units, and under `L1` the sum of the absolute values that are left of them, in grid steps.
+        `bound` and `bound_units` count. So does a merge with ``disjoint_units=True``; any other update, sum or
+        difference ends the counts.
+        """
+        self._flush()
+        if not (self._bounds.counted and self._bounds.is_enforced):
+            return None
+        return np.zeros(2, dtype=np.int64) if self._counts is None else self._counts.copy()
+
+    @property
     def data_ids(self) -> DataIds:
         """Random ids of the data, inherited by copies, pickles and merges (see `streamsketch.data.data_ids`)."""
         return self._ids
@@ -376,7 +401,8 @@ class Sketch:
 
     def __getstate__(self) -> tuple[Any, ...]:
         self._flush()
-        return self._projection, self._state, self._mass, self._largest, self._ids, self._agreement, self._bounds
+        known = self._ids, self._agreement, self._bounds, self._counts
+        return self._projection, self._state, self._mass, self._largest, *known
 
     def __setstate__(self, saved: tuple[Any, ...]) -> None:
         projection, state, *others = saved
@@ -403,7 +429,8 @@ class Sketch:
         The result is (ε, δ)-differentially private for ``neighbours``: for ``"laplace"`` with δ = 0 (Dwork and Roth
         2014, Theorem 3.6, on the integer lattice; Stausholm 2021, Lemma 1), for ``"gaussian"`` by the analytic
         calibration of Balle and Wang 2018, Theorem 8, extended to the lattice (THEORY.md 3). Every call is another
-        release of the same data, and the privacy losses add up (`streamsketch.compose`).
+        release of the same data, and the privacy losses add up (`streamsketch.compose`). Where the agreement says that
+        units are counted (``counting``), and they were (`counts`), it has counts of them (`PrivateSketch.units`).
 
         Parameters
         ----------
@@ -452,5 +479,6 @@ class Sketch:
         """
         from streamsketch.release import AdditiveNoise  # noqa: PLC0415 - releases know sketches, not the reverse
 
-        publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
+        publisher = AdditiveNoise(**given, neighbours=neighbours, counting=counting_of(self, neighbours))
         return publisher.release(self, assert_bounds=assert_bounds, ledger=ledger, dataset=dataset)

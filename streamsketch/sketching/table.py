@@ -14,7 +14,7 @@ from streamsketch.intake import Events, Intake
 from streamsketch.kernels import add_masses, add_to_cells, looked_up, seen
 from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections import MAX_MASS, Projection
-from streamsketch.sketching.encoding import agreed_by, check_disjoint, events_of, parts_of
+from streamsketch.sketching.encoding import agreed_by, check_counts, check_disjoint, counting_of, events_of, parts_of
 from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
 from streamsketch.sketching.sketch import Sketch
 
@@ -58,12 +58,13 @@ class SketchTable(Mapping[Any, Sketch]):
         self._slots: dict[Any, int] = {key: slot for slot, key in enumerate(dict.fromkeys(python_keys(given)))}
         self._cells = np.zeros((len(self._slots), projection.sketch_dim), dtype=np.int64)
         self._masses = np.zeros(len(self._slots), dtype=np.int64)
+        self._counts = np.zeros((len(self._slots), 2), dtype=np.int64)
         self._largest = 0
         self._ids = data_ids.new()
         self._bounds = NO_DATA
 
     @classmethod
-    def from_state(
+    def from_state(  # noqa: PLR0913 - all that a table holds
         cls,
         projection: Projection,
         keys: Any,
@@ -74,6 +75,7 @@ class SketchTable(Mapping[Any, Sketch]):
         ids: DataIds | None = None,
         agreement: "Agreement | None" = None,
         bounds: Bounds = UNKNOWN,
+        counts: Ints | None = None,
     ) -> "SketchTable":
         """Return a table with copies of the given sketches, as returned by `cells` and `masses`.
 
@@ -89,6 +91,8 @@ class SketchTable(Mapping[Any, Sketch]):
             The l1 bound of each sketch: int64, (n,), in grid steps.
         largest, ids, agreement, bounds
             As in `Sketch.from_state`.
+        counts
+            Counts of units as in `counts`; None where they are not known, whatever the bounds say.
 
         Raises
         ------
@@ -106,6 +110,10 @@ class SketchTable(Mapping[Any, Sketch]):
                 )
         for row, mass in zip(cells, masses, strict=True):
             Sketch.from_state(projection, row, mass, ids=table._ids)  # checks them
+        if counts is None:
+            bounds = bounds.without_counts()
+        else:
+            table._counts = check_counts(counts, (count, 2)).copy()
         table._cells, table._masses = cells.copy(), masses.copy()
         table._ids = ids or table._ids
         table._largest, table._agreement, table._bounds = largest, agreement, bounds
@@ -209,21 +217,44 @@ class SketchTable(Mapping[Any, Sketch]):
             key for key, is_used in zip(distinct, used, strict=True) if is_used and key not in self._slots
         )
         grown = len(self._slots) + len(new)
-        cells, masses = self._cells, self._masses
+        cells, masses, counts = self._cells, self._masses, self._counts
         if grown > len(cells):
-            cells, masses = self._resized(max(grown, 2 * len(cells)))
+            cells, masses, counts = self._resized(max(grown, 2 * len(cells)))
         slots = self._slots | {key: len(self._slots) + place for place, key in enumerate(new)}
         lookup = np.array([slots.get(key, 0) for key in distinct], dtype=np.int64)
+        self._counts = counts  # with room for more keys, whether these are added or refused
         return cells, masses, slots, looked_up(lookup, codes)
 
-    def _resized(self, rows: int) -> tuple[Ints, Ints]:
-        """Return copies of the cells and l1 bounds with room for ``rows`` keys."""
+    def add_counts(self, distinct: Sequence[Any], counts: Ints) -> None:
+        """Add counts of the units whose rows are added with `add_steps`, for a table that is then marked as bounded.
+
+        Parameters
+        ----------
+        distinct
+            Distinct keys; those without a unit are not added.
+        counts
+            As in `counts`: int64, (n, 2).
+        """
+        held = np.flatnonzero(counts[:, 0]).tolist()
+        slots = dict(self._slots)
+        for place in held:
+            slots.setdefault(distinct[place], len(slots))
+        if len(slots) > len(self._cells):
+            self._cells, self._masses, self._counts = self._resized(max(len(slots), 2 * len(self._cells)))
+        self._slots = slots
+        places = np.array([slots[distinct[place]] for place in held], dtype=np.int64)
+        self._counts[places] += counts[held]
+
+    def _resized(self, rows: int) -> tuple[Ints, Ints, Ints]:
+        """Return copies of the cells, l1 bounds and counts with room for ``rows`` keys."""
         used = len(self._slots)
         cells = np.zeros((rows, self._projection.sketch_dim), dtype=np.int64)
         cells[:used] = self._cells[:used]
         masses = np.zeros(rows, dtype=np.int64)
         masses[:used] = self._masses[:used]
-        return cells, masses
+        counts = np.zeros((rows, 2), dtype=np.int64)
+        counts[:used] = self._counts[:used]
+        return cells, masses, counts
 
     # --- merging --------------------------------------------------------------------------------------------
 
@@ -252,12 +283,13 @@ class SketchTable(Mapping[Any, Sketch]):
         slots = dict(self._slots)
         for key in other._slots:
             slots.setdefault(key, len(slots))
-        cells, masses = self._resized(len(slots))
+        cells, masses, counts = self._resized(len(slots))
         places = np.fromiter((slots[key] for key in other._slots), dtype=np.int64, count=len(other))
         cells[places] += other._cells[: len(other)]
         added = other._masses[: len(other)]
         masses[places] += np.minimum(added, MAX_MASS - masses[places])  # 2^63 - 1 stands for that and more
-        self._cells, self._masses, self._slots = cells, masses, slots
+        counts[places] += other._counts[: len(other)]
+        self._cells, self._masses, self._counts, self._slots = cells, masses, counts, slots
         self._ids = self._ids.merged(other._ids)
         self._bounds = self._bounds.merged(other._bounds, keyed=True, disjoint_units=disjoint_units)
         self._agreement, self._largest = agreed, max(self._largest, other._largest)
@@ -306,6 +338,16 @@ class SketchTable(Mapping[Any, Sketch]):
         return self._masses[self._ordered_slots()]
 
     @property
+    def counts(self) -> Ints | None:
+        """A copy of the exact counts of each key: int64, (n_keys, 2), secret; None where units are not counted.
+
+        The number of units in the key, and under `L1` the sum of the absolute values that are left of them; see
+        `Sketch.counts`.
+        """
+        counted = self._bounds.counted and self._bounds.is_enforced
+        return self._counts[self._ordered_slots()] if counted else None
+
+    @property
     def nbytes(self) -> int:
         """Memory held by the cells, in bytes."""
         return self._cells.nbytes
@@ -317,16 +359,17 @@ class SketchTable(Mapping[Any, Sketch]):
                 f"the table has no sketch of {short(key)}, where 7 and '7' are two keys; sketch_of(key) returns an "
                 f"empty one for a key without events"
             )
-        return self._sketch(self._cells[slot], int(self._masses[slot]), self._largest, key)
+        return self._sketch(self._cells[slot], int(self._masses[slot]), self._largest, key, self._counts[slot])
 
     def sketch_of(self, key: Any) -> Sketch:
         """Return a copy of a key's sketch, or an empty sketch for a key without events."""
         if key in self._slots:
             return self[key]
-        return self._sketch(np.zeros(self._projection.sketch_dim, dtype=np.int64), 0, 0, key)
+        none = np.zeros(self._projection.sketch_dim, dtype=np.int64)
+        return self._sketch(none, 0, 0, key, np.zeros(2, dtype=np.int64))
 
-    def _sketch(self, cells: Ints, mass: int, largest: int, key: Any) -> Sketch:
-        known: dict[str, Any] = {"agreement": self._agreement, "bounds": self._bounds}
+    def _sketch(self, cells: Ints, mass: int, largest: int, key: Any, counts: Ints) -> Sketch:
+        known: dict[str, Any] = {"agreement": self._agreement, "bounds": self._bounds, "counts": counts}
         return Sketch.from_state(self._projection, cells, mass, largest=largest, ids=self._ids.of_key(key), **known)
 
     def __iter__(self) -> Iterator[Any]:
@@ -345,7 +388,7 @@ class SketchTable(Mapping[Any, Sketch]):
         """Return an independent copy."""
         duplicate = SketchTable(self._projection)
         duplicate._slots = dict(self._slots)
-        duplicate._cells, duplicate._masses = self._resized(len(self._slots))
+        duplicate._cells, duplicate._masses, duplicate._counts = self._resized(len(self._slots))
         duplicate._ids, duplicate._agreement, duplicate._largest = self._ids, self._agreement, self._largest
         duplicate._bounds = self._bounds
         return duplicate
@@ -371,7 +414,8 @@ class SketchTable(Mapping[Any, Sketch]):
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__dict__.update(saved)
-        self._cells, self._masses = self._resized(len(self._slots))  # what a pickle brings may be shared or read-only
+        # what a pickle brings may be shared or read-only
+        self._cells, self._masses, self._counts = self._resized(len(self._slots))
 
     def __repr__(self) -> str:
         return f"<SketchTable, secret, of {len(self)} keys, {self._projection!r}>"
@@ -395,7 +439,7 @@ class SketchTable(Mapping[Any, Sketch]):
 
         All keys together are (ε, δ)-differentially private for ``neighbours``, whose ``max_keys`` says how many keys
         one unit may touch, each by the bound at most: the noise of each key is calibrated to all of them (THEORY.md
-        4.2). Theorems as `Sketch.release`. Every call is one more release of the same data.
+        4.2). Theorems, and counts of units, as `Sketch.release`. Every call is one more release of the same data.
 
         Parameters
         ----------
@@ -431,7 +475,8 @@ class SketchTable(Mapping[Any, Sketch]):
         """
         from streamsketch.release import AdditiveNoise  # noqa: PLC0415 - releases know sketches, not the reverse
 
-        publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
+        publisher = AdditiveNoise(**given, neighbours=neighbours, counting=counting_of(self, neighbours))
         return publisher.release_table(
             self,
             public_keys=public_keys,

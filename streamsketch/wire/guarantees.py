@@ -14,6 +14,7 @@ from streamsketch.privacy import (
     AddedNoise,
     Basis,
     Budget,
+    Counting,
     FlipLaw,
     FlippedSigns,
     Guarantee,
@@ -69,6 +70,7 @@ def _step_message(step: Step) -> wire_pb2.Step:
                 layers=0 if step.layers == 1 else step.layers,
                 place=place_name(step.place),
                 shares=None if step.shares is None else wire_pb2.Shares(**dataclasses.asdict(step.shares)),
+                counting=None if step.counting is None else wire_pb2.Counting(**step.counting.to_dict()),
             )
             return wire_pb2.Step(noise=noise)
         case FlippedSigns():
@@ -149,7 +151,9 @@ def _added_noise(message: wire_pb2.AddedNoise) -> AddedNoise:
         raise WireFormatError(f"{where}.kind", f"must be one of {', '.join(NOISES)}, got {short(message.kind)}")
     noise = kind.of_amount(ratio_of(f"{where}.amount", message.amount))
     shares = Shares(message.shares.parties, message.shares.honest) if message.HasField("shares") else None
-    return AddedNoise(noise, message.layers or 1, place_of(f"{where}.place", message.place), shares)
+    given = message.counting
+    counting = Counting(given.units, given.slack) if message.HasField("counting") else None
+    return AddedNoise(noise, message.layers or 1, place_of(f"{where}.place", message.place), shares, counting)
 
 
 def law_of(where: str, message: wire_pb2.FlipLaw) -> FlipLaw:

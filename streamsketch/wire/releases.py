@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from fractions import Fraction
 from math import copysign
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from streamsketch.core import Ints, check_length, current_limits
 from streamsketch.errors import IncompatibleProjectionsError, WireFormatError
 from streamsketch.privacy import Guarantee, NoiseMoments
 from streamsketch.projections import Projection, projection_from_fields
-from streamsketch.release import NoisePart, PrivateSketch
+from streamsketch.release import NoisePart, PrivateSketch, SketchClip
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, place_name, place_of
 from streamsketch.wire.parsing import Codec, at, parse, ratio_message, ratio_of
@@ -52,17 +52,22 @@ def decode_release(data: bytes, *, expect: Projection | None, max_bytes: int | N
     guarantee, is_stated = _guarantee_and_form(message.guarantee)
     release = at(
         "release",
-        lambda: PrivateSketch(
-            projection,
-            values_of("values", message.values, projection.sketch_dim),
-            _noise(message.noise),
-            guarantee,
-            noise_place=place_of("noise.place", message.noise.place),
-            multiplier=ratio_of("multiplier", message.multiplier),
-            release_ids=message.release_ids,
-            data_ids=message.data_ids,
-            parts=[_part(part) for part in message.parts],
-        ).with_agreement(agreement_of(message)),
+        lambda: (
+            PrivateSketch(
+                projection,
+                values_of("values", message.values, projection.sketch_dim),
+                _noise(message.noise),
+                guarantee,
+                noise_place=place_of("noise.place", message.noise.place),
+                multiplier=ratio_of("multiplier", message.multiplier),
+                release_ids=message.release_ids,
+                data_ids=message.data_ids,
+                parts=[_part(part) for part in message.parts],
+                counts=_counts(message),
+            )
+            .with_agreement(agreement_of(message))
+            .with_clip(cast("SketchClip", message.clip) if message.HasField("clip") else None)
+        ),
     )
     if not (is_canonical and is_agreed and is_stated and _is_as_written(message, release)):
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
@@ -125,6 +130,8 @@ def _message(release: PrivateSketch) -> wire_pb2.PrivateSketch:
         data_ids=release.data_ids,
         parts=_part_messages(release.parts),
         agreement=agreement_bytes(release.agreement),
+        counts=None if release.counts is None else values_message(release.counts),
+        clip=release.clip,
     )
 
 
@@ -141,6 +148,7 @@ def _is_as_written(message: wire_pb2.PrivateSketch, release: PrivateSketch) -> b
         and has("guarantee")
         and has("multiplier")
         and _is_least_width(message.values.width, release.values)
+        and (release.counts is None or _is_least_width(message.counts.width, release.counts))
         and (read.k2, read.k4, copysign(1, read.k2), copysign(1, read.k4))
         == (noise.k2, noise.k4, 1, copysign(1, noise.k4))
         and read.place == place_name(release.noise_place)
@@ -270,6 +278,13 @@ def _noise(message: wire_pb2.Noise) -> NoiseMoments:
     if message.k2 > _MAX_K2 or message.k4 > _MAX_K2**2:
         raise WireFormatError("noise", f"has cumulants {message.k2:g} and {message.k4:g}, beyond any sampler's")
     return at("noise", lambda: NoiseMoments(message.k2, message.k4))
+
+
+def _counts(message: wire_pb2.PrivateSketch) -> Ints | None:
+    """Return a message's counts, one or two; their number is checked where they are used."""
+    if not message.HasField("counts"):
+        return None
+    return values_of("counts", message.counts, 2 if len(message.counts.cells) > message.counts.width else 1)
 
 
 def _part(message: wire_pb2.NoisePart) -> NoisePart:

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class PrivateSketch(_message.Message):
-    __slots__ = ("projection", "values", "noise", "guarantee", "multiplier", "release_ids", "data_ids", "parts", "agreement")
+    __slots__ = ("projection", "values", "noise", "guarantee", "multiplier", "release_ids", "data_ids", "parts", "agreement", "counts", "clip")
     PROJECTION_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
     NOISE_FIELD_NUMBER: _ClassVar[int]
@@ -17,6 +17,8 @@ class PrivateSketch(_message.Message):
     DATA_IDS_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     AGREEMENT_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    CLIP_FIELD_NUMBER: _ClassVar[int]
     projection: Projection
     values: Values
     noise: Noise
@@ -26,7 +28,9 @@ class PrivateSketch(_message.Message):
     data_ids: _containers.RepeatedScalarFieldContainer[bytes]
     parts: _containers.RepeatedCompositeFieldContainer[NoisePart]
     agreement: bytes
-    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., values: _Optional[_Union[Values, _Mapping]] = ..., noise: _Optional[_Union[Noise, _Mapping]] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., multiplier: _Optional[_Union[Ratio, _Mapping]] = ..., release_ids: _Optional[_Iterable[bytes]] = ..., data_ids: _Optional[_Iterable[bytes]] = ..., parts: _Optional[_Iterable[_Union[NoisePart, _Mapping]]] = ..., agreement: _Optional[bytes] = ...) -> None: ...
+    counts: Values
+    clip: str
+    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., values: _Optional[_Union[Values, _Mapping]] = ..., noise: _Optional[_Union[Noise, _Mapping]] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., multiplier: _Optional[_Union[Ratio, _Mapping]] = ..., release_ids: _Optional[_Iterable[bytes]] = ..., data_ids: _Optional[_Iterable[bytes]] = ..., parts: _Optional[_Iterable[_Union[NoisePart, _Mapping]]] = ..., agreement: _Optional[bytes] = ..., counts: _Optional[_Union[Values, _Mapping]] = ..., clip: _Optional[str] = ...) -> None: ...
 
 class NoisePart(_message.Message):
     __slots__ = ("noise", "guarantee", "multiplier", "count")
@@ -111,18 +115,28 @@ class Step(_message.Message):
     def __init__(self, noise: _Optional[_Union[AddedNoise, _Mapping]] = ..., flips: _Optional[_Union[FlippedSigns, _Mapping]] = ..., keys: _Optional[_Union[KeySelection, _Mapping]] = ..., text: _Optional[str] = ...) -> None: ...
 
 class AddedNoise(_message.Message):
-    __slots__ = ("kind", "amount", "layers", "place", "shares")
+    __slots__ = ("kind", "amount", "layers", "place", "shares", "counting")
     KIND_FIELD_NUMBER: _ClassVar[int]
     AMOUNT_FIELD_NUMBER: _ClassVar[int]
     LAYERS_FIELD_NUMBER: _ClassVar[int]
     PLACE_FIELD_NUMBER: _ClassVar[int]
     SHARES_FIELD_NUMBER: _ClassVar[int]
+    COUNTING_FIELD_NUMBER: _ClassVar[int]
     kind: str
     amount: Ratio
     layers: int
     place: str
     shares: Shares
-    def __init__(self, kind: _Optional[str] = ..., amount: _Optional[_Union[Ratio, _Mapping]] = ..., layers: _Optional[int] = ..., place: _Optional[str] = ..., shares: _Optional[_Union[Shares, _Mapping]] = ...) -> None: ...
+    counting: Counting
+    def __init__(self, kind: _Optional[str] = ..., amount: _Optional[_Union[Ratio, _Mapping]] = ..., layers: _Optional[int] = ..., place: _Optional[str] = ..., shares: _Optional[_Union[Shares, _Mapping]] = ..., counting: _Optional[_Union[Counting, _Mapping]] = ...) -> None: ...
+
+class Counting(_message.Message):
+    __slots__ = ("units", "slack")
+    UNITS_FIELD_NUMBER: _ClassVar[int]
+    SLACK_FIELD_NUMBER: _ClassVar[int]
+    units: int
+    slack: int
+    def __init__(self, units: _Optional[int] = ..., slack: _Optional[int] = ...) -> None: ...
 
 class Shares(_message.Message):
     __slots__ = ("parties", "honest")

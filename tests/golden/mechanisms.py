@@ -59,6 +59,10 @@ def check_added(noise: dict[str, Any]) -> None:
         parties, honest = noise["shares"]["parties"], noise["shares"]["honest"]
         need(1 <= honest <= parties <= 4096, "shares of none, or of more honest parties than there are")
         need(noise["layers"] == 0 and noise["place"] == "", "shares of other than one noise on the cells")
+    if "counting" in noise:
+        units, slack = noise["counting"]["units"], noise["counting"]["slack"]
+        need(1 <= units < 1 << 31 and slack < 1 << 31, "weights of counts out of range")
+        need(noise["layers"] == 0 and noise["place"] == "", "counts beside other than one noise on the cells")
 
 
 def check_law(law: dict[str, Any]) -> None:
@@ -77,7 +81,8 @@ def text_of_step(what: str, said: Any) -> str:
     """Return the text of one step."""
     if what == "noise":
         layers = ", inside and on release" if said["layers"] == 2 else ""
-        return f"{LABELS[said['kind']]} {said['amount']}{layers}{PLACES[said['place']]}{text_of_shares(said)}"
+        others = f"{PLACES[said['place']]}{text_of_shares(said)}{text_of_counting(said)}"
+        return f"{LABELS[said['kind']]} {said['amount']}{layers}{others}"
     if what == "flips":
         norms = f" for norms of at least {said['norm_bound']}" if "norm_bound" in said else ""
         law = said["law"]
@@ -93,3 +98,11 @@ def text_of_shares(noise: dict[str, Any]) -> str:
         return ""
     parties, honest = noise["shares"]["parties"], noise["shares"]["honest"]
     return f", in shares of {parties} parties" + (f", of whom {honest} are honest" if honest < parties else "")
+
+
+def text_of_counting(noise: dict[str, Any]) -> str:
+    """Return the text of what is counted beside the cells."""
+    if "counting" not in noise:
+        return ""
+    slack = f" and slack (weight {noise['counting']['slack']})" if noise["counting"]["slack"] else ""
+    return f", with a count of units (weight {noise['counting']['units']}){slack}"

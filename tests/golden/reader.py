@@ -223,6 +223,33 @@ def check_sketch(message: dict[str, Any]) -> None:
         need(whole == sorted(whole), "parts out of order")
         alike = [encoded("NoisePart", part | {"count": 0}) for part in message["parts"]]
         need(len(set(alike)) == len(alike), "equal parts apart")
+    need(message.get("clip", "scale") in ("scale", "equal"), "an unknown way to clip")
+    if "counts" in message:
+        check_counts(message)
+
+
+def check_counts(message: dict[str, Any]) -> None:
+    """Refuse counts that the guarantees do not state."""
+    width, cells = message["counts"]["width"], message["counts"]["cells"]
+    need(width in (1, 2, 4, 8), "counts of a width other than 1, 2, 4, 8")
+    need(message["multiplier"] == 1 and message["noise"]["place"] == "", "counts of a multiple, or of other noise")
+    weights = weights_of(message)
+    need(weights is not None, "counts whose weights are not stated, or not alike")
+    need(len(cells) == width * (2 if weights["slack"] else 1), "another number of counts than weights")
+    need(width == least_width(counts_of(message)), "counts at more than their least width")
+
+
+def weights_of(message: dict[str, Any]) -> Any:
+    """Return the weights of counts that all releases inside state alike, or None."""
+    guarantees = [part["guarantee"] for part in message["parts"]] or [message["guarantee"]]
+    stated = [weights_stated(one.get("steps", [])) for one in guarantees]
+    return stated[0] if all(one == stated[0] for one in stated) else None
+
+
+def weights_stated(steps: list[dict[str, Any]]) -> Any:
+    """Return the weights of a single release: noise, with or without a choice of keys."""
+    is_single = bool(steps) and "noise" in steps[0] and len(steps) <= 2 and all("keys" in one for one in steps[1:])
+    return steps[0]["noise"].get("counting") if is_single else None
 
 
 OF_BINS = ("iDP-SignOPORP", "iDP-SignOPORP-G")
@@ -314,7 +341,17 @@ def check_ids(ids: list[bytes], *, at_least: int) -> None:
 
 def cells_of(message: dict[str, Any]) -> list[int]:
     """Return a PrivateSketch's cells."""
-    width, data = message["values"]["width"], message["values"]["cells"]
+    return numbers_of(message["values"])
+
+
+def counts_of(message: dict[str, Any]) -> list[int]:
+    """Return a PrivateSketch's counts."""
+    return numbers_of(message["counts"])
+
+
+def numbers_of(values: dict[str, Any]) -> list[int]:
+    """Return the integers of a Values message."""
+    width, data = values["width"], values["cells"]
     return [int.from_bytes(data[at : at + width], "little", signed=True) for at in range(0, len(data), width)]
 
 

@@ -23,6 +23,8 @@ SCHEMAS: dict[str, dict[int, tuple[str, str, str]]] = {
         7: ("data_ids", "bytes", "repeated"),
         8: ("parts", "NoisePart", "repeated"),
         9: ("agreement", "bytes", "optional"),
+        10: ("counts", "Values", "optional"),
+        11: ("clip", "string", "optional"),
     },
     "NoisePart": {
         1: ("noise", "Noise", "always"),
@@ -68,7 +70,9 @@ SCHEMAS: dict[str, dict[int, tuple[str, str, str]]] = {
         3: ("layers", "uint32", "default"),
         4: ("place", "string", "default"),
         5: ("shares", "Shares", "optional"),
+        6: ("counting", "Counting", "optional"),
     },
+    "Counting": {1: ("units", "uint32", "default"), 2: ("slack", "uint32", "default")},
     "Shares": {1: ("parties", "uint32", "default"), 2: ("honest", "uint32", "default")},
     "FlippedSigns": {
         1: ("method", "string", "default"),

@@ -82,8 +82,10 @@ def test_a_tolerance_is_met_by_the_least_weight(delta: float, keys: int) -> None
     assert error(found) <= 25 < error(dataclasses.replace(found, units=found.units - 1))
 
 
-def test_a_grid_too_coarse_for_the_share_counts_by_single_steps() -> None:
-    assert Counting.of(ss.CountSketch(sketch_dim=64, seed=1), ss.L1(1), delta=0) == Counting(1, 1)
+@pytest.mark.parametrize("neighbours", [ss.L1(1), ss.L1(32), ss.L1(1, max_keys=1000)])
+def test_a_grid_too_coarse_for_the_share_is_refused(neighbours: ss.L1) -> None:
+    with pytest.raises(InvalidInputError, match="finer resolution"):
+        Counting.of(ss.CountSketch(sketch_dim=64, seed=1), neighbours, delta=0)
 
 
 @pytest.mark.parametrize(

@@ -403,6 +403,8 @@ def test_a_release_holds_nothing_of_the_sketch_but_noisy_cells() -> None:
     held = {name: getattr(released, name) for name in PrivateSketch.__slots__}
     assert set(held) == {
         "_agreement",
+        "_clip",
+        "_counts",
         "_data_ids",
         "_guarantee",
         "_multiplier",

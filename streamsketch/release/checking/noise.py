@@ -128,7 +128,7 @@ def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee) -> Nois
 
 def _sensitivity(guarantee: Guarantee, projection: Projection, place: NoisePlace) -> Sensitivity:
     if place == "output":
-        return sensitivity_of(projection, guarantee.neighbours)
+        return sensitivity_of(projection, guarantee.neighbours, guarantee.mechanism.counting)
     behind = 1 if place == "input" or projection.after_hadamard is None else projection.after_hadamard[0]
     size = projection.dim if place == "input" else behind
     return moved_before_map(behind, size, projection.grid, guarantee.neighbours)
