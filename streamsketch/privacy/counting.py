@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,20 +13,15 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.laplace import DiscreteLaplace
-from streamsketch.privacy.neighbours import MOST_KEYS, Neighbours
+from streamsketch.privacy.neighbours import L1, Cells, Neighbours, SketchL2
 from streamsketch.privacy.noise import NOISES, Sensitivity
 
 _MOST = (1 << 31) - 1
-_L1, _SKETCH_L2 = "l1", "sketch-l2"
 _SHARES = {False: Fraction(3, 100), True: Fraction(1)}  # of D1 that a count may add: 3 % by default, or twice the noise
 
 
-class CountedMap(Protocol):
+class CountedMap(Cells, Protocol):
     """What a weight depends on: how far a projection moves its cells, in grid steps."""
-
-    @property
-    def grid(self) -> Fraction:
-        """The resolution of values."""
 
     @property
     def sketch_dim(self) -> int:
@@ -46,8 +41,9 @@ class Counting:
     """How the number of units, and their total, are published beside the cells of each key.
 
     A release then has one or two more numbers for each key, with noise of the same draw and under the same guarantee:
-    ``units`` · n, where n is the number of units in the key; and ``slack`` · Σ_u (B̃ - ‖x̃_u‖₁) over these, where B̃ is
-    the bound on a unit and x̃_u what is left of it, both in grid steps. Both together give the total Σ_u ‖x̃_u‖₁.
+    ``units`` · n, where n is the number of units of which something is left in the key; and ``slack`` times the sum of
+    B̃ - ‖x̃_u‖₁ over these units u, where B̃ is the bound on a unit and x̃_u what is left of it, both in grid steps. The
+    two together give the total Σ_u ‖x̃_u‖₁.
 
     One unit moves the first number by ``units``. It moves the second by no more than it could have moved the cells
     further: for w = ‖x̃_u‖₁ ≤ B̃, the cells move by Δ1·w at most in ℓ1 and by Δ2·w in ℓ2, and Δ1·w + slack·(B̃ - w) ≤
@@ -127,7 +123,7 @@ class Counting:
         """
         check_counted(neighbours)
         alone, keys = _cells_alone(projection, neighbours), neighbours.max_keys
-        slack = math.isqrt(projection.l2_sensitivity_squared) if neighbours.kind == _L1 else 0
+        slack = math.isqrt(projection.l2_sensitivity_squared) if isinstance(neighbours, L1) else 0
         most = _most_units(alone, keys, doubled=tolerance is not None, laplace=_is_laplace(alone, delta, mechanism))
         if _is_laplace(cls(most).beside(alone, neighbours), delta, mechanism) != _is_laplace(alone, delta, mechanism):
             most = min(_most_units(alone, keys, doubled=tolerance is not None, laplace=one) for one in (False, True))
@@ -186,7 +182,7 @@ class Counting:
     def check_for(self, neighbours: Neighbours) -> None:
         """Raise `InvalidInputError` for neighbours that are not counted so: as `check_counted`; for slack, but `L1`."""
         check_counted(neighbours)
-        if self.slack and neighbours.kind != _L1:
+        if self.slack and not isinstance(neighbours, L1):
             raise InvalidInputError(
                 f"slack is free where the absolute values of a unit sum to at most the bound (L1), got {neighbours!r}: "
                 f"leave it out, Counting({self.units})"
@@ -194,7 +190,7 @@ class Counting:
 
     def check_free(self, projection: CountedMap) -> None:
         """Raise `InvalidInputError` if the slack could move further than the cells of a unit leave room for."""
-        if self.slack**2 > projection.l2_sensitivity_squared:
+        if self.slack and self.slack**2 > projection.l2_sensitivity_squared:
             raise InvalidInputError(
                 f"slack must weigh at most Δ2 of the map, {math.isqrt(projection.l2_sensitivity_squared)} here, to be "
                 f"free; got {self.slack}"
@@ -240,12 +236,12 @@ class Counting:
 
 def check_counted(neighbours: Neighbours) -> None:
     """Raise `InvalidInputError` for neighbours under which no count of units is proven here."""
-    if neighbours.kind not in (_L1, _SKETCH_L2):
+    if not isinstance(neighbours, L1 | SketchL2):
         raise InvalidInputError(
             f"units are counted under L1(bound) or SketchL2(bound), got {neighbours!r}: release without a count, or "
             f"bound what a unit adds in one of these ways"
         )
-    if neighbours.max_keys == MOST_KEYS:
+    if neighbours.any_keys:
         raise InvalidInputError(
             f"a unit may be in any number of keys, and is counted in each of them: say in how many at most, "
             f"{type(neighbours).__name__}({neighbours.bound}, …, max_keys=…), or release without a count"
@@ -255,11 +251,13 @@ def check_counted(neighbours: Neighbours) -> None:
 def _cells_alone(projection: CountedMap, neighbours: Neighbours) -> Sensitivity:
     """Return how far one unit moves the cells of all keys."""
     keys = neighbours.max_keys
-    if neighbours.kind == _L1:
+    if isinstance(neighbours, L1):
         steps = neighbours.grid_steps(projection.grid)
         one_key = Sensitivity(projection.l1_sensitivity * steps, projection.l2_sensitivity_squared * steps**2, 1)
         return one_key.over_keys(keys)
-    squared: int = cast("Any", neighbours).squared_cell_steps(projection)
+    if not isinstance(neighbours, SketchL2):
+        raise TypeError(f"no count is proven for {neighbours!r}")
+    squared = neighbours.squared_cell_steps(projection)
     return Sensitivity(math.isqrt(projection.sketch_dim * keys * squared), squared, projection.sketch_dim * keys)
 
 

@@ -319,12 +319,25 @@ class PrivateSketch(Published):
         Returns
         -------
         Estimate
-            Unbiased; its error is that of the noise alone. A unit whose rows cancel out counts, too.
+            Unbiased; its error is that of the noise alone. A unit whose rows cancel out does not count.
 
         Raises
         ------
         InvalidInputError
             If the release has no counts.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from streamsketch import L1, SJLT, AdditiveNoise, Agreement, Counting, bound
+        >>> projection, bounded = SJLT(sketch_dim=64, sparsity=4, seed=7), L1(100, unit="customer")
+        >>> agreement = Agreement(projection, index="item", unit="customer", neighbours=bounded)
+        >>> rows = pa.table({"customer": ["Ann", "Ann", "Bob"], "item": ["tea", "jam", "tea"]})
+        >>> counting = Counting.of(projection, bounded, delta=0)
+        >>> publish = AdditiveNoise(epsilon=1, neighbours=bounded, counting=counting)
+        >>> release = publish.release(bound(rows, agreement))
+        >>> round(release.units.standard_error), round(release.total.standard_error)
+        (49, 4864)
         """
         from streamsketch.estimation import units_of  # noqa: PLC0415 - estimates know releases, not the reverse
 

@@ -367,7 +367,8 @@ class Sketch:
     def counts(self) -> Ints | None:
         """A copy of the exact counts, as secret as the cells: int64, (2,), modulo 2^64; None where there are none.
 
-        The number of units, and under `L1` the sum of the absolute values that are left of them, in grid steps.
+        The number of units of which something is left, and under `L1` the sum of the absolute values that are left of
+        them, in grid steps.
         `bound` and `bound_units` count. So does a merge with ``disjoint_units=True``; any other update, sum or
         difference ends the counts.
         """

@@ -226,24 +226,17 @@ class SketchTable(Mapping[Any, Sketch]):
         return cells, masses, slots, looked_up(lookup, codes)
 
     def add_counts(self, distinct: Sequence[Any], counts: Ints) -> None:
-        """Add counts of the units whose rows are added with `add_steps`, for a table that is then marked as bounded.
+        """Add counts of the units whose rows were added, for a table that is then marked as bounded.
 
         Parameters
         ----------
         distinct
-            Distinct keys; those without a unit are not added.
+            Distinct keys, each in the table or without a unit.
         counts
             As in `counts`: int64, (n, 2).
         """
-        held = np.flatnonzero(counts[:, 0]).tolist()
-        slots = dict(self._slots)
-        for place in held:
-            slots.setdefault(distinct[place], len(slots))
-        if len(slots) > len(self._cells):
-            self._cells, self._masses, self._counts = self._resized(max(len(slots), 2 * len(self._cells)))
-        self._slots = slots
-        places = np.array([slots[distinct[place]] for place in held], dtype=np.int64)
-        self._counts[places] += counts[held]
+        held = np.flatnonzero(counts[:, 0])
+        self._counts[[self._slots[distinct[place]] for place in held.tolist()]] += counts[held]
 
     def _resized(self, rows: int) -> tuple[Ints, Ints, Ints]:
         """Return copies of the cells, l1 bounds and counts with room for ``rows`` keys."""
@@ -341,8 +334,8 @@ class SketchTable(Mapping[Any, Sketch]):
     def counts(self) -> Ints | None:
         """A copy of the exact counts of each key: int64, (n_keys, 2), secret; None where units are not counted.
 
-        The number of units in the key, and under `L1` the sum of the absolute values that are left of them; see
-        `Sketch.counts`.
+        The number of units of which something is left in the key, and under `L1` the sum of the absolute values that
+        are left of them; see `Sketch.counts`.
         """
         counted = self._bounds.counted and self._bounds.is_enforced
         return self._counts[self._ordered_slots()] if counted else None

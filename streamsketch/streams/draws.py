@@ -68,6 +68,8 @@ class DrawSecret:
         for key, sketch in sketches.items():
             _add(named, canonical_bytes(key))
             _add(named, sketch.state().astype("<i8").tobytes())
+            if (counts := sketch.counts) is not None:  # which may be published beside the cells
+                _add(named, counts.astype("<i8").tobytes())
         return Draw(self.value, named.digest())
 
 

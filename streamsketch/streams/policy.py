@@ -226,9 +226,14 @@ class StreamPolicy:
         return self.clip != WITHIN
 
     def noise(self, agreement: Agreement) -> AdditiveNoise:
-        """Return what a window's release adds, for the unit and the bound that `bounds_in` says; errors as there."""
+        """Return what a window's release adds, for the unit and the bound that `bounds_in` says; errors as there.
+
+        Units are counted as the agreement says, if they are clipped.
+        """
         neighbours = self.bounds_in(agreement)
-        return AdditiveNoise(epsilon=self.epsilon, delta=self.delta, neighbours=neighbours, mechanism=self.mechanism)
+        counting = agreement.counting if self.is_enforced else None
+        budget: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "mechanism": self.mechanism}
+        return AdditiveNoise(**budget, neighbours=neighbours, counting=counting)
 
     def publisher(self, agreement: Agreement) -> Calibrated[Any]:
         """Return what draws a window's release, calibrated; errors as `bounds_in` and `AdditiveNoise`."""

@@ -211,7 +211,13 @@ class Stream:
             found = sketches_to_release(table, self.windows.public, keys_are_public=False)
         return {
             key: Sketch.from_state(
-                one.projection, one.state(), one.mass, ids=ids.of_key(key), agreement=self._agreement
+                one.projection,
+                one.state(),
+                one.mass,
+                ids=ids.of_key(key),
+                agreement=self._agreement,
+                bounds=one.bounds,
+                counts=one.counts,
             )
             for key, one in found.items()
         }

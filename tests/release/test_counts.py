@@ -112,13 +112,6 @@ def test_tables_add_counts_by_key() -> None:
     assert table.counts is None
 
 
-def test_keys_without_rows_are_there_if_they_have_units() -> None:
-    table = PROJECTION.table()
-    table.add_counts(["a", "b", "c"], np.array([[1, 0], [0, 0], [2, 7]]))
-    assert list(table) == ["a", "c"]
-    assert table.masses.tolist() == [0, 0]
-
-
 def test_counts_of_other_shapes_are_refused() -> None:
     for counts in (np.zeros(3, np.int64), np.zeros(2), np.zeros((1, 2), np.int64), [1, 2]):
         with pytest.raises(InvalidInputError, match="int64 of shape"):

@@ -198,7 +198,7 @@ class BoundContributions(beam.PTransform):
         windows = windowing.windowfn
         is_by_window = isinstance(windows, FixedWindows) and not self._across_windows
         span = Span(self.neighbours.unit, tumbling_of(windows)) if is_by_window else None
-        bounds = dataclasses.replace(self._bounds.known, neighbours=self._neighbours_in(windowing))
+        bounds = dataclasses.replace(self._bounds.known, neighbours=self._neighbours_in(windowing), counted=False)
         return Known(self._projection, bounds, self.neighbours, span)
 
     def display_data(self) -> dict[str, Any]:
@@ -304,4 +304,5 @@ def _by_window(left: Bounded) -> Iterator[tuple[int, Bounded]]:
         codes = place[left.codes[events]] - slot_stops[window]
         columns: dict[str, Any] = {"codes": codes, "indices": left.indices[events], "steps": left.steps[events]}
         columns |= {"slots": [left.slots[slot] for slot in slots.tolist()], "units_of": left.units_of[slots]}
+        columns["units_left"] = left.units_left[slots]
         yield time, dataclasses.replace(left, **columns)

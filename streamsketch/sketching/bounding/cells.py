@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,12 +68,14 @@ def bounded_cells(
         else:
             parts = _at_once(finder, pairs, stops, limit, equal=equal)
         for part in parts:
-            columns = np.repeat(sums.pair_codes[part.pairs], np.diff(part.ends, prepend=0)), part.cells, part.steps
-            left = np.flatnonzero(part.steps)
-            if left.size < part.steps.size:
-                columns = columns[0][left], columns[1][left], columns[2][left]
-            units_of = np.bincount(sums.pair_codes[part.pairs], minlength=len(slots))
-            yield Bounded(slots, *columns, units_of, tally.normed(*part.norms), in_cells=True)
+            slot_of, cells, steps = sums.pair_codes[part.pairs], part.cells, part.steps
+            owners, left = np.repeat(np.arange(slot_of.size), np.diff(part.ends, prepend=0)), np.flatnonzero(steps)
+            if left.size < steps.size:
+                owners, cells, steps = owners[left], cells[left], steps[left]
+            holders = owners[np.diff(owners, prepend=-1) > 0]
+            units_of, units_left = (np.bincount(slot_of[of], minlength=len(slots)) for of in (slice(None), holders))
+            known: dict[str, Any] = {"tally": tally.normed(*part.norms), "in_cells": True, "units_left": units_left}
+            yield Bounded(slots, slot_of[owners], cells, steps, units_of, **known)
             tally = dataclasses.replace(tally, units=0, units_over_keys=0)
 
 

@@ -48,6 +48,8 @@ class Bounded:
     in_cells
         Whether ``indices`` are cells, in [0, sketch_dim), and ``steps`` what is added to them: what clipping in sketch
         space leaves.
+    units_left
+        The number of units of which a row is left in each slot: int64, (len(slots),), no more than ``units_of``.
     """
 
     slots: list[Slot]
@@ -57,6 +59,19 @@ class Bounded:
     units_of: Ints
     tally: Tally = dataclasses.field(default_factory=Tally)
     in_cells: bool = False
+    units_left: Ints = dataclasses.field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @property
+    def counts(self) -> Ints:
+        """What `SketchTable.counts` has of each slot: int64, (len(slots), 2), units and, unless in cells, Σ|step|.
+
+        A unit counts where something is left of it, so that what it moves does not depend on other units: a key is in a
+        table only if it has rows.
+        """
+        totals = np.zeros(len(self.slots), dtype=np.int64)
+        if not self.in_cells:
+            np.add.at(totals, self.codes, np.abs(self.steps))
+        return np.stack([self.units_left, totals], axis=1)
 
 
 def check_clip(clip: str) -> None:
@@ -113,9 +128,13 @@ def bounded(
     if over.any():
         tally = tally.clipped(sums.owners(starts[over]))
         sums = _clipped(sums, starts, stops, over, limit, "squares" if squared else clip, draws)
-    units_of = np.bincount(sums.pair_codes, minlength=len(events.slots))
+    units_of, units_left = (
+        np.bincount(pairs, minlength=len(events.slots))
+        # a clipped unit sums to the limit, so something is left wherever something was
+        for pairs in (sums.pair_codes, sums.pair_codes[np.diff(sums.pair_ends, prepend=0) > 0])
+    )
     tally = tally.left(sums.steps) if totals else tally
-    return Bounded(events.slots, sums.codes, sums.indices, sums.steps, units_of, tally)
+    return Bounded(events.slots, sums.codes, sums.indices, sums.steps, units_of, tally, units_left=units_left)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

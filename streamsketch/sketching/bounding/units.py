@@ -12,7 +12,7 @@ from streamsketch.agreement import Agreement, check_fine
 from streamsketch.data import batches_of, warn_of_truncation
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Events, Intake, column_events
-from streamsketch.privacy import Bounds, Clip, SketchL2
+from streamsketch.privacy import L1, Bounds, Clip, SketchL2
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.cells import bounded_cells
 from streamsketch.sketching.bounding.clip import MAX_LIMIT, Bounded, bounded, check_clip, summed
@@ -259,7 +259,8 @@ class UnitBounds:
         else:
             self._bounds |= {"clip": clip, "together": together, "squared": neighbours.kind == "l2"}
         self._public = None if public_keys is None else frozenset(public_names(public_keys))
-        self._known = Bounds(neighbours, clip, kept if together else 1)
+        counted = isinstance(neighbours, L1 | SketchL2) and not together
+        self._known = Bounds(neighbours, clip, kept if together else 1, counted=counted)
 
     def read(self, batches: Iterable[Events], secret: bytes, summary: BoundingSummary) -> Iterator[Contributions]:
         """Yield the events of batches, of public keys if any are named; count what is dropped."""
@@ -280,8 +281,10 @@ class UnitBounds:
         """Add what the bounds leave of whole units, read with the same secret, to a table of the projection."""
         step = self._projection.cell_unit if self._in_cells else float(self._projection.grid)
         for left in self.clipped_parts(events, secret):
-            add = table.add_cells if left.in_cells else table.add_steps
-            add([key for key, _ in left.slots], left.codes, left.indices, left.steps)
+            add, keys = table.add_cells if left.in_cells else table.add_steps, [key for key, _ in left.slots]
+            add(keys, left.codes, left.indices, left.steps)
+            if self._known.counted:
+                table.add_counts(keys, left.counts)
             summary.add(left.tally, step)
 
     @property

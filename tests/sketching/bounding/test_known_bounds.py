@@ -193,7 +193,7 @@ def test_without_one_customer_in_two_parts_their_bounds_stay() -> None:
     for part in parts[1:]:
         total.merge(part, disjoint_units=True)
     condition = "no customer is in two of the parts that were merged"
-    assert total.bounds == Bounds(near, "scale", conditions=(condition,))
+    assert total.bounds == Bounds(near, "scale", conditions=(condition,), counted=True)
     guarantee = total.release(epsilon=1, neighbours=near, keys_are_public=True).guarantee
     assert (guarantee.basis, guarantee.conditions) == ("enforced", (condition,))
     assert condition in str(guarantee)
