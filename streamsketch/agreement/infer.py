@@ -68,7 +68,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     (Column(name='item', type='text'), Column(name='week', type='integer'))
     >>> agreement = agree(sales, projection, index="item", value="sold", unit="customer")
     >>> print(agreement.neighbours)
-    one customer in one key whose sketches have an L2 norm of at most 1
+    one customer of at most 1 in one key (L2 of sketches)
     >>> agreement.clip, agreement.projection.resolution, str(agreement.counting)
     ('equal', Fraction(1, 8192), 'a count of units (weight 4043)')
     """

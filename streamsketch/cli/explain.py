@@ -12,7 +12,7 @@ from streamsketch.cli._reading import Files, load_published
 from streamsketch.cli._releasing import NOT_DISJOINT
 from streamsketch.cli._showing import Json, show_json
 from streamsketch.core import filled, printable
-from streamsketch.explanation import INDIVIDUAL, ONE_RELEASE, BaseExplanation, explain_jointly, heading_of
+from streamsketch.explanation import INDIVIDUAL, BaseExplanation, explain_jointly, heading_of, one_release
 from streamsketch.privacy import Populations, sharing_data
 from streamsketch.release import Published, PublishedTable
 
@@ -61,8 +61,9 @@ def explain(
         show_json({"releases": fields, "sharing": sharing, "together": joint})
         return
     typer.echo("\n\n".join(f"{_title(file, keys)}\n\n{one}" for file, one, keys in groups))
-    if any(isinstance(release, PublishedTable) for release in published):
-        typer.echo(f"\n{filled(ONE_RELEASE)}")
+    tables = [release for release in published if isinstance(release, PublishedTable)]
+    for sentence in dict.fromkeys(one_release(table.guarantee.neighbours) for table in tables):
+        typer.echo(f"\n{filled(sentence)}")
     if together is not None:
         typer.echo(f"\n{together}")
     for one, two in sharing[:_SHOWN_PAIRS]:

@@ -1,11 +1,18 @@
 from .base import BaseExplanation, budget_text, format_rounded_up
-from .joint import INDIVIDUAL, ONE_RELEASE, JointExplanation, TableExplanation, explain, explain_jointly, heading_of
+from .joint import (
+    INDIVIDUAL,
+    JointExplanation,
+    TableExplanation,
+    explain,
+    explain_jointly,
+    heading_of,
+    one_release,
+)
 from .release import Explanation, explain_release
 from .signs import BaseSignExplanation, IndividualSignExplanation, SignExplanation, explain_signs
 
 __all__ = [
     "INDIVIDUAL",
-    "ONE_RELEASE",
     "BaseExplanation",
     "BaseSignExplanation",
     "Explanation",
@@ -20,4 +27,5 @@ __all__ = [
     "explain_signs",
     "format_rounded_up",
     "heading_of",
+    "one_release",
 ]

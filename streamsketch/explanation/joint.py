@@ -13,8 +13,10 @@ from streamsketch.explanation.signs import IndividualSignExplanation, SignExplan
 from streamsketch.privacy import (
     Accounted,
     Guarantee,
+    Neighbours,
     Populations,
     PrivacyCost,
+    SketchL2,
     account,
     compose,
     non_redundant,
@@ -24,10 +26,7 @@ from streamsketch.projections import Projection
 from streamsketch.release import NoiseCheck, PrivateSketch, Published, PublishedTable, Verdict
 from streamsketch.signs import IndividualSignSketch, Signs, SignSketch
 
-ONE_RELEASE = (
-    "A table counts as one release: the guarantee of each key covers all of its keys, as long as no unit is in more "
-    "keys than the guarantee allows (one, if it gives no number). A unit in more keys spends ε in each."
-)
+_ONE_RELEASE = "A table counts as one release: the guarantee of each key covers all of its keys, "
 _WORST_FIRST: tuple[Verdict, ...] = ("too little", "not checked", "enough")
 _NAMED_KEYS = 5
 _SHOWN_PAIRS = 5
@@ -76,7 +75,7 @@ class TableExplanation:
 
     def to_registry(self) -> dict[str, Any]:
         """Return an entry for a public registry of deployments; see `explain`."""
-        return registry_entry(self.guarantee, self.explanations, ONE_RELEASE)
+        return registry_entry(self.guarantee, self.explanations, one_release(self.guarantee.neighbours))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as JSON-serialisable objects."""
@@ -84,7 +83,19 @@ class TableExplanation:
 
     def __str__(self) -> str:
         rows = [f"{heading_of(keys)}\n\n{one}" for one, keys in self.groups]
-        return "\n\n".join([*rows, filled(ONE_RELEASE)])
+        return "\n\n".join([*rows, filled(one_release(self.guarantee.neighbours))])
+
+
+def one_release(neighbours: Neighbours) -> str:
+    """Return in how many keys of a table one unit may be for its guarantee to hold."""
+    if neighbours.any_keys:
+        return f"{_ONE_RELEASE}however many of them a unit is in."
+    if isinstance(neighbours, SketchL2):
+        return f"{_ONE_RELEASE}as long as no unit is in more keys than the guarantee says."
+    return (
+        f"{_ONE_RELEASE}as long as no unit is in more keys than the guarantee allows (one, if it gives no number). A "
+        f"unit in more keys spends ε in each."
+    )
 
 
 def explain_table(table: PublishedTable[Any]) -> TableExplanation:

@@ -296,9 +296,9 @@ class SketchL2(Neighbours):
     Examples
     --------
     >>> print(SketchL2(4, unit="customer"))
-    one customer whose sketches have an L2 norm of at most 4
+    one customer of at most 4 (L2 of sketches)
     >>> print(SketchL2(4, unit="customer", max_keys=13))
-    one customer in at most 13 keys whose sketches have an L2 norm of at most 4
+    one customer of at most 4 in at most 13 keys together (L2 of sketches)
     """
 
     bound: Exact = 1
@@ -366,8 +366,8 @@ class SketchL2(Neighbours):
         return dataclasses.replace(self, bound=bound, max_keys=min(self.max_keys * count, MOST_KEYS))
 
     def __str__(self) -> str:
-        keys = "" if self.any_keys else f" in {'one key' if self.max_keys == 1 else f'at most {self.max_keys} keys'}"
-        return f"one {self.unit}{keys} whose sketches have an L2 norm of at most {self.bound}"
+        keys = "in one key " if self.max_keys == 1 else f"in at most {self.max_keys} keys together "
+        return f"one {self.unit} of at most {self.bound} {'' if self.any_keys else keys}({self.label})"
 
     def __repr__(self) -> str:
         keys = "" if self.any_keys else f", max_keys={self.max_keys}"

@@ -6,12 +6,12 @@ from typing import Any
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation import (
-    ONE_RELEASE,
     Explanation,
     JointExplanation,
     budget_text,
     explain_jointly,
     format_rounded_up,
+    one_release,
 )
 from streamsketch.privacy import Guarantee
 from streamsketch.release import PrivateSketch, PrivateTable, Verdict
@@ -86,7 +86,7 @@ def _together(published: Mapping[str, PrivateSketch | PrivateTable], verdicts: M
     apart, in_all = (_apart(published, joint), " if one may be in all") if len(published) > 1 else ("", "")
     text = f"Together: {apart}{_budget(over)}{finer}{in_all}.{only_if}"
     if any(isinstance(release, PrivateTable) for release in published.values()):
-        text += f" {ONE_RELEASE}"
+        text += f" {one_release(over.neighbours)}"
     return text + _only_if_enough(verdicts)
 
 

@@ -92,7 +92,7 @@ def test_units_are_protected_by_default_as_in_python(
 def test_what_is_chosen_is_shown_with_its_reason(folder: Path, forks: Forks) -> None:
     shown = forks.succeeded("agree", *PEOPLE, "-o", "people.json", cwd=folder)
     text = " ".join(shown.split())
-    assert "one buyer in one key whose sketches have an L2 norm of at most 1" in text
+    assert "one buyer of at most 1 in one key (L2 of sketches)" in text
     assert "resolution 1/8192, on which a clipped unit's sketch has a norm of 16,384 steps" in text
     assert "beside the cells, a count of units" in text
     bounds = ["--sketch-l2", "40", "--clip", "scale", "--no-count"]

@@ -137,7 +137,7 @@ def test_rounds_that_say_too_little_are_refused(folder: Path, forks: Forks) -> N
         assert said in forks.refused(*arguments, cwd=folder)
     said = (*new, *PARTIES, "--projection", "p.json", "--delta", "1e-6", "--sketch-l2", "3", "--unit", "visit")
     made = json.loads(forks.succeeded(*said[:2], "people.json", *said[3:], "--json", cwd=folder))
-    assert "one visit whose sketches have an L2 norm of at most 3" in made["guarantee"]["text"]
+    assert "one visit of at most 3 (L2 of sketches)" in made["guarantee"]["text"]
     made = json.loads(forks.succeeded(*new, *PARTIES, "--agreement", "a.json", "--json", cwd=folder))
     assert "one visit of at most 2" in made["guarantee"]["text"]
     table = PROJECTION.table()

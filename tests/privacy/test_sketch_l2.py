@@ -120,10 +120,10 @@ def test_windows_add_squares(bound: Fraction, count: int) -> None:
 
 
 @pytest.mark.parametrize(("neighbours", "text", "code"), [
-    (ss.SketchL2(), "one event whose sketches have an L2 norm of at most 1", "SketchL2(1, unit='event')"),
-    (of(4, 1), "one user in one key whose sketches have an L2 norm of at most 4",
+    (ss.SketchL2(), "one event of at most 1 (L2 of sketches)", "SketchL2(1, unit='event')"),
+    (of(4, 1), "one user of at most 4 in one key (L2 of sketches)",
      "SketchL2(4, unit='user', max_keys=1)"),
-    (ss.SketchL2("1/2", max_keys=13), "one event in at most 13 keys whose sketches have an L2 norm of at most 1/2",
+    (ss.SketchL2("1/2", max_keys=13), "one event of at most 1/2 in at most 13 keys together (L2 of sketches)",
      "SketchL2(1/2, unit='event', max_keys=13)"),
 ])  # fmt: skip
 def test_its_text(neighbours: ss.SketchL2, text: str, code: str) -> None:
@@ -131,10 +131,10 @@ def test_its_text(neighbours: ss.SketchL2, text: str, code: str) -> None:
 
 
 @pytest.mark.parametrize(("basis", "text", "protected"), [
-    ("enforced", "an L2 norm of at most 4, enforced whatever its rows hold, by",
+    ("enforced", "together (L2 of sketches), enforced whatever its rows hold, by",
      "one user, in up to 13 keys, in the data or not, whatever its rows hold, which changes the exact sketches of all"),
-    ("asserted", "an L2 norm of at most 4, asserted, by", "keys, in the data or not, which changes the exact sketches"),
-    (None, "an L2 norm of at most 4, by", "keys, in the data or not, which changes the exact sketches of all keys"),
+    ("asserted", "together (L2 of sketches), asserted, by", "keys, in the data or not, which changes the exact"),
+    (None, "together (L2 of sketches), by", "keys, in the data or not, which changes the exact sketches of all keys"),
 ])  # fmt: skip
 def test_only_what_was_clipped_holds_whatever_the_rows_hold(basis: Basis | None, text: str, protected: str) -> None:
     released = FINE.sketch().release(epsilon=1, delta=1e-6, neighbours=of(4, 13))

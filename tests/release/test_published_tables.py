@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.explanation import ONE_RELEASE, TableExplanation
-from streamsketch.privacy import MOST_KEYS, NoiseMoments
+from streamsketch.explanation import TableExplanation, one_release
+from streamsketch.privacy import MOST_KEYS, Neighbours, NoiseMoments
 from streamsketch.release import AdditiveNoise
 from tests.cli.running import Forks
 from tests.tampering import tampered
@@ -230,7 +230,17 @@ def test_the_report_counts_a_table_once(tmp_path: Path, forks: Forks) -> None:
         assert done.returncode == 0, done.stderr
         page = " ".join((tmp_path / f"{len(given)}.html").read_text(encoding="utf-8").replace("\u00a0", " ").split())
         assert told in page.replace("&nbsp;", " ")
-        assert ONE_RELEASE in page
+        assert one_release(SALE) in page
+
+
+@pytest.mark.parametrize(("neighbours", "keys"), [
+    (ss.L1(1, unit="sale", max_keys=3), "no unit is in more keys than the guarantee allows (one, if it gives no"),
+    (ss.SketchL2(1, unit="sale", max_keys=3), "no unit is in more keys than the guarantee says."),
+    (ss.SketchL2(1, unit="sale"), "however many of them a unit is in."),
+])  # fmt: skip
+def test_a_table_says_in_how_many_keys_a_unit_may_be(neighbours: Neighbours, keys: str) -> None:
+    told = " ".join(str(released(neighbours=neighbours, delta=1e-6).explain()).split())
+    assert keys in told
 
 
 def test_a_table_explains_itself_as_one_release() -> None:
