@@ -31,7 +31,7 @@ _PUT = (
     "WHERE (number, data, digest) IS NOT (excluded.number, excluded.data, excluded.digest)"
 )
 _VERSION = 3
-_MOST_DATA = 1 << 27  # bytes of a row that is no header: the cells of the widest sketch
+_MOST_DATA = (1 << 27) + 16  # bytes of a row that is no header: the cells of the widest sketch, and two counts
 _DIGEST_BYTES = 16
 _MODULUS = 1 << 8 * _DIGEST_BYTES
 _BACKUP = "fetch the file from a backup"

@@ -3,7 +3,7 @@
 import dataclasses
 import datetime as dt
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ State: TypeAlias = Sketch | SketchTable
 _MAX_BYTES = Limits().max_raw_bytes
 _ONE_STREAM = b"1"  # the key of the row of a single stream; no key of a table is like it
 _BLOCK_BYTES = 1 << 23
+_COUNTS = 2  # of a row, behind its cells
 _RELEASE_ID = re.compile(rf"[0-9a-f]{{{2 * RELEASE_ID_BYTES}}}")
 _FIELDS = {
     "projection": (str, "text"),
@@ -120,13 +121,14 @@ class RawHeader:
         cells, masses = np.zeros((rows, self.projection.sketch_dim), np.int64), np.zeros(rows, np.int64)
         return dataclasses.replace(self, bounds=bounds, largest=0).state([], cells, masses)
 
-    def state(self, keys: Sequence[Any], cells: Ints, masses: Ints) -> State:
+    def state(self, keys: Sequence[Any], cells: Ints, masses: Ints, counts: Ints | None = None) -> State:
         """Return the sketch or table with these cells; `WireFormatError` if they do not belong together."""
         known: dict[str, Any] = {name: getattr(self, name) for name in ("agreement", "ids", "bounds", "largest")}
         try:
             if self.keys is None:
-                return Sketch.from_state(self.projection, cells[0], int(masses[0]), **known)
-            return SketchTable.from_state(self.projection, keys, cells, masses, **known)
+                counted = None if counts is None else counts[0]
+                return Sketch.from_state(self.projection, cells[0], int(masses[0]), counts=counted, **known)
+            return SketchTable.from_state(self.projection, keys, cells, masses, counts=counts, **known)
         except (InvalidInputError, OverflowError):  # never their values
             raise WireFormatError("cells", "do not belong together with the masses, keys and projection") from None
 
@@ -243,7 +245,8 @@ def read_header_of(database: Database, part: str) -> RawHeader:
 def add_to_sketch(database: Database, part: str, raw: RawSketch) -> RawHeader:
     """Add a raw sketch to the one in a file, without reading the cells of other keys; errors as `append_raw`."""
     merged = read_header_of(database, part).merged(RawHeader.of(raw))
-    database.change(part, merged.to_fields(), _rows(raw.state), _sum)
+    add = _summed(merged.projection.sketch_dim, counted=merged.bounds.counted)
+    database.change(part, merged.to_fields(), _rows(raw.state), add)
     return read_header_of(database, part)
 
 
@@ -254,35 +257,49 @@ def read_sketch(database: Database, part: str) -> RawSketch:
     if 8 * rows * dim > database.size:
         raise WireFormatError("header", f"says {rows} sketches of {dim} cells, which are more than the file has")
     cells, masses, keys = np.zeros((rows, dim), np.int64), np.zeros(rows, np.int64), []
+    counts = np.zeros((rows, _COUNTS), np.int64)
     for place, row in enumerate(database.rows(part)):
         if place < rows:  # one too many is an error after the last
-            cells[place], masses[place] = _cells(row.data, dim), row.number
+            cells[place], counts[place] = _numbers(row.data, dim)
+            masses[place] = row.number
             keys.append(row.key)
     if header.keys is None and keys != [_ONE_STREAM]:
         raise WireFormatError("rows", "are not those of one stream")
     known = [] if header.keys is None else [key_of(key, place) for place, key in enumerate(keys)]
-    return RawSketch(header.state(known, cells, masses), header.events, header.releases)
+    state = header.state(known, cells, masses, counts if header.bounds.counted else None)
+    return RawSketch(state, header.events, header.releases)
 
 
 def _rows(state: State) -> Iterator[Row]:
+    counts: Any = state.counts
     if isinstance(state, Sketch):
-        yield Row(_ONE_STREAM, state.mass, state.state().astype("<i8", copy=False))
+        numbers = [state.state()] if counts is None else [state.state(), counts]
+        yield Row(_ONE_STREAM, state.mass, np.concatenate(numbers).astype("<i8", copy=False))
         return
     blocks = state.cells_in_parts(max(1, _BLOCK_BYTES // (8 * state.projection.sketch_dim)))
     cells = (row for block in blocks for row in block.astype("<i8", copy=False))
-    for key, mass, row in zip(state, state.masses.tolist(), cells, strict=True):
-        yield Row(canonical_bytes(key), mass, row)
+    rows = cells if counts is None else (np.append(*pair) for pair in zip(cells, counts, strict=True))
+    for key, mass, row in zip(state, state.masses.tolist(), rows, strict=True):
+        yield Row(canonical_bytes(key), mass, row.astype("<i8", copy=False))
 
 
-def _sum(old: Row, new: Row) -> Row:
-    cells = _cells(old.data, len(new.data)) + new.data
-    return Row(old.key, min(old.number + new.number, MAX_MASS), cells)  # 2^63 - 1 stands for that and more
+def _summed(dim: int, *, counted: bool) -> Callable[[Row, Row], Row]:
+    """Return what adds up two rows of cells, of which each may have counts behind them."""
+
+    def add(old: Row, new: Row) -> Row:
+        (cells, counts), (more, others) = _numbers(old.data, dim), _numbers(new.data, dim)
+        row = np.append(cells + more, counts + others) if counted else cells + more
+        return Row(old.key, min(old.number + new.number, MAX_MASS), row)  # 2^63 - 1 stands for that and more
+
+    return add
 
 
-def _cells(data: bytes, dim: int) -> Ints:
-    if len(data) != 8 * dim:
+def _numbers(data: Any, dim: int) -> tuple[Ints, Ints]:
+    """Return the cells of a row, and its counts, which are 0 where there are none."""
+    numbers = np.frombuffer(data[: len(data) // 8 * 8], dtype="<i8") if isinstance(data, bytes) else data
+    if numbers.size not in (dim, dim + _COUNTS) or numbers.nbytes != memoryview(data).nbytes:
         raise WireFormatError("cells", f"are {len(data)} bytes, not {8 * dim}")
-    return np.frombuffer(data, dtype="<i8")
+    return numbers[:dim], numbers[dim:] if numbers.size > dim else np.zeros(_COUNTS, dtype=np.int64)
 
 
 def key_of(data: bytes, place: int) -> Any:
