@@ -8,6 +8,7 @@ from .data.canonical import HASHED_DIM
 from .errors import InvalidInputError, StreamsketchError, WireFormatError
 from .estimation.estimate import Estimate
 from .estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
+from .estimation.means import mean_distance, mean_norm, mean_product
 from .estimation.measures import pairwise
 from .explanation.joint import explain
 from .planning.planner import plan
@@ -59,6 +60,9 @@ __all__ = [
     "inner_product",
     "load",
     "local",
+    "mean_distance",
+    "mean_norm",
+    "mean_product",
     "pairwise",
     "parties",
     "plan",

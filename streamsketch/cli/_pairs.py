@@ -31,13 +31,15 @@ from streamsketch.estimation import (
     below_noise_floor,
     block_of,
     check_comparable,
+    few_units,
     interval_text,
 )
 from streamsketch.signs import Signs, needs_norms
 
 _BY = (
     "distance: squared distances, which measure size too; cosine; profile: squared distances of streams scaled to "
-    "length 1, so to what they consist of."
+    "length 1, so to what they consist of; mean: squared distances of what one unit adds on average, where units were "
+    "counted."
 )
 ByOption = Annotated[By, typer.Option("--by", help=f"What to compare by. {_BY}")]
 Only = Annotated[
@@ -203,11 +205,13 @@ class SketchPairs:
             say("Raw sketches took part: what is printed here is as secret as they are.")
         if self._by == "distance":
             return
-        below = below_noise_floor(block_of(list(self._sketches.values())))
-        lost = [name for name, gone in zip(self.names, below, strict=True) if gone]
+        of_means, block = self._by == "mean", block_of(list(self._sketches.values()))
+        gone = few_units(block) if of_means else below_noise_floor(block)
+        lost = [name for name, without in zip(self.names, gone, strict=True) if without]
         if lost:
+            missing, number = ("averages", "number of units") if of_means else ("cosines", "squared norm")
             say(
-                f"Without cosines, as the squared norm is within two standard errors of zero (an empty stream, or one "
+                f"Without {missing}, as the {number} is within two standard errors of zero (an empty stream, or one "
                 f"too small for its noise): {join_names(lost)}."
             )
 

@@ -12,6 +12,7 @@ from .estimators import (
     squared_norm,
 )
 from .intervals import Interval
+from .means import few_units, mean_distance, mean_norm, mean_product
 from .measures import MEASURES, By, check_by, compare_blocks, pairwise
 from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 
@@ -34,9 +35,13 @@ __all__ = [
     "distances_between",
     "effect_of",
     "estimate_cells",
+    "few_units",
     "format_value",
     "inner_product",
     "interval_text",
+    "mean_distance",
+    "mean_norm",
+    "mean_product",
     "noise_unit",
     "normalised_inner_product",
     "pairwise",

@@ -1,5 +1,6 @@
 """Sketches as estimators use them: arrays of cells in grid steps and in data units, with their noise and its place."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -19,6 +20,15 @@ AnySketch: TypeAlias = PrivateSketch | Sketch
 _NO_OVERFLOW = 1 << 62  # two integers of at most this size have a difference in int64
 
 
+class Units(NamedTuple):
+    """How many units are in each of n sketches: float64, (n,); NaN where they were not counted."""
+
+    number: NDArray[np.float64]
+    """With noise."""
+    variance: NDArray[np.float64]
+    """Of the noise in it."""
+
+
 class Block(NamedTuple):
     """Comparable sketches as arrays, for `distances_between`."""
 
@@ -32,6 +42,8 @@ class Block(NamedTuple):
     """The fourth cumulant of each sketch's noise, in data units: (n,)."""
     variance: MapVariance
     effect: OutputNoise | InputNoise
+    units: Units | None = None
+    """None where nothing is known of them."""
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -50,7 +62,11 @@ class Block(NamedTuple):
         """Return a block of one of the sketches."""
         kept = slice(place, place + 1)
         return self._replace(
-            cells=self.cells[kept], cell_units=self.cell_units[kept], k2=self.k2[kept], k4=self.k4[kept]
+            cells=self.cells[kept],
+            cell_units=self.cell_units[kept],
+            k2=self.k2[kept],
+            k4=self.k4[kept],
+            units=None if self.units is None else Units(*(part[kept] for part in self.units)),
         )
 
 
@@ -86,6 +102,7 @@ def block_of(sketches: Sequence[AnySketch]) -> Block:
     A raw sketch has no noise, and is comparable with any place of noise: the first sketch with noise decides.
     """
     projection, noises = sketches[0].projection, list(map(_noise_of, sketches))
+    units = np.array([_units_of(one) for one in sketches])
     noisy = next((sketch for sketch, noise in zip(sketches, noises, strict=True) if noise.k2 > 0), sketches[0])
     return Block(
         np.array([one.values if isinstance(one, PrivateSketch) else one.state() for one in sketches]),
@@ -94,6 +111,7 @@ def block_of(sketches: Sequence[AnySketch]) -> Block:
         np.array([noise.k4 for noise in noises]),
         projection.variance,
         effect_of(projection, noisy.noise_place if isinstance(noisy, PrivateSketch) else "output"),
+        None if np.isnan(units).all() else Units(units[:, 0], units[:, 1]),
     )
 
 
@@ -118,6 +136,16 @@ def _noise_of(sketch: AnySketch) -> NoiseMoments:
     if not isinstance(sketch, PrivateSketch):
         return NoiseMoments()
     return sketch.noise.scaled(float(sketch.multiplier) * noise_unit(sketch.projection, sketch.noise_place))
+
+
+def _units_of(sketch: AnySketch) -> tuple[float, float]:
+    """Return the number of units in a sketch and its variance, 0 of a raw one; NaN where they were not counted."""
+    if sketch.counts is None:
+        return math.nan, math.nan
+    if not isinstance(sketch, PrivateSketch):
+        return float(sketch.counts[0]), 0.0
+    units = sketch.units
+    return units.value, units.variance
 
 
 def _largest(cells: Ints) -> int:

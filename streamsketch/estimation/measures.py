@@ -8,9 +8,11 @@ from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_com
 from streamsketch.estimation.cosines import cosines_between, profiles_from
 from streamsketch.estimation.distances import distances_between
 from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.means import mean_distances_between
 
-By: TypeAlias = Literal["distance", "cosine", "profile"]
-"""What streams are compared by: squared distances, cosines, or squared distances of streams scaled to length 1."""
+By: TypeAlias = Literal["distance", "cosine", "profile", "mean"]
+"""What streams are compared by: squared distances, cosines, or squared distances of streams scaled to length 1, or of
+averages over units."""
 
 
 def pairwise(sketches: Iterable[AnySketch], *, by: By = "distance") -> Estimates:
@@ -21,20 +23,23 @@ def pairwise(sketches: Iterable[AnySketch], *, by: By = "distance") -> Estimates
     sketches
         n sketches of one projection, with independent noises.
     by
-        ``"distance"`` for `squared_distance`, ``"cosine"`` for `cosine`, ``"profile"`` for `profile_distance`. The
-        distances of counts mostly measure how large streams are; the other two compare what they consist of.
+        ``"distance"`` for `squared_distance`, ``"cosine"`` for `cosine`, ``"profile"`` for `profile_distance`,
+        ``"mean"`` for `mean_distance`. The distances of counts mostly measure how large streams are; cosines and
+        profiles compare what they consist of, and means what one unit adds on average.
 
     Returns
     -------
     Estimates
         (n, n) float64 arrays, symmetric, of no error on the diagonal; ``estimates[i, j]`` is
         ``squared_distance(sketches[i], sketches[j])`` up to rounding, in squared data units, or as the others. Cosines
-        and profile distances of a sketch whose squared norm is within two standard errors of zero are NaN.
+        and profile distances of a sketch whose squared norm is within two standard errors of zero are NaN; so are
+        distances of averages with a number of units that is.
 
     Raises
     ------
     InvalidInputError
-        For fewer than two sketches, another ``by``, or cosines of releases with noise added before the map.
+        For fewer than two sketches, another ``by``, cosines of releases with noise added before the map, or averages
+        of sketches whose units were not counted.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `squared_distance`.
     """
@@ -80,5 +85,8 @@ MEASURES: dict[By, Measure] = {
     "cosine": Measure("cosine", lambda rows, columns, same: cosines_between(rows, columns, same=same), sign=-1),
     "profile": Measure(
         "profile distance", lambda rows, columns, same: profiles_from(cosines_between(rows, columns, same=same))
+    ),
+    "mean": Measure(
+        "distance of averages", lambda rows, columns, same: mean_distances_between(rows, columns, same=same)
     ),
 }

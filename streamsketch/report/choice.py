@@ -17,6 +17,7 @@ from streamsketch.estimation import (
     check_by,
     check_comparable,
     compare_blocks,
+    few_units,
 )
 from streamsketch.release import PrivateSketch
 
@@ -29,14 +30,16 @@ class Chosen(NamedTuple):
 
     by: By
     kept: list[int]
-    """The streams above the noise floor; all, if those are fewer than two."""
+    """The streams above the noise floor; all, if those are fewer than two. For averages, those that have one."""
     below_noise_floor: list[int]
+    """The others."""
     distinguishable_shares: dict[By, float]
-    """The share of streams whose nearest and farthest others differ, by distance and, if defined, by cosine."""
+    """The share of streams whose nearest and farthest others differ, by distance and, if defined, by cosine; none for
+    averages."""
     estimates: Estimates
     """Between those kept: (n, n)."""
     squares: Estimates
-    """Squared distances for the map and the order: between the streams, or between those scaled to length 1."""
+    """Squared distances for the map and the order: between the streams, those scaled to length 1, or averages."""
 
     def nearest_first(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
         """Return the order of values, from the nearest to the farthest."""
@@ -55,12 +58,13 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
     releases
         n ≥ 2 releases.
     by
-        ``"distance"``, ``"cosine"``, ``"profile"`` or None.
+        ``"distance"``, ``"cosine"``, ``"profile"``, ``"mean"`` or None.
 
     Raises
     ------
     InvalidInputError
-        For fewer than two releases, another ``by``, or cosines of releases with noise added before the map.
+        For fewer than two releases, another ``by``, cosines of releases with noise added before the map, or averages
+        of releases of which fewer than two have one.
     IncompatibleProjectionsError, DependentNoiseError
         If releases cannot be compared.
     """
@@ -69,10 +73,19 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
     if len(releases) < 2:
         raise InvalidInputError(f"a report needs at least two releases, got {len(releases)}")
     check_comparable(releases)
-    lost = below_noise_floor(block_of(releases))
+    whole = block_of(releases)
+    lost = few_units(whole) if by == "mean" else below_noise_floor(whole)
     everything = int((~lost).sum()) < 2
+    if by == "mean" and everything:
+        raise InvalidInputError(
+            "fewer than two of these releases have an average: their numbers of units are within two standard errors "
+            "of zero. Compare sums, or release more units together"
+        )
     kept = [place for place, gone in enumerate(lost) if everything or not gone]
     block = block_of([releases[place] for place in kept])
+    if by == "mean":
+        means = compare_blocks(block, block, by, same=True)
+        return Chosen(by, kept, np.flatnonzero(lost).tolist(), {}, means, means)
     found: dict[By, Estimates] = {"distance": compare_blocks(block, block, "distance", same=True)}
     if by in ("cosine", "profile") or (isinstance(block.effect, OutputNoise) and not everything):
         found["cosine"] = compare_blocks(block, block, "cosine", same=True)

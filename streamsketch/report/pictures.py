@@ -206,7 +206,7 @@ def heat_map(names: Sequence[str], estimates: Estimates, order: Sequence[int], b
     scale = scale_of(estimates, by)
     apart = ~np.eye(len(names), dtype=bool)
     factor, unit = 1.0, ""
-    if by == "distance":
+    if by in ("distance", "mean"):
         middle = float(np.median(np.abs(estimates.value[apart])))
         factor, unit = next((pair for pair in _SCALES if middle >= pair[0]), (1.0, ""))
     found = {

@@ -11,6 +11,7 @@ import streamsketch as ss
 from streamsketch.kernels.carryless import instructions_of, target
 from streamsketch.storage import RawSketch, save_raw
 from tests.cli.running import Forks
+from tests.counted import shops
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 STREAMS = {"north": 500, "south": 520, "[east]": 9000}
@@ -240,6 +241,31 @@ def test_compare_refuses_what_cannot_be_compared(files: list[Path], tmp_path: Pa
         ([], "Missing argument 'FILE"),
     ]:
         assert message in forks.refused("compare", *arguments, cwd=tmp_path)
+
+
+@pytest.mark.usefixtures("fixed_noise")
+def test_averages_are_compared_where_units_were_counted(tmp_path: Path, files: list[Path], forks: Forks) -> None:
+    found = shops()
+    ss.PrivateTable(found).save(tmp_path / "shops.parquet")
+    rows = json.loads(forks.run("compare", "shops.parquet", "--by", "mean", "--json", cwd=tmp_path).stdout)
+    assert (rows[0]["first"], rows[0]["second"]) == ("north", "south"), "the nearest pair comes first"
+    expected = ss.mean_distance(found["north"], found["south"])
+    assert rows[0]["distance_of_averages"] == pytest.approx(expected.value)
+    assert rows[0]["squared_distance"]["value"] == pytest.approx(
+        ss.squared_distance(found["north"], found["south"]).value
+    )
+    assert [row["distance_of_averages"] is None for row in rows] == [False] * 3 + [True] * 3
+    done = forks.run("compare", "shops.parquet", "--by", "mean", cwd=tmp_path)
+    assert "distance of averages" in done.stdout
+    said = " ".join(done.stderr.split())
+    assert "Without averages, as the number of units is within two standard errors of zero" in said
+    assert said.endswith("kiosk.")
+    near = forks.run("nearest", "shops.parquet", "--by", "mean", "--top", "1", "--json", cwd=tmp_path).stdout
+    neighbours = {row["of"]: row["neighbour"] for row in json.loads(near)}
+    assert sorted(neighbours) == ["east", "north", "south"]
+    assert (neighbours["north"], neighbours["south"]) == ("south", "north")
+    refused = forks.refused("compare", *files, "--by", "mean", cwd=tmp_path)
+    assert "number of units" in refused
 
 
 # --- nearest ----------------------------------------------------------------------------------------------------------

@@ -372,7 +372,7 @@ def test_pairwise_compares_by_shape_as_pair_by_pair(by: Any, one: Estimator) -> 
 
 
 def test_pairwise_compares_by_what_it_knows() -> None:
-    with pytest.raises(ss.InvalidInputError, match="by must be 'distance', 'cosine' or 'profile', got 'size'"):
+    with pytest.raises(ss.InvalidInputError, match="by must be 'distance', 'cosine', 'profile' or 'mean', got 'size'"):
         ss.pairwise([sketch_of([3], [5])] * 2, by="size")  # type: ignore[arg-type]
 
 

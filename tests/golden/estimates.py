@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tests.golden import laws
 from tests.golden.laws import Law
-from tests.golden.reader import cells_of
+from tests.golden.reader import cells_of, counts_of, weights_of
 
 Message = dict[str, Any]
 ULP = Fraction(1, 1 << 52)
@@ -282,6 +282,109 @@ def normalised_inner_product(x: Message, y: Message, norm_x: Fraction, norm_y: F
     near = (2 * scale * angle.tolerances[0], *(2 * scale**2 * one for one in angle.tolerances[1:]))
     variances = angle.projection_variance * scale**2, angle.noise_variance * scale**2
     return Expected(angle.value * scale, *variances, -scale, scale, near)
+
+
+# --- averages -------------------------------------------------------------------------------------------------------
+
+
+class Average(NamedTuple):
+    """A sketch over its number of units, for noise on the cells."""
+
+    view: View
+    """Of cells, noise and factor, times r or its powers."""
+    plain: Sized
+    """S', the squared norm before the count's share is taken out."""
+    norm: Sized
+    """N, not clipped."""
+    excess: Sized
+    """g · S'."""
+    spread: Fraction
+    """t, the squared relative error of the number."""
+
+    @property
+    def length(self) -> Sized:
+        """Return q."""
+        return self.norm.clipped(Fraction(0))
+
+
+def _average_of(message: Message) -> Average:
+    if "counts" not in message:
+        raise UndefinedError
+    weight = weights_of(message)["units"]
+    number = Fraction(int(counts_of(message)[0]), weight)
+    variance = Fraction(message["noise"]["k2"]) / weight**2
+    if number <= 0 or number**2 <= 4 * variance:
+        raise UndefinedError
+    view, t = view_of(message), variance / number**2
+    r, g = number / (number**2 + variance), t * (1 - t) / (1 + 3 * t)
+    scaled = view._replace(cells=[r * one for one in view.cells], k2=r**2 * view.k2, k4=r**4 * view.k4)
+    plain = _plain_norm(scaled)
+    return Average(scaled, plain, (1 - g) * plain, g * plain, t)
+
+
+def mean_norm(message: Message) -> Expected:
+    """Estimate ‖x/n‖²."""
+    one = _average_of(message)
+    view, q, t = one.view, one.length, one.spread
+    law, k = view.law, view.count
+    square = q * q
+    variance = (law.a + law.b) * square
+    if law.c > 0:
+        sums = view.factor**2 * total(cell * cell * cell * cell for cell in view.cells)
+        variance += law.c * _fourth(sums, q, view.k2, view.k4, view).clipped(Fraction(0), square)
+    noise = 4 * (1 + t) * (view.k2 * q) + k * (view.k4 + 2 * (view.k2 * view.k2))
+    noise = noise.clipped(Fraction(0)) + (4 * t + 2 * t * t) * square
+    found = _expected(view, one.norm, variance, noise, Fraction(0))
+    slope = 2 * (law.a + law.b) * q.value + 4 * view.k2.value + 6 * t * q.value
+    return found._replace(slope=slope, curvature=law.a + law.b + Fraction(7, 4) * t)
+
+
+def mean_product(x: Message, y: Message) -> Expected:
+    """Estimate ⟨x/n, y/m⟩."""
+    first, second = _average_of(x), _average_of(y)
+    one, other = first.view, second.view
+    law, k = one.law, one.count
+    value = one.factor * total(a * b for a, b in zip(one.cells, other.cells, strict=True))
+    q, p, both = first.length, second.length, first.spread + second.spread + first.spread * second.spread
+    variance = law.a * (q * p) + law.b * (value * value)
+    if law.c > 0:
+        sums = one.factor**2 * total((a * a) * (b * b) for a, b in zip(one.cells, other.cells, strict=True))
+        spread = other.k2 * q + one.k2 * p + k * (one.k2 * other.k2)
+        squares = 1 / law.c * (sums - spread - law.a * (q * p + 2 * (value * value)))
+        variance += law.c * squares.clipped(Fraction(0), q * p)
+    noise = (1 + first.spread) * (other.k2 * q) + (1 + second.spread) * (one.k2 * p) + k * (one.k2 * other.k2)
+    noise = noise.clipped(Fraction(0)) + both * (value * value)
+    found = _expected(one, value, variance, noise, None)
+    return found._replace(slope=2 * (law.b + both) * value.value, curvature=law.b + both)
+
+
+def mean_distance(x: Message, y: Message) -> Expected:
+    """Estimate ‖x/n - y/m‖²."""
+    first, second = _average_of(x), _average_of(y)
+    view, law, k = first.view, first.view.law, first.view.count
+    gap = [one - other for one, other in zip(view.cells, second.view.cells, strict=True)]
+    k2, k4 = view.k2 + second.view.k2, view.k4 + second.view.k4
+    value = view.factor * total(cell * cell for cell in gap) - k * k2 - first.excess - second.excess
+    q, squares = value.clipped(Fraction(0)), value.clipped(Fraction(0)) * value.clipped(Fraction(0))
+    cross = first.norm + second.norm - value
+    product = Fraction(1, 4) * (cross * cross)
+    product = product.clipped(Fraction(0), first.length * second.length)
+    longer = q + first.spread * first.length + second.spread * second.length
+    variance = (law.a + law.b) * (longer * longer)
+    if law.c > 0:
+        sums = view.factor**2 * total(cell * cell * cell * cell for cell in gap)
+        variance += law.c * _fourth(sums, q, k2, k4, view).clipped(Fraction(0), squares)
+    noise = (4 * (k2 * longer) + k * (k4 + 2 * (k2 * k2))).clipped(Fraction(0))
+    noise += 4 * first.spread * second.spread * product
+    slope = 2 * (law.a + law.b) * longer.value + 4 * k2.value
+    for one, other in ((first, second), (second, first)):
+        square = one.length * one.length
+        along = Fraction(1, 2) * (value + one.norm - other.norm)
+        clean = along * along - one.spread * square - other.spread * product - k2 * one.length
+        noise += 2 * one.spread**2 * square + 4 * one.spread * clean.clipped(Fraction(0), q * one.length)
+        slope += 4 * one.spread * along.value
+    found = _expected(view, value, variance, noise, Fraction(0))
+    return found._replace(slope=slope, curvature=law.a + law.b + first.spread + second.spread)
 
 
 # --- standard errors and intervals ------------------------------------------------------------------------------------

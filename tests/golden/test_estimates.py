@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import Mechanism, NoisePlace
+from streamsketch.privacy import AddedNoise, DiscreteLaplace, Mechanism, NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
 from tests.golden import estimates, laws, reader, sign_estimates
 from tests.golden.kit_releases import guarantee, load, projection_fields, projection_of
@@ -75,6 +75,48 @@ def test_estimates_of_every_projection_and_place(text: str, bits: int) -> None:
                 check(ss.cosine(*pair), estimates.cosine(*read))
         table = ss.pairwise(releases[:2])
         check(table[0, 1], estimates.pairwise(messages[:2])[0][1])
+
+
+COUNTED = ss.Guarantee(
+    1.0, 0.0, ss.L1(1), Mechanism((AddedNoise(DiscreteLaplace(Fraction(2)), counting=ss.Counting(24)),))
+)
+
+
+@each_projection
+@pytest.mark.parametrize(("bits", "scale"), [(6, 1), (40, 10)])
+def test_averages_of_every_projection(text: str, bits: int, scale: int) -> None:
+    """Of numbers of units from far above their error to none; scale is how many times the noise is 1."""
+    counts = [24 * 4000 * scale, 24 * 90 * scale, 24 * scale, -5]
+    noise = NoiseMoments(float(100 * scale) ** 2, float(100 * scale) ** 4)
+    random = np.random.default_rng(bits)
+    projection = ss.Projection.from_json(text)
+    releases = [
+        ss.PrivateSketch(
+            projection,
+            random.integers(-(2**bits), 2**bits, projection.sketch_dim),
+            noise,
+            COUNTED,
+            release_ids=[bytes([i]) * 8],
+            counts=np.array([count]),
+        )
+        for i, count in enumerate(counts)
+    ]
+    messages = [message_of(release) for release in releases]
+    for release, message in zip(releases, messages, strict=True):
+        check_or_refused(ss.mean_norm, estimates.mean_norm, [release], [message])
+    for i, j in [(0, 1), (1, 0), (0, 2), (3, 1)]:
+        for found, expected in ((ss.mean_distance, estimates.mean_distance), (ss.mean_product, estimates.mean_product)):
+            check_or_refused(found, expected, [releases[i], releases[j]], [messages[i], messages[j]])
+
+
+def check_or_refused(found: Any, expected: Any, releases: list[ss.PrivateSketch], messages: list[Any]) -> None:
+    try:
+        known = expected(*messages)
+    except estimates.UndefinedError:
+        with pytest.raises(ss.InvalidInputError, match="the average is undefined"):
+            found(*releases)
+    else:
+        check(found(*releases), known)
 
 
 @each_projection

@@ -38,7 +38,7 @@ def test_a_further_measure_is_a_line_and_appears_everywhere(
     releases: dict[str, ss.PrivateSketch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     half: Any = "half"
-    with pytest.raises(ss.InvalidInputError, match="by must be 'distance', 'cosine' or 'profile', got 'half'"):
+    with pytest.raises(ss.InvalidInputError, match="by must be 'distance', 'cosine', 'profile' or 'mean', got 'half'"):
         ss.pairwise(releases.values(), by=half)
     monkeypatch.setitem(MEASURES, half, Measure("half distance", halved))
     found = ss.pairwise(releases.values(), by=half)

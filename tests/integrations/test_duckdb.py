@@ -7,6 +7,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.integrations.duckdb import register
+from tests.counted import shops
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 
@@ -67,3 +68,17 @@ def test_the_cosine_of_an_empty_stream_is_null(connection: Any) -> None:
     assert value == ss.profile_distance(x, other).value
     with pytest.raises(Exception, match="share the noise"):
         connection.execute("SELECT cosine($x, $x)", {"x": x.to_bytes()}).fetchone()
+
+
+@pytest.mark.usefixtures("fixed_noise")
+def test_averages_are_null_where_units_are_too_few(connection: Any) -> None:
+    found = shops()
+    x, y, few = (found[name] for name in ("north", "south", "kiosk"))
+    given = {"x": x.to_bytes(), "y": y.to_bytes(), "few": few.to_bytes()}
+    asked = "SELECT mean_distance($x, $y).value, mean_product($x, $y).value, mean_norm($x).value"
+    expected = ss.mean_distance(x, y).value, ss.mean_product(x, y).value, ss.mean_norm(x).value
+    assert connection.execute(asked, {name: given[name] for name in "xy"}).fetchone() == expected
+    asked = "SELECT mean_distance($x, $few), mean_product($few, $x), mean_norm($few), mean_norm(NULL)"
+    assert connection.execute(asked, {name: given[name] for name in ("x", "few")}).fetchone() == (None,) * 4
+    with pytest.raises(Exception, match="needs the number of units"):
+        connection.execute("SELECT mean_norm($x)", {"x": release(500).to_bytes()}).fetchone()

@@ -14,6 +14,7 @@ from streamsketch.estimation import Estimates
 from streamsketch.report.choice import choose, distinguishable_share
 from streamsketch.report.page import page_of
 from tests.cli.running import Forks
+from tests.counted import shops
 from tests.report.test_page import Page
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=256, sparsity=4, seed=3)
@@ -83,6 +84,25 @@ def test_streams_below_the_noise_floor_are_named_and_not_drawn(by: Any) -> None:
     after = text[text.index("</caption>", named.end()) :]
     assert after.count("no one") == after.count("nothing") == 1, "in the table of sizes alone"
     assert '<p class="below-noise-floor">' not in page_of(kinds(6), title="t")
+
+
+@pytest.mark.usefixtures("fixed_noise")
+def test_averages_are_drawn_where_units_were_counted() -> None:
+    found = shops()
+    text = page_of(found, title="t", by="mean")
+    assert "<h2>All distances of averages</h2>" in text
+    assert "of averages: nearby points are similar streams" in text
+    named = re.search(r'<p class="below-noise-floor">(.*?)</p>', text, re.DOTALL)
+    assert named is not None
+    assert "the numbers of units of 1 of the streams are within two standard errors of 0" in named[1]
+    assert named[1].rstrip().endswith("kiosk.")
+    chosen = choose(list(found.values()), "mean")
+    assert chosen.nearest_first(chosen.estimates.value[0]).tolist()[-1] == 2, "the other sort"
+    assert chosen.distinguishable_shares == {}
+    with pytest.raises(ss.InvalidInputError, match="fewer than two of these releases have an average"):
+        page_of({name: found[name] for name in ("north", "kiosk")}, title="t", by="mean")
+    with pytest.raises(ss.InvalidInputError, match="needs the number of units"):
+        page_of(kinds(6), title="t", by="mean")
 
 
 def test_where_all_are_below_the_noise_floor_they_are_drawn_by_distance() -> None:

@@ -32,8 +32,9 @@ class PairwiseDistances(beam.PTransform):
         `comparison_schema`, the form for many keys, as ``WriteToParquetBatched`` takes them. In rows and columns, the
         keys of a column are of one type, integers of 64 bits.
     by
-        ``"distance"``, ``"cosine"`` or ``"profile"``, as in `streamsketch.pairwise`. Cosines and profile
-        distances of a stream below the noise floor are NaN, or null in rows and columns.
+        ``"distance"``, ``"cosine"``, ``"profile"`` or ``"mean"``, as in `streamsketch.pairwise`. Cosines and profile
+        distances of a stream below the noise floor are NaN, or null in rows and columns; so are distances of averages
+        of a stream of too few units.
 
     Raises
     ------

@@ -85,7 +85,8 @@ class NearestNeighbours(Search):
         candidates are all references, or all other keys. An interval has no finite end where the cells are too few.
     by
         As in `PairwiseDistances`: the greatest cosines or the least distances are the nearest. Keys below the
-        noise floor have no neighbours by cosine or profile, and are no key's neighbour.
+        noise floor have no neighbours by cosine or profile, those of too few units none by mean, and are no key's
+        neighbour.
 
     Raises
     ------

@@ -32,7 +32,8 @@ def comparison_schema(keys: pa.DataType, *, ranked: bool = False, by: By = "dist
     ranked
         Whether they come from `NearestNeighbours`, which adds a rank.
     by
-        What is compared by; the estimates' column is ``squared_distance``, ``cosine`` or ``profile_distance``.
+        What is compared by; the estimates' column is ``squared_distance``, ``cosine``, ``profile_distance`` or
+        ``distance_of_averages``.
 
     Raises
     ------

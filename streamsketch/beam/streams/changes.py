@@ -33,7 +33,7 @@ class WindowChanges(beam.PTransform):
     Parameters
     ----------
     by
-        ``"distance"`` (squared), ``"cosine"`` or ``"profile"``, as in `PairwiseDistances`.
+        ``"distance"`` (squared), ``"cosine"``, ``"profile"`` or ``"mean"``, as in `PairwiseDistances`.
 
     Raises
     ------

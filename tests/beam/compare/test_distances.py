@@ -26,6 +26,7 @@ from streamsketch.beam.compare.blocks import shard_of
 from streamsketch.beam.compare.results import key_column
 from tests.beam.rows import sketch_rows
 from tests.beam.running import run
+from tests.counted import counted, shops
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1, unit="visit")}
@@ -207,6 +208,26 @@ def test_streams_are_compared_by_shape(by: Any, one: Any, tmp_path: Path) -> Non
     for row in queried(NearestNeighbours(9, by=by, results="rows"), tmp_path, SHAPES):
         ends = one(found[row["first"]], found[row["second"]]).selected_interval(len(SHAPES) - 1)
         assert (row["low_95"], row["high_95"]) == pytest.approx(ends, abs=1e-9)
+
+
+@pytest.mark.usefixtures("fixed_noise")
+def test_averages_are_compared_where_units_were_counted(tmp_path: Path) -> None:
+    found = shops()
+    estimates = dict(queried(PairwiseDistances(by="mean"), tmp_path, list(found.items())))
+    assert len(estimates) == 6
+    for (first, second), estimate in estimates.items():
+        if "kiosk" in (first, second):
+            assert math.isnan(estimate.value)
+        else:
+            expected = ss.mean_distance(found[first], found[second])
+            assert estimate.value == pytest.approx(expected.value)
+            assert estimate.interval() == pytest.approx(expected.interval())
+    rows = queried(DistancesTo(found, by="mean", results="rows"), tmp_path, [("new", counted(500, (3,)))])
+    assert list(rows[0])[2] == "distance_of_averages"
+    assert [row["second"] for row in rows if row["low_95"] is None] == ["kiosk"]
+    nearest = dict(queried(NearestNeighbours(1, by="mean"), tmp_path, list(found.items())))
+    assert nearest["kiosk"] == []
+    assert nearest["north"][0][0] == "south", "by sums it would be the east, which is small too"
 
 
 def test_columns_go_straight_into_parquet(tmp_path: Path) -> None:

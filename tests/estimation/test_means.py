@@ -1,0 +1,229 @@
+"""Comparisons of averages: sums of units, divided by how many there are, where both are noisy.
+
+The statistical tests draw cells that are normal, as those of any map are nearly for a sum of many units, and noise that
+is normal, from fixed seeds. Were they drawn anew, each assertion would fail with probability below 10^-4.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import streamsketch as ss
+from streamsketch.estimation import compare_blocks, distances_between
+from streamsketch.estimation.blocks import Block, Units
+from streamsketch.estimation.distances import norms_of, products_between
+from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.means import mean_distances_between, mean_norms_of, mean_products_between
+from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
+from streamsketch.projections import MapVariance
+from tests.counted import NEIGHBOURS, PROJECTION, counted, customers
+
+Floats = NDArray[np.float64]
+
+STEP = 2.0**-30
+DRAWS = 4000
+TOGETHER = 50  # draws compared at once, of which the diagonal is wanted
+ERROR = math.sqrt(0.95 * 0.05 / DRAWS)  # of a coverage: 0.34 points
+LONG = 1.0  # the length of each unit
+SIGMA = 4.22 * math.sqrt(1 + 1 / 16)  # the noise of a cell at ε = 1 and δ = 1e-6, with a count of weight 1/4
+TAU = 4 * SIGMA  # the noise of a number of units: ± 17.4
+
+
+def block_of(cells: Floats, units: Floats | None, sigma: float = SIGMA, tau: float = TAU, fourth: float = 0.0) -> Block:
+    n, k = cells.shape
+    return Block(
+        np.rint(cells / STEP).astype(np.int64),
+        np.full(n, STEP),
+        np.full(n, sigma**2),
+        np.zeros(n),
+        MapVariance(1 / k, 1 / k, fourth),
+        OutputNoise(k),
+        None if units is None else Units(np.asarray(units, dtype=np.float64), np.full(n, tau**2)),
+    )
+
+
+class Case(NamedTuple):
+    """Two streams of units."""
+
+    cells: int
+    units: tuple[int, int]
+    alike: tuple[float, float]
+    """Squared norms of the averages of units of length 1: the mean cosines of two units of one stream."""
+    cosine: float
+    """Between the averages."""
+
+    @property
+    def truths(self) -> tuple[float, float, float]:
+        """The squared norm of the first average, the product, and the squared distance."""
+        product = self.cosine * math.sqrt(self.alike[0] * self.alike[1])
+        return self.alike[0], product, self.alike[0] + self.alike[1] - 2 * product
+
+    def drawn(self, seed: int) -> tuple[Block, Block]:
+        """Return blocks of `DRAWS` releases of both, each draw with a map of its own."""
+        rng = np.random.default_rng(seed)
+        plane = rng.standard_normal((2, DRAWS, self.cells)) / math.sqrt(self.cells)
+        sine = math.sqrt(1 - self.cosine**2)
+        averages = (
+            math.sqrt(self.alike[0]) * plane[0],
+            math.sqrt(self.alike[1]) * (self.cosine * plane[0] + sine * plane[1]),
+        )
+        first, second = (
+            block_of(n * average + SIGMA * rng.standard_normal(average.shape), n + TAU * rng.standard_normal(DRAWS))
+            for n, average in zip(self.units, averages, strict=True)
+        )
+        return first, second
+
+
+def part(block: Block, start: int) -> Block:
+    kept = slice(start, start + TOGETHER)
+    units = None if block.units is None else Units(*(one[kept] for one in block.units))
+    return block._replace(
+        cells=block.cells[kept], cell_units=block.cell_units[kept], k2=block.k2[kept], k4=block.k4[kept], units=units
+    )
+
+
+def paired(between: object, rows: Block, columns: Block) -> Estimates:
+    """Compare each row with its column."""
+    found = [between(part(rows, start), part(columns, start)) for start in range(0, DRAWS, TOGETHER)]  # type: ignore[operator]
+    parts = zip(*(map(np.diagonal, one.parts()) for one in found), strict=True)
+    return found[0].with_parts(*(np.concatenate(list(one)) for one in parts))
+
+
+def coverage(estimates: Estimates, truth: float, confidence: float = 0.95) -> float:
+    low, high = estimates.interval(confidence)
+    return float(((low <= truth) & (truth <= high)).mean())
+
+
+def estimated(case: Case, seed: int) -> dict[str, tuple[Estimates, float]]:
+    rows, columns = case.drawn(seed)
+    norm, product, distance = case.truths
+    return {
+        "norm": (mean_norms_of(rows), norm),
+        "product": (paired(mean_products_between, rows, columns), product),
+        "distance": (paired(lambda x, y: mean_distances_between(x, y, same=False), rows, columns), distance),
+    }
+
+
+CASES = [
+    Case(64, (500, 500), (0.1, 0.1), 0.9),
+    Case(256, (2000, 300), (0.3, 0.05), 0.9),
+    Case(256, (200, 200), (0.1, 0.1), 0.5),
+    Case(512, (150, 1000), (0.2, 0.2), 0.95),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_averages_are_estimated_without_bias_and_covered(case: Case) -> None:
+    """95 % intervals within 1.5 points, others within 3, each beside four standard errors of the share."""
+    for name, (found, truth) in estimated(case, 7).items():
+        error = found.value.std() / math.sqrt(DRAWS)
+        assert abs(found.value.mean() - truth) < 4 * error + 0.002 * abs(truth), name
+        assert abs(coverage(found, truth) - 0.95) < 0.015 + 4 * ERROR, name
+        assert abs(coverage(found, truth, 0.5) - 0.5) < 0.03 + 4 * 0.5 / math.sqrt(DRAWS), name
+        assert coverage(found, truth, 0.99) > 0.985 - 4 * ERROR / 2, name
+
+
+def test_the_error_of_the_numbers_of_units_is_in_the_interval() -> None:
+    """As if the numbers were exact, intervals would cover far less: the test above can tell."""
+    case = Case(512, (200, 200), (0.5, 0.05), 0.5)
+    rows, columns = case.drawn(3)
+    assert coverage(mean_norms_of(rows), case.truths[0]) > 0.94
+    known = [one._replace(units=one.units._replace(variance=np.zeros(DRAWS))) for one in (rows, columns) if one.units]
+    assert coverage(mean_norms_of(known[0]), case.truths[0]) < 0.75
+    assert coverage(paired(mean_products_between, *known), case.truths[1]) < 0.935
+    assert coverage(paired(lambda x, y: mean_distances_between(x, y, same=False), *known), case.truths[2]) < 0.8
+
+
+@pytest.mark.parametrize("units", [(100, 100), (80, 1000)])
+def test_few_units_have_wide_intervals_that_still_cover(units: tuple[int, int]) -> None:
+    """4.6 and 5.7 standard errors of their number."""
+    for name, (found, truth) in estimated(Case(256, units, (0.2, 0.1), 0.8), 11).items():
+        assert 0.92 < coverage(found, truth) < 0.99, name
+
+
+def test_exact_numbers_of_units_leave_the_estimates_of_scaled_sums() -> None:
+    rng = np.random.default_rng(5)
+    cells, units = 100 * rng.standard_normal((3, 64)), np.array([10.0, 50.0, 500.0])
+    block, scaled = block_of(cells, units, tau=0.0), block_of(cells / units[:, None], None)
+    scaled = scaled._replace(k2=scaled.k2 / units**2)
+    for found, expected in (
+        (mean_distances_between(block, block, same=True), distances_between(scaled, scaled, same=True)),
+        (mean_products_between(block, block), products_between(scaled, scaled)),
+        (mean_norms_of(block), norms_of(scaled)),
+    ):
+        for one, other in zip(found.parts(), expected.parts(), strict=True):
+            assert one == pytest.approx(other, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("fourth", [0.0, 1 / 64])
+@pytest.mark.parametrize("effect", [OutputNoise(64), InputNoise(64, MapVariance(1 / 64, 1 / 64, 0.0))])
+def test_an_average_is_compared_alike_from_both_sides(fourth: float, effect: OutputNoise | InputNoise) -> None:
+    rng = np.random.default_rng(6)
+    block = block_of(300 * rng.standard_normal((4, 64)), np.array([80.0, 100, 900, 5000]), fourth=fourth)
+    block = block._replace(effect=effect)
+    whole = mean_distances_between(block, block, same=True)
+    assert not np.diagonal(whole.variance).any()
+    for found in (whole, mean_products_between(block, block)):
+        for one in found.parts():
+            assert one == pytest.approx(one.T)
+            assert np.isfinite(one).all()
+    apart = mean_distances_between(block.only(1), block.only(3), same=False)
+    for one, other in zip(whole.parts(), apart.parts(), strict=True):
+        assert one[1, 3] == pytest.approx(other[0, 0], rel=1e-6)
+
+
+def test_too_few_units_have_no_average() -> None:
+    """As many as two standard errors of their number may be none."""
+    rng = np.random.default_rng(6)
+    block = block_of(300 * rng.standard_normal((3, 64)), np.array([1.9 * TAU, 900, -20.0]))
+    for found in (compare_blocks(block, block, "mean", same=True), mean_products_between(block, block)):
+        assert np.isnan(found.value).sum() == 8
+        assert np.isfinite(found.value[1, 1])
+        assert np.isnan(found.interval().high).sum() == 8
+    assert np.isnan(mean_norms_of(block).value).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("units", [None, np.array([900.0, np.nan])])
+def test_averages_need_counted_units(units: Floats | None) -> None:
+    block = block_of(np.ones((2, 64)), units)
+    for refused in (lambda: mean_norms_of(block), lambda: mean_distances_between(block, block, same=True)):
+        with pytest.raises(ss.InvalidInputError, match="needs the number of units, which was not published"):
+            refused()
+
+
+# --- from releases --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("fixed_noise")
+def test_releases_of_counted_units_are_compared_by_average() -> None:
+    small, large, other = customers(300, (1, 2)), customers(900, (1, 2)), customers(900, (3,))
+    assert ss.mean_norm(small).value == pytest.approx(1, abs=1e-3), "each customer has the length 1"
+    assert ss.mean_distance(small, large).value == pytest.approx(0, abs=1e-6)
+    assert ss.mean_distance(small, large).standard_error == pytest.approx(0, abs=1e-6)
+    releases = [one.release(epsilon=2.0, delta=1e-6, neighbours=NEIGHBOURS) for one in (small, large, other)]
+    apart = ss.mean_distance(releases[0], releases[2])
+    assert abs(apart.value - 2) < 4 * apart.standard_error < 1.5
+    assert abs(ss.mean_product(releases[1], releases[0]).value - 1) < 0.5
+    assert abs(ss.mean_norm(releases[2]).value - 1) < 0.5
+    table = ss.pairwise(releases, by="mean")
+    assert table[0, 2].value == pytest.approx(apart.value)
+    assert table[2, 0].interval() == pytest.approx(apart.interval())
+    assert not np.diagonal(table.value).any()
+
+
+@pytest.mark.usefixtures("fixed_noise")
+def test_an_average_is_refused_where_the_number_of_units_is_unknown_or_lost() -> None:
+    few, many = (counted(n, (1, 2)) for n in (2, 900))
+    for refused in (lambda: ss.mean_distance(few, many), lambda: ss.mean_product(many, few), lambda: ss.mean_norm(few)):
+        with pytest.raises(ss.InvalidInputError, match="the number of units in a sketch is within two standard errors"):
+            refused()
+    table = ss.pairwise([few, many], by="mean")
+    assert np.isnan(table.value).tolist() == [[True, True], [True, False]]
+    uncounted = PROJECTION.sketch()
+    uncounted.update([1, 2], [1, 1])
+    for one in (uncounted, many.scaled(2)):
+        with pytest.raises(ss.InvalidInputError, match="needs the number of units, which was not published"):
+            ss.mean_norm(one)
