@@ -10,6 +10,7 @@ NAMES: dict[str, str] = {
         "noise",
         "growth",
         "table",
+        "bounding",
         "files",
         "pairwise",
         "signs",

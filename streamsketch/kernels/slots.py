@@ -215,10 +215,22 @@ def block_entries(
 
 
 @kernel
-def add_to_cells(table: Ints, slots: Ints, cells: Ints, steps: Ints) -> None:
-    """Add ``steps[i]`` to ``table[slots[i], cells[i]]``, modulo 2^64; cells are in range."""
-    for i in range(slots.size):
-        table[slots[i], cells[i]] += steps[i]
+def add_to_cells(table: Ints, masses: Ints, rows: Ints, cells: Ints, steps: Ints) -> None:
+    """Add ``steps[i]`` to ``table[rows[i], cells[i]]``, modulo 2^64, and |steps[i]| to ``masses[rows[i]]``.
+
+    Cells are in range. A mass saturates at 2^63 - 1.
+    """
+    start = 0
+    while start < rows.size:  # a run of one row at a time: its mass stays in a register
+        row, i = rows[start], start
+        mass = masses[row]
+        while i < rows.size and rows[i] == row:
+            step = steps[i]
+            table[row, cells[i]] += step
+            added = MOST_MASS if step < -MOST_MASS else abs(step)
+            mass += min(added, MOST_MASS - mass)
+            i += 1
+        masses[row], start = mass, i
 
 
 @kernel

@@ -201,11 +201,10 @@ class SketchTable(Mapping[Any, Sketch]):
         IndexError
             For a code out of range; the table is then unchanged.
         """
-        if cells.size and not 0 <= cells.min() <= cells.max() < self._projection.sketch_dim:
+        if cells.size and cells.view(np.uint64).max() >= self._projection.sketch_dim:  # negative ones are huge
             raise InvalidInputError(f"cells must be in [0, sketch_dim), here {self._projection.sketch_dim}")
         sums, masses, slots, rows = self._with_rows(distinct, codes)
-        add_to_cells(sums, rows, cells, steps)
-        add_masses(masses, rows, steps)
+        add_to_cells(sums, masses, rows, cells, steps)
         self._cells, self._masses, self._slots = sums, masses, slots
         self._bounds = self._bounds.updated()
 

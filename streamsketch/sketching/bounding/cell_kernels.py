@@ -215,3 +215,15 @@ def root_above(number: np.uint64) -> np.uint64:
     while (root - _1) * (root - _1) >= number:
         root -= _1
     return root
+
+
+@kernel
+def with_codes(pair_codes: Ints, ends: Ints, cells: Ints, steps: Ints) -> tuple[Ints, int]:
+    """Return the code of each cell's pair, and how many cells are not zero; those are moved to the front, with ends."""
+    codes, at, start = np.empty(cells.size, dtype=np.int64), 0, 0
+    for pair in range(ends.size):
+        for i in range(start, ends[pair]):
+            codes[at], cells[at], steps[at] = pair_codes[pair], cells[i], steps[i]
+            at += steps[i] != 0
+        start, ends[pair] = ends[pair], at
+    return codes, at

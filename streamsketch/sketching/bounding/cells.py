@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from streamsketch.sketching.bounding.cell_kernels import (
     ratio_of,
     rows_to_cells,
     scale_cells,
+    with_codes,
 )
 from streamsketch.sketching.bounding.clip import Bounded, Draws, Sums, summed
 from streamsketch.sketching.bounding.contributions import Contributions
@@ -68,14 +69,13 @@ def bounded_cells(
         else:
             parts = _at_once(finder, pairs, stops, limit, equal=equal)
         for part in parts:
-            slot_of, cells, steps = sums.pair_codes[part.pairs], part.cells, part.steps
-            owners, left = np.repeat(np.arange(slot_of.size), np.diff(part.ends, prepend=0)), np.flatnonzero(steps)
-            if left.size < steps.size:
-                owners, cells, steps = owners[left], cells[left], steps[left]
-            holders = owners[np.diff(owners, prepend=-1) > 0]
-            units_of, units_left = (np.bincount(slot_of[of], minlength=len(slots)) for of in (slice(None), holders))
-            known: dict[str, Any] = {"tally": tally.normed(*part.norms), "in_cells": True, "units_left": units_left}
-            yield Bounded(slots, slot_of[owners], cells, steps, units_of, **known)
+            pair_codes = sums.pair_codes[part.pairs]
+            codes, left = with_codes(pair_codes, part.ends, part.cells, part.steps)
+            columns = codes[:left], part.cells[:left], part.steps[:left]
+            held = pair_codes[np.diff(part.ends, prepend=0) > 0]
+            units_of, units_left = (np.bincount(owners, minlength=len(slots)) for owners in (pair_codes, held))
+            norms = tally.normed(*part.norms)
+            yield Bounded(slots, *columns, units_of, norms, in_cells=True, units_left=units_left)
             tally = dataclasses.replace(tally, units=0, units_over_keys=0)
 
 
