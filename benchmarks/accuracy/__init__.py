@@ -8,4 +8,5 @@ NAMES: dict[str, str] = {
     "planner": "planner",
     "comparison": "comparison",
     "bounding": "bounding",
+    "people": "people",
 }

@@ -6,7 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from benchmarks.accuracy import comparison, crossover, planner
+import streamsketch as ss
+from benchmarks.accuracy import comparison, crossover, people_grid, planner
+from benchmarks.accuracy.people_grid import EQUAL, GAUSSIAN, LAPLACE, QUESTIONS, SCALE, Choice, People
+from streamsketch.estimation.blocks import block_of
+from streamsketch.sketching import bound_units
 
 
 @pytest.mark.parametrize("sparsity", crossover.SPARSITIES)
@@ -48,3 +52,49 @@ def test_kkmm_s_estimate_is_unbiased_with_the_variance_of_its_theorem(*, exact: 
     assert abs(errors.mean()) < 5 * errors.std() / math.sqrt(2000)
     squares = errors**2
     assert abs(squares.mean() - pairs[:, 1].mean()) < 5 * squares.std() / math.sqrt(2000)
+
+
+def few_people() -> People:
+    """Return 60 people in up to three keys, with three items on average in each."""
+    rng = np.random.default_rng(5)
+    rows = np.unique(rng.integers(0, (60, 3, 20), (600, 3)), axis=0)
+    people, keys, items = rows[rng.random(len(rows)) < 0.8].T
+    return People("few", people, keys, items, 1 + rng.integers(0, 3, people.size), (2, 60), (1, 20), (None, 1, 3))
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize(
+    "choice",
+    [
+        Choice(LAPLACE, 0, 1, 60),
+        Choice(LAPLACE, 0, 1, 60, 3),
+        Choice(GAUSSIAN, 0, 1, 60, 3),
+        Choice(SCALE, 0, 1, 20),
+        Choice(SCALE, 0, 1, 20, 3),
+    ],
+    ids=str,
+)
+def test_wide_bounds_with_little_noise_leave_the_raw_answers(choice: Choice, *, exact: bool) -> None:
+    found = people_grid.measure(few_people(), {choice: (1e6,)}, range(2), exact=exact)
+    assert {question for question, *_ in found} == {*QUESTIONS} - (
+        {QUESTIONS[2]} if "together" in str(choice) else set()
+    )
+    assert max(errors.rmse for errors in found.values()) < 0.02
+    assert not any(errors.undefined_share for errors in found.values())
+
+
+@pytest.mark.parametrize("protection", [SCALE, EQUAL])
+def test_releases_of_people_are_the_library_s(protection: str) -> None:
+    people, choice = few_people(), Choice(protection, 64, 4, 3)
+    projection, relation = choice.projection(people, 7), choice.neighbours(people)
+    sums, counts = people.sums(choice, projection, 64)
+    rows = [people.table[name] for name in ("key", "item", "value", "person")]
+    table = bound_units([tuple(rows)], projection, neighbours=relation, clip=choice.clip)
+    assert np.array_equal(table.cells, sums)
+    assert counts.tolist() == [np.unique(people.people[people.keys == key]).size for key in range(3)]
+    released = table.release(epsilon=20.0, delta=1e-6, neighbours=relation, public_keys=range(3))
+    keys = [released[key] for key in range(3)]
+    block = block_of(keys)
+    given = people_grid.answers(block.values @ block.values.T, block.squared_norms, counts, people.pairs)
+    for found, question in ((ss.pairwise(keys, by="cosine"), QUESTIONS[0]), (ss.pairwise(keys), QUESTIONS[1])):
+        assert given[question] == pytest.approx(found.value[people.pairs], rel=1e-9)

@@ -1,0 +1,419 @@
+"""Releases that protect a person, by many choices, and their errors against the exact answers of the raw data.
+
+A choice is how a person is clipped, to which bound, which noise hides it, and k and s of the map. Clipping, noise and
+estimates are the library's; noise is keyed, so that a study gives the same figures each time. A release of all keys
+answers three questions about each pair: the cosine, the squared distance, and the squared distance of averages. An
+undefined answer counts as 0.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+import streamsketch as ss
+from benchmarks import trials
+from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.estimation.blocks import Block
+from streamsketch.estimation.cosines import below_noise_floor
+from streamsketch.estimation.noise_effect import effect_of
+from streamsketch.intake import unit_events
+from streamsketch.privacy import Budget, Clip, Neighbours, Noise, Sensitivity, calibration
+from streamsketch.sketching import Contributions, UnitBounds, UnitDigests
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DELTA = 1e-6
+COSINE, DISTANCE, MEAN = QUESTIONS = ("cosine", "squared distance", "distance of averages")
+LAPLACE, GAUSSIAN, SCALE, EQUAL = PROTECTIONS = ("L1, Laplace", "L1, Gaussian", "sketch L2, scale", "sketch L2, equal")
+HISTOGRAM = "noise on the histogram"
+
+_SECRET = bytes(range(32))  # the same in every run, so that its figures are
+_UNIT = "person"
+_STEPS = 12  # a bound is 2^12 grid steps or more, and less than twice as many
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class People:
+    """Rows of people, one for each person, key and item, and the bounds to try.
+
+    Parameters
+    ----------
+    name
+        Of the data.
+    people, keys, items, values
+        Rows: int64, (n,) each; keys and items count from 0.
+    l1_bounds, l2_bounds
+        Bounds on what a person adds.
+    key_limits
+        For L1: in how many keys a person may be; None for a bound on all keys together.
+    """
+
+    name: str
+    people: Ints
+    keys: Ints
+    items: Ints
+    values: Ints
+    l1_bounds: Sequence[int]
+    l2_bounds: Sequence[int]
+    key_limits: Sequence[int | None]
+
+    @functools.cached_property
+    def n_keys(self) -> int:
+        """The number of keys."""
+        return int(self.keys.max()) + 1
+
+    @functools.cached_property
+    def n_items(self) -> int:
+        """The number of items."""
+        return int(self.items.max()) + 1
+
+    @functools.cached_property
+    def table(self) -> pa.Table:
+        """The rows as a table with the columns person, key, item and value."""
+        columns = (self.people, self.keys, self.items, self.values)
+        return pa.table(dict(zip(("person", "key", "item", "value"), columns, strict=True)))
+
+    @functools.cached_property
+    def typical_items(self) -> float:
+        """How many different items half of the people have at most."""
+        pairs = np.unique(self.people * self.n_items + self.items) // self.n_items
+        return float(np.median(np.bincount(pairs)[np.unique(self.people)]))
+
+    @functools.cached_property
+    def n_people(self) -> int:
+        """The number of people."""
+        return np.unique(self.people).size
+
+    @property
+    def equal_length(self) -> int:
+        """The length of people that weigh the same; the answers to other lengths follow from it."""
+        return self.l2_bounds[len(self.l2_bounds) // 2]
+
+    @functools.cached_property
+    def pairs(self) -> tuple[Ints, Ints]:
+        """Pairs of keys, the first less than the second."""
+        return np.triu_indices(self.n_keys, 1)
+
+    @functools.cached_property
+    def truth(self) -> Mapping[str, Floats]:
+        """The exact answers of the raw data for each question: (pairs,) each."""
+        vectors = np.zeros((self.n_keys, self.n_items))
+        np.add.at(vectors, (self.keys, self.items), self.values)
+        present = np.unique(self.people * self.n_keys + self.keys) % self.n_keys
+        return answers(vectors @ vectors.T, None, np.bincount(present, minlength=self.n_keys), self.pairs)
+
+    @functools.cached_property
+    def size(self) -> Mapping[str, Floats]:
+        """What errors are shares of: 1 for cosines, the true answer for distances: (pairs,) each."""
+        return {name: np.ones_like(found) if name == COSINE else found for name, found in self.truth.items()}
+
+    @functools.cached_property
+    def _events(self) -> Contributions:
+        people, keys, items, values = map(pa.array, (self.people, self.keys, self.items, self.values))
+        read = unit_events(ss.SJLT(sketch_dim=64, sparsity=1, seed=0), people, keys, [items], values)
+        return Contributions.of(read, UnitDigests(_SECRET))
+
+    def events(self, resolution: Fraction) -> Contributions:
+        """Return the rows as the library bounds them, on a grid of 1/n."""
+        return dataclasses.replace(self._events, steps=self._events.steps * resolution.denominator)
+
+    @functools.cache  # noqa: B019 - a study has few sets of data
+    def clipped(self, choice: "Choice") -> tuple[Ints, Ints]:
+        """Return the sums of people clipped by L1, (keys, items) in grid steps, and the people in each key.
+
+        They are the same for any map, so ask with ``Choice.without_map``.
+        """
+        return self.sums(choice, choice.projection(self, 0), self.n_items)
+
+    def sums(self, choice: "Choice", projection: ss.Projection, columns: int) -> tuple[Ints, Ints]:
+        """Return what a choice leaves of people, (keys, columns) in grid steps, and the people in each key."""
+        bounds = UnitBounds(projection, choice.neighbours(self), max_keys=choice.most_keys(self), clip=choice.clip)
+        found, counts = np.zeros((self.n_keys, columns), dtype=np.int64), np.zeros(self.n_keys, dtype=np.int64)
+        for left in bounds.clipped_parts(self.events(choice.resolution), _SECRET, totals=False):
+            keys = np.array([key for key, _ in left.slots], dtype=np.int64)
+            np.add.at(found, (keys[left.codes], left.indices), left.steps)
+            counts[keys] += left.units_of
+        return found, counts
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """How a release of all keys protects a person.
+
+    Parameters
+    ----------
+    protection
+        One of `PROTECTIONS`.
+    cells, sparsity
+        k and s of the map; no cells for the histogram.
+    bound
+        On what one person adds. Of equal weights it is the length, which scales distances.
+    limit
+        In how many keys a person may be, under L1 each clipped to the bound; None for all keys together.
+    """
+
+    protection: str
+    cells: int
+    sparsity: int
+    bound: Fraction | int
+    limit: int | None = None
+
+    @property
+    def family(self) -> str:
+        """What it is compared as: its protection, or any noise on the histogram."""
+        return self.protection if self.cells else HISTOGRAM
+
+    @property
+    def in_sketch_space(self) -> bool:
+        """Whether a person's cells are clipped, instead of its values."""
+        return self.protection in (SCALE, EQUAL)
+
+    @property
+    def resolution(self) -> Fraction:
+        """The grid: 1/n, on which the bound is 2^12 steps or more."""
+        return Fraction(1, 1 << max(0, _STEPS - math.floor(math.log2(self.bound))))
+
+    @property
+    def without_map(self) -> "Choice":
+        """The same for the histogram."""
+        return dataclasses.replace(self, cells=0, sparsity=1)
+
+    def projection(self, people: People, seed: int) -> ss.Projection:
+        """Return the map of the items."""
+        if not self.cells:
+            return ss.projections.Identity(dim=people.n_items, resolution=self.resolution)
+        options: dict[str, Any] = {"sketch_dim": self.cells, "sparsity": self.sparsity, "seed": seed}
+        return ss.SJLT(dim=people.n_items, resolution=self.resolution, **options)
+
+    def neighbours(self, people: People) -> Neighbours:
+        """Return the relation that the release names."""
+        if self.in_sketch_space:
+            return ss.SketchL2(self.bound, unit=_UNIT, max_keys=self.most_keys(people))
+        return ss.L1(self.bound, unit=_UNIT, max_keys=self.limit or 1)
+
+    def most_keys(self, people: People) -> int:
+        """Return in how many keys a person may be: 2 at least, if in any number, as clipping them together needs it."""
+        return self.limit or max(2, people.n_keys)
+
+    @property
+    def clip(self) -> Clip:
+        """How a person is clipped."""
+        return "equal" if self.protection == EQUAL else "scale"
+
+    def counting(self, people: People, projection: ss.Projection) -> ss.Counting | None:
+        """Return the default count of people; none where keys are clipped together."""
+        if not self.in_sketch_space and self.limit is None:
+            return None
+        options: dict[str, Any] = {"delta": DELTA, "mechanism": self.mechanism}
+        return ss.Counting.of(projection, self.neighbours(people), **options)
+
+    @property
+    def mechanism(self) -> str:
+        """The name of the noise."""
+        return "laplace" if self.protection == LAPLACE else "gaussian"
+
+    def __str__(self) -> str:
+        where = f"k = {self.cells}, s = {self.sparsity}" if self.cells else "histogram"
+        keys = f", {self.limit} keys" if self.limit else "" if self.in_sketch_space else ", all keys together"
+        return f"{self.protection}, bound {self.bound}{keys}, {where}"
+
+
+@dataclasses.dataclass
+class Errors:
+    """Squared errors of one question's answers, over pairs and releases, and how many answers were undefined."""
+
+    squares: list[float] = dataclasses.field(default_factory=list)
+    undefined: list[float] = dataclasses.field(default_factory=list)
+
+    def add(self, error: Floats, undefined: float) -> None:
+        """Add the answers of one release."""
+        self.squares.append(float((error**2).mean()))
+        self.undefined.append(undefined)
+
+    @property
+    def rmse(self) -> float:
+        """The root of the mean squared error."""
+        return math.sqrt(np.mean(self.squares))
+
+    @property
+    def uncertainty(self) -> float:
+        """The relative standard error of `rmse`."""
+        return float(np.std(self.squares) / (2 * np.mean(self.squares) * math.sqrt(len(self.squares))))
+
+    @property
+    def undefined_share(self) -> float:
+        """The share of answers that were undefined."""
+        return float(np.mean(self.undefined))
+
+
+Found = dict[tuple[str, float, Choice], Errors]
+"""Question, ε and choice → errors."""
+
+
+def answers(
+    products: Floats, squared_norms: Floats | None, counts: NDArray[Any], pairs: tuple[Ints, Ints]
+) -> dict[str, Floats]:
+    """Return the answer to each question for each pair: (pairs,) each.
+
+    Parameters
+    ----------
+    products
+        Inner products: (keys, keys).
+    squared_norms
+        By default the diagonal of the products; of a release without the noise's part, NaN below the noise floor.
+    counts
+        People in each key; not above 0 where not known.
+    """
+    norms = np.diagonal(products) if squared_norms is None else squared_norms
+    (i, j), product = pairs, products[pairs]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        people = np.where(counts > 0, counts, np.nan)
+        cosine = np.clip(product / np.sqrt(norms[i] * norms[j]), -1, 1)
+        mean = norms[i] / people[i] ** 2 + norms[j] / people[j] ** 2 - 2 * product / (people[i] * people[j])
+    return {COSINE: cosine, DISTANCE: norms[i] + norms[j] - 2 * product, MEAN: mean}
+
+
+def grid(people: People, cells: Iterable[int], sparsities: Iterable[int]) -> list[Choice]:
+    """Return every choice; 0 cells are the histogram. Equal weights have one bound: see `measure`."""
+    found = []
+    for k in cells:
+        for s in sparsities if k else (1,):
+            if k and k < 8 * s:
+                continue
+            found += [
+                Choice(name, k, s, bound, limit)
+                for name in (LAPLACE, GAUSSIAN)
+                for limit in people.key_limits
+                for bound in people.l1_bounds
+            ]
+            found += [Choice(SCALE, k, s, bound) for bound in people.l2_bounds]
+            found.append(Choice(EQUAL, k, s, people.equal_length))
+    return found
+
+
+def measure(people: People, wanted: Mapping[Choice, Sequence[float]], seeds: Iterable[int], *, exact: bool) -> Found:
+    """Release with each seed's map and noise, and return the errors.
+
+    Equal weights of another length are the same release but for a public factor, so they are released once, of
+    `People.equal_length`, and the answers scaled to each of the bounds.
+
+    Parameters
+    ----------
+    people
+        Whose data.
+    wanted
+        Choices, with the ε of each.
+    seeds
+        One release each.
+    exact
+        True: the library's noise. False: doubles of the same variance, one draw for all choices of a map, which is
+        faster; on so fine a grid their distributions are hardly different.
+    """
+    found: Found = {}
+    maps: dict[tuple[int, int], list[Choice]] = {}
+    for choice in wanted:
+        maps.setdefault((choice.cells, choice.sparsity), []).append(choice)
+    for seed in seeds:
+        for own in maps.values():
+            draw = Draw(f"{people.name}; {own[0].cells}; {own[0].sparsity}; {seed}", exact=exact)
+            for choice, sums, counts in _tables(people, own, seed):
+                for epsilon in wanted[choice]:
+                    _add(found, people, choice, (sums, counts), epsilon, draw)
+    return found
+
+
+class Draw:
+    """Noise for the releases of one map, the same in every run."""
+
+    def __init__(self, context: str, *, exact: bool) -> None:
+        self._context, self._exact = context, exact
+        self._numbers: dict[tuple[str, int], Floats] = {}
+
+    def of(self, noise: Noise, size: int, purpose: str) -> NDArray[Any]:
+        """Return noise in grid steps: (size,)."""
+        if self._exact:
+            return noise.sample(size, trials.keyed(f"{self._context}; {purpose}".encode()))
+        if (noise.name, size) not in self._numbers:
+            words = np.frombuffer(self._context.encode(), dtype=np.uint8)
+            rng = np.random.default_rng(words)
+            drawn = rng.normal(size=size) if noise.name == "gaussian" else rng.laplace(size=size, scale=math.sqrt(0.5))
+            self._numbers[noise.name, size] = drawn
+        return math.sqrt(noise.cumulants.k2) * self._numbers[noise.name, size]
+
+
+def _tables(people: People, choices: Sequence[Choice], seed: int) -> Iterable[tuple[Choice, Ints, Ints]]:
+    """Yield choices of one k and s with the exact cells, (keys, k) in grid steps, and the people in each key."""
+    by_clip: dict[Choice, list[Choice]] = {}
+    for choice in choices:
+        if not choice.in_sketch_space:
+            by_clip.setdefault(dataclasses.replace(choice.without_map, protection=LAPLACE), []).append(choice)
+    if by_clip:
+        clipped = [people.clipped(each) for each in by_clip]
+        vectors = np.concatenate([vectors for vectors, _ in clipped])
+        plain = dataclasses.replace(choices[0], bound=1 << _STEPS)  # on a grid of 1, for vectors in steps
+        cells = plain.projection(people, seed).transform(vectors, exact=True).reshape(len(by_clip), people.n_keys, -1)
+        for sums, (_, counts), own in zip(cells, clipped, by_clip.values(), strict=True):
+            yield from ((choice, sums, counts) for choice in own)
+    for choice in choices:
+        if choice.in_sketch_space:
+            projection = choice.projection(people, seed)
+            yield choice, *people.sums(choice, projection, projection.sketch_dim)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _noise(sensitivity: Sensitivity, epsilon: float, mechanism: str) -> Noise:
+    return calibration.choose(sensitivity, Budget(epsilon, DELTA), mechanism)
+
+
+def _add(
+    found: Found,
+    people: People,
+    choice: Choice,
+    exact: tuple[Ints, Ints],
+    epsilon: float,
+    draw: Draw,
+) -> None:
+    """Draw noise, estimate, and add the errors of one release."""
+    projection = choice.projection(people, 0)
+    counting = choice.counting(people, projection)
+    sensitivity = sensitivity_of(projection, choice.neighbours(people), counting)
+    noise = _noise(sensitivity, epsilon, choice.mechanism)
+    sums, counts = exact
+    columns = sums.shape[1] + (counting is not None)
+    drawn = draw.of(noise, people.n_keys * columns, f"{choice}; {epsilon}").reshape(people.n_keys, columns)
+    moments = noise.cumulants.scaled(projection.cell_unit)
+    every = np.ones(people.n_keys)
+    block = Block(
+        sums + drawn[:, : sums.shape[1]],
+        projection.cell_unit * every,
+        moments.k2 * every,
+        moments.k4 * every,
+        projection.variance,
+        effect_of(projection, "output"),
+    )
+    people_in = np.zeros(people.n_keys) if counting is None else counts + drawn[:, -1] / counting.units
+    if counting is not None:
+        people_in[people_in <= 2 * math.sqrt(noise.cumulants.k2) / counting.units] = 0
+    norms = block.squared_norms
+    products = block.values @ block.values.T
+    given = answers(products, norms, people_in, people.pairs)
+    hidden = below_noise_floor(block)
+    given[COSINE][hidden[people.pairs[0]] | hidden[people.pairs[1]]] = np.nan
+    for question, values in given.items():
+        if question == MEAN and counting is None:
+            continue
+        undefined = np.isnan(values)
+        known = np.where(undefined, 0.0, values)
+        rescaled = choice.protection == EQUAL and choice.bound == people.equal_length and question != COSINE
+        for bound in people.l2_bounds if rescaled else (choice.bound,):
+            error = (known * (bound / choice.bound) ** 2 - people.truth[question]) / people.size[question]
+            which = dataclasses.replace(choice, bound=bound) if rescaled else choice
+            found.setdefault((question, epsilon, which), Errors()).add(error, float(undefined.mean()))
