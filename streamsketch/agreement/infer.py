@@ -95,7 +95,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     bounds: dict[str, Any] = {"neighbours": neighbours, "clip": clip, "counting": counting}
     if columns["unit"] and neighbours is None:
         unit_name = columns["unit"][0].name
-        bounds = people(projection, unit_name, keyed=key is not None, max_keys=max_keys, clip=clip, counting=counting)
+        bounds = whole_unit_bounds(
+            projection, unit_name, keyed=key is not None, max_keys=max_keys, clip=clip, counting=counting
+        )
     return Agreement(
         fine_enough(projection, bounds["neighbours"]),
         **{name: typed(found) for name, found in columns.items()},
@@ -106,7 +108,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     )
 
 
-def people(
+def whole_unit_bounds(
     projection: Projection,
     unit: str,
     *,

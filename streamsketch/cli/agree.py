@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement import fine_enough, people
+from streamsketch.agreement import fine_enough, whole_unit_bounds
 from streamsketch.cli._agreeing import (
     L1,
     L2,
@@ -88,7 +88,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     word = unit or ("event" if unit_column is None else column_name(unit_column))
     bounds: dict[str, Any] = {"neighbours": neighbours_of(said, word, max_keys), "clip": clip}
     if bounds["neighbours"] is None and unit_column is not None:
-        bounds = people(by, word, keyed=key is not None, max_keys=max_keys, clip=clip)  # type: ignore[arg-type]
+        bounds = whole_unit_bounds(by, word, keyed=key is not None, max_keys=max_keys, clip=clip)  # type: ignore[arg-type]
     elif bounds["neighbours"] is None and (unit is not None or max_keys is not None or count):
         raise ss.InvalidInputError("--unit, --max-keys and --count belong to a bound: say --unit-column, or --l1 BOUND")
     fine = fine_enough(by, bounds["neighbours"])

@@ -9,7 +9,7 @@ from streamsketch.privacy.bounds import Basis
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.mechanism import Mechanism
-from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.neighbours import Neighbours, SketchL2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ class IndividualGuarantee:
     Raises
     ------
     InvalidInputError
-        For numbers out of range, and neighbours with ``max_keys`` other than 1.
+        For numbers out of range, neighbours with ``max_keys`` other than 1, and `SketchL2`.
     TypeError
         If ``neighbours`` is no relation.
 
@@ -63,6 +63,11 @@ class IndividualGuarantee:
             raise InvalidInputError(
                 f"individual differential privacy does not compose, so one unit may touch one key only, got "
                 f"max_keys={self.neighbours.max_keys}. Use a mechanism of differential privacy"
+            )
+        if isinstance(self.neighbours, SketchL2):
+            raise InvalidInputError(
+                f"individual differential privacy rests on which cells a unit's data could turn, and "
+                f"{self.neighbours!r} bounds nothing before the map: use L1(bound) or OneCoordinate(bound)"
             )
         object.__setattr__(self, "epsilon", checked.epsilon)
         object.__setattr__(self, "delta", checked.delta)

@@ -276,6 +276,7 @@ def check_signs(message: dict[str, Any]) -> None:
     need(not guarantee["conditions"] and not guarantee["neighbours"]["max_keys"], "conditions or max_keys")
     need((guarantee["delta"] > 0) == (message["method"].endswith("-G")), "a delta the method does not have")
     pair = message["projection"]["kind"], guarantee["neighbours"]["kind"]
+    need(pair[1] != "sketch-l2", "neighbours in sketch space")
     need(message["method"] not in OF_BINS or pair == ("oporp", "one-coordinate"), "not for an OPORP's method")
 
 

@@ -15,7 +15,16 @@ import streamsketch as ss
 from streamsketch.accounting import mechanisms, sensitivity_of, spending_of
 from streamsketch.accounting.sensitivity import most_in_a_cell
 from streamsketch.parties import Key, Round
-from streamsketch.privacy import MOST_KEYS, NEIGHBOURS, Basis, Bounds, Budget, Neighbours, key_threshold
+from streamsketch.privacy import (
+    MOST_KEYS,
+    NEIGHBOURS,
+    Basis,
+    Bounds,
+    Budget,
+    IndividualGuarantee,
+    Neighbours,
+    key_threshold,
+)
 from tests.projections import zoo
 
 FRACTIONS = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000)
@@ -200,6 +209,11 @@ def test_whole_vectors_and_streams_that_nothing_clips_are_refused(keys: int) -> 
             attempt()
     with pytest.raises(ss.InvalidInputError, match=r"over the whole stream, which is L1"):
         ss.release.PanPrivateSketch(FINE, epsilon=1, delta=1e-6, neighbours=neighbours)  # type: ignore[arg-type]
+
+
+def test_individual_privacy_rests_on_the_data() -> None:
+    with pytest.raises(ss.InvalidInputError, match="bounds nothing before the map"):
+        IndividualGuarantee(1.0, 0.0, of(4, 1), "iDP-SignRP-RR")
 
 
 def test_keys_are_not_selected_for_units_in_any_number_of_keys() -> None:
