@@ -22,8 +22,10 @@ import pytest
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.core.numbers import Ints
-from streamsketch.privacy import Neighbours, bound_choice
+from streamsketch.privacy import Counting, Neighbours, bound_choice
 from streamsketch.privacy.bound_choice import choose_bound, exponents_of
+from streamsketch.release import AdditiveNoise
+from streamsketch.release.publishers import CalibratedNoise
 from streamsketch.sketching.bounding import clip, units
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 from tests.observables.steps import Tape, steps_of
@@ -62,6 +64,7 @@ class Mode(NamedTuple):
     neighbours: Neighbours
     clip: Any = "scale"
     max_keys: int | None = None
+    counting: Counting | None = None
 
     @property
     def together(self) -> bool:
@@ -76,8 +79,9 @@ class Mode(NamedTuple):
         return FINE if self.in_cells else PROJECTION
 
     @property
-    def privacy(self) -> dict[str, Any]:
-        return {"epsilon": 1.0, "delta": 1e-6 if self.in_cells else 0.0, "neighbours": self.neighbours}
+    def publisher(self) -> AdditiveNoise:
+        delta = 1e-6 if self.in_cells else 0.0
+        return AdditiveNoise(epsilon=1.0, delta=delta, neighbours=self.neighbours, counting=self.counting)
 
 
 MODES = {
@@ -86,7 +90,8 @@ MODES = {
     "together": Mode(ss.L1(14, unit="customer"), max_keys=2),
     "euclidean": Mode(ss.L2(10, unit="customer", max_keys=2)),
     "in sketch space": Mode(ss.SketchL2(10, unit="customer")),
-    "equal": Mode(ss.SketchL2(1, unit="customer", max_keys=2), "equal"),
+    "equal": Mode(ss.SketchL2(1, unit="customer", max_keys=2), "equal", counting=Counting(4000)),
+    "counted": Mode(ss.L1(14, unit="customer", max_keys=2), counting=Counting(3, slack=2)),
 }
 
 
@@ -122,6 +127,26 @@ def plainly_bounded(world: list[Row], mode: Mode) -> list[tuple[str, int, int]]:
 
 
 def exactly_bounded(world: list[Row], mode: Mode) -> Callable[[str], Ints]:
+    """Return the exact numbers that are published of a key, by a plain bounder: its cells, and counts behind them."""
+    counting, steps = mode.counting, int(mode.neighbours.bound)
+    if counting is None:
+        return exact_cells(world, mode)
+
+    def numbers(key: str) -> Ints:
+        left = [exact_cells(own, mode)(key) for own in by_unit(world)]
+        events = [] if mode.in_cells else itertools.chain(*(plainly_bounded(own, mode) for own in by_unit(world)))
+        total = sum(abs(value) for other, _, value in events if other == key)
+        counts = np.array([[sum(cells.any() for cells in left), total]])
+        return np.append(exact_cells(world, mode)(key), counting.weighted(counts, steps))
+
+    return numbers
+
+
+def by_unit(world: list[Row]) -> list[list[Row]]:
+    return [[row for row in world if row[0] == unit] for unit in {row[0] for row in world} - {None}]
+
+
+def exact_cells(world: list[Row], mode: Mode) -> Callable[[str], Ints]:
     """Return the exact cells of each key, by a plain bounder."""
     if not mode.in_cells:
         events = plainly_bounded(world, mode)
@@ -146,7 +171,7 @@ def columns_of(world: list[Row]) -> tuple[Any, Any, Any, Any]:
 
 
 def bounded(world: list[Row], mode: Mode, **options: Any) -> ss.SketchTable:
-    neighbours, clip, max_keys = mode
+    neighbours, clip, max_keys, _ = mode
     return ss.bounding.bound_units(
         [columns_of(world)], mode.projection, neighbours=neighbours, clip=clip, max_keys=max_keys, **options
     )
@@ -158,7 +183,7 @@ Game = Callable[[list[Row], Mode, Path], Iterator[Any]]
 def with_public_keys(world: list[Row], mode: Mode, folder: Path) -> Iterator[Any]:
     table = bounded(world, mode, public_keys=PUBLIC)
     yield list(map(exactly_bounded(world, mode), sorted(PUBLIC)))
-    released = table.release(**mode.privacy, public_keys=PUBLIC)
+    released = mode.publisher.release_table(table, public_keys=PUBLIC)
     released.save(folder / "all.parquet")
     yield repr(released), released.data_ids, str(released.explain()), list(released)
 
@@ -166,7 +191,7 @@ def with_public_keys(world: list[Row], mode: Mode, folder: Path) -> Iterator[Any
 def keys_are_public(world: list[Row], mode: Mode, folder: Path) -> Iterator[Any]:
     table = bounded(world, mode)
     yield list(map(exactly_bounded(world, mode), KEYS))
-    released = table.release(**mode.privacy, keys_are_public=True)
+    released = mode.publisher.release_table(table, keys_are_public=True)
     released.save(folder / "all.parquet")
     yield list(released)
 
@@ -202,7 +227,7 @@ def test_a_bounded_table_shows_nothing_of_one_unit(
 def test_the_noise_may_hide_what_it_hides(name: str) -> None:
     """What the plain bounder leaves of neighbouring worlds differs by no more than the guarantee is for."""
     mode = MODES[name]
-    stated = sensitivity_of(mode.projection, mode.neighbours)
+    stated = sensitivity_of(mode.projection, mode.neighbours, mode.counting)
     tables = [list(map(exactly_bounded(rows_of(world, mode), mode), PUBLIC)) for world in WORLDS]
     gaps = [[one - other for one, other in zip(tables[0], table, strict=True)] for table in tables[1:]]
     changed = [1, 1, 2, 1, 1, 0]
@@ -223,6 +248,25 @@ def nothing_clipped(patch: pytest.MonkeyPatch) -> None:
 def cells_not_clipped(patch: pytest.MonkeyPatch) -> None:
     bounded_cells, no_bound = units.bounded_cells, {"limit": (1 << 31) - 1, "equal": False}
     patch.setattr(units, "bounded_cells", lambda events, **bounds: bounded_cells(events, **bounds | no_bound))
+
+
+def rows_counted_as_units(patch: pytest.MonkeyPatch) -> None:
+    def counts(left: Any) -> Ints:
+        rows = np.bincount(left.codes, minlength=len(left.slots))
+        return np.stack([rows, np.zeros_like(rows)], axis=1)
+
+    patch.setattr(clip.Bounded, "counts", property(counts))
+
+
+def no_count_of_few(patch: pytest.MonkeyPatch) -> None:
+    exact_numbers = CalibratedNoise._exact
+
+    def without(publisher: CalibratedNoise, sketch: ss.Sketch) -> Ints:
+        if sketch.counts is not None and sketch.counts[0] < 2:
+            raise ss.InvalidInputError("there are too few units to count")
+        return exact_numbers(publisher, sketch)
+
+    patch.setattr(CalibratedNoise, "_exact", without)
 
 
 def refusing_long_units(patch: pytest.MonkeyPatch) -> None:
@@ -288,6 +332,8 @@ def reading_for_each_unit(patch: pytest.MonkeyPatch) -> None:
         (keys_are_public, "scale", in_order_of_events, {"shown", "files"}),
         (with_public_keys, "in sketch space", cells_not_clipped, {"files"}),
         (with_public_keys, "equal", refusing_long_units, {"end", "files"}),
+        (with_public_keys, "equal", rows_counted_as_units, {"files"}),
+        (keys_are_public, "counted", no_count_of_few, {"end", "files"}),
     ],
 )
 def test_the_game_finds_faults_put_back(
@@ -329,8 +375,8 @@ def sketched_and_released(world: list[Row], name: str, folder: Path, patch: pyte
     made = [*bounds, "--clip", mode.clip, "-o", "../secret/a.raw-sketch", "--summary", "../secret/told.json"]
     with observed(patch):  # the operator's: it counts rows and keys
         assert run("sketch", "../secret/rows.csv", "--projection", "../secret/agreed.json", *columns, *made) == 0
-    hide = list(map(exactly_bounded(world, mode), sorted(PUBLIC)))
-    privacy = ["--epsilon", "1", "--delta", str(mode.privacy["delta"]), *bounds, "--unit", "customer"]
+    hide = list(map(exact_cells(world, mode), sorted(PUBLIC)))
+    privacy = ["--epsilon", "1", "--delta", str(mode.publisher.delta), *bounds, "--unit", "customer"]
     privacy += ["--public-key", ",".join(PUBLIC)]
     with observed(patch) as seen, hidden(patch, hide):
         seen["exit code"] = run("release", "../secret/a.raw-sketch", "-o", "all.parquet", *privacy)

@@ -1,4 +1,4 @@
-"""What one unit moves in sketch space: C̃ in ℓ2 at most, over all its keys and windows, whatever its rows hold.
+"""What one unit moves in sketch space, and of counts: C̃ in ℓ2 at most over all its keys, whatever its rows hold.
 
 First the law as THEORY.md 2.2 defines it, in Python's integers; then the library, which must do exactly that. Each
 check is shown to catch what is not private.
@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.accounting import sensitivity_of
+from streamsketch.privacy import Counting, Neighbours
 from streamsketch.sketching.bounding import cells as in_cells
 from streamsketch.sketching.bounding import units
-from streamsketch.sketching.bounding.clip import bounded, summed
+from streamsketch.sketching.bounding.clip import Bounded, bounded, summed
 from tests.oracles.naive_cells import Slot, cells_of, clipped
 from tests.sketching.bounding.test_sensitivities import MAPS as SMALL_MAPS
 
@@ -194,23 +196,27 @@ def relation_of(projection: ss.Projection, max_keys: int) -> ss.SketchL2:
     return ss.SketchL2(Fraction(5000 * projection.cell_unit), unit="user", max_keys=max_keys)
 
 
-def table_of(rows: list[Row], projection: ss.Projection, neighbours: ss.SketchL2, way: Any) -> dict[str, list[int]]:
+def table_of(rows: list[Row], projection: ss.Projection, neighbours: Neighbours, way: Any) -> list[list[int]]:
+    """Return the cells of each key, and two exact counts behind them."""
     keys, indices, values, units = (list(column) for column in zip(*rows, strict=True))
     columns = keys, np.array(indices, dtype=np.int64), np.array(values, dtype=np.int64), units
     table = ss.bounding.bound_units([columns], projection, neighbours=neighbours, clip=way)
-    return {key: table.sketch_of(key).state().tolist() for key in KEYS}
+    sketches = [table.sketch_of(key) for key in KEYS]
+    return [np.append(one.state(), one.counts).tolist() for one in sketches]  # type: ignore[arg-type]
+
+
+def changes(projection: ss.Projection, neighbours: Neighbours, way: str) -> list[np.ndarray]:
+    """Return by how much each unit changes the cells and counts of each key: (keys, cells and counts), exactly."""
+    rows = rows_of(projection)
+    with_all = np.array(table_of(rows, projection, neighbours, way), dtype=object)
+    names = sorted({row[-1] for row in rows})
+    without = [table_of([row for row in rows if row[-1] != unit], projection, neighbours, way) for unit in names]
+    return [with_all - np.array(one, dtype=object) for one in without]
 
 
 def farthest(projection: ss.Projection, neighbours: ss.SketchL2, way: str) -> int:
-    """Return the largest squared distance, over all keys, between the tables with and without a unit."""
-    rows = rows_of(projection)
-    with_all = table_of(rows, projection, neighbours, way)
-    worst = 0
-    for unit in {row[-1] for row in rows}:
-        without = table_of([row for row in rows if row[-1] != unit], projection, neighbours, way)
-        pairs = [pair for key in KEYS for pair in zip(with_all[key], without[key], strict=True)]
-        worst = max(worst, sum((one - other) ** 2 for one, other in pairs))
-    return worst
+    """Return the largest squared distance, over all keys, between the cells with and without a unit."""
+    return max(int((moved[:, :-2] ** 2).sum()) for moved in changes(projection, neighbours, way))
 
 
 @pytest.fixture
@@ -229,6 +235,59 @@ def test_a_unit_moves_all_keys_by_the_bound_at_most(projection: ss.Projection, m
     moved = farthest(projection, neighbours, way)
     assert limit >= 4999
     assert (limit - 10) ** 2 < moved <= limit**2
+
+
+COUNTED: dict[str, tuple[Callable[[ss.Projection], Neighbours], str]] = {
+    "scale": (lambda projection: relation_of(projection, 2), "scale"),
+    "equal": (lambda projection: relation_of(projection, 2), "equal"),
+    "l1 by scale": (lambda _: ss.L1(50, unit="user", max_keys=2), "scale"),
+    "l1 by cut": (lambda _: ss.L1(50, unit="user", max_keys=2), "cut"),
+}
+
+
+def exceeds(projection: ss.Projection, name: str) -> bool:
+    """Return whether a unit changes cells and counts by more than is stated of a release with both."""
+    relation, way = COUNTED[name]
+    neighbours = relation(projection)
+    counting = Counting.of(projection, neighbours, delta=1e-6)
+    bound = 50 if counting.slack else 0
+    stated = sensitivity_of(projection, neighbours, counting)
+    for moved in changes(projection, neighbours, way):
+        counts = counting.weighted(moved[:, -2:], bound)
+        published = np.concatenate([moved[:, :-2], counts], axis=1)
+        if np.abs(published).sum() > stated.l1 or (published**2).sum() > stated.l2_squared:
+            return True
+    return False
+
+
+@pytest.mark.usefixtures("one_secret")
+@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize("projection", [MAPS[0], HASHED, *MAPS[5:8]], ids=lambda projection: projection.kind)
+def test_a_unit_moves_cells_and_counts_together_by_what_is_stated(projection: ss.Projection, name: str) -> None:
+    assert not exceeds(projection, name)
+
+
+def counting_rows(found: Any) -> np.ndarray:
+    return np.bincount(found.codes, minlength=len(found.slots))
+
+
+def twice(found: Any) -> np.ndarray:
+    return 2 * found.units_left
+
+
+@pytest.mark.usefixtures("one_secret")
+@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize("count", [counting_rows, twice])
+def test_counts_with_a_fault_are_caught(
+    count: Callable[[Any], np.ndarray], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = Bounded.counts.fget  # type: ignore[attr-defined]
+
+    def faulty(found: Bounded) -> np.ndarray:
+        return np.stack([count(found), counts(found)[:, 1]], axis=1)
+
+    monkeypatch.setattr(Bounded, "counts", property(faulty))
+    assert exceeds(ss.SJLT(dim=64, sketch_dim=16, sparsity=4, seed=2), name)
 
 
 # --- faults put back there ----------------------------------------------------------------------------------------
