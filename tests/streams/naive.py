@@ -16,6 +16,9 @@ from streamsketch.streams import StreamPolicy
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 NEIGHBOURS = ss.L1(5, unit="customer", max_keys=2)
 AGREEMENT = ss.Agreement(PROJECTION, index="item", key="shop", value="n", unit="customer", neighbours=NEIGHBOURS)
+PEOPLE = AGREEMENT.replace(
+    projection=PROJECTION.replace(resolution="1/8192"), neighbours=ss.SketchL2(1, unit="customer"), clip="equal"
+)
 KEYS = ["north", "south", "west"]
 START = dt.datetime(2026, 11, 22, 13, tzinfo=dt.UTC)
 HEADER = "at,shop,item,n,customer\n"
@@ -78,11 +81,13 @@ def over_in(rows: list[Row], *, size: int = 60, delay: int = 10) -> int:
     return max(0, (max(row.at for row in rows) - delay) // size)
 
 
-def bound_by(secret: bytes, rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> ss.SketchTable:
+def bound_by(
+    secret: bytes, rows: list[Row], monkeypatch: pytest.MonkeyPatch, agreement: ss.Agreement = AGREEMENT
+) -> ss.SketchTable:
     """Return what `streamsketch.bound` makes of rows with a secret."""
     with monkeypatch.context() as patch:
         patch.setattr(units, "os", types.SimpleNamespace(urandom=lambda _: secret))
-        table = ss.bound(batch_of(rows), AGREEMENT, public_keys=KEYS)
+        table = ss.bound(batch_of(rows), agreement, public_keys=KEYS)
     assert isinstance(table, ss.SketchTable)
     return table
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.streams.open_windows import Windows
-from tests.streams.naive import AGREEMENT, KEYS, Row, batch_of, beat, bound_by, over_in, policy_of, windows_of
+from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, Row, batch_of, beat, bound_by, over_in, policy_of, windows_of
 
 SECRET = bytes(range(32))
 STEPS = st.tuples(
@@ -42,9 +42,14 @@ def fed(windows: Windows, rows: list[Row], cuts: list[int]) -> int:
     return sum(windows.add(batch_of(rows[a:b]), a + 1) for a, b in itertools.pairwise(places))
 
 
-@given(LOGS, st.lists(st.integers(0, 100), max_size=4), st.sampled_from(["events", "heartbeats"]))
-def test_what_is_in_a_window_depends_on_the_log_alone(rows: list[Row], cuts: list[int], clock: str) -> None:
-    windows = Windows(policy_of(Path("out"), clock=clock), AGREEMENT, SECRET)
+AGREEMENTS = st.sampled_from([AGREEMENT, PEOPLE])
+
+
+@given(LOGS, st.lists(st.integers(0, 100), max_size=4), st.sampled_from(["events", "heartbeats"]), AGREEMENTS)
+def test_what_is_in_a_window_depends_on_the_log_alone(
+    rows: list[Row], cuts: list[int], clock: str, agreement: ss.Agreement
+) -> None:
+    windows = Windows(policy_of(Path("out"), clock=clock), agreement, SECRET)
     events = fed(windows, rows, cuts)
     expected, late = windows_of(rows, clock=clock)
     assert events == sum(map(len, expected.values()))
@@ -55,7 +60,7 @@ def test_what_is_in_a_window_depends_on_the_log_alone(rows: list[Row], cuts: lis
     for number in range(windows.next, windows.next + 50):
         table, summary = windows.closing()
         its = expected.get(number - windows._policy.first, [])
-        told = bound_by(windows.secret_of(number), its, monkeypatch) if its else ss.SketchTable(AGREEMENT)
+        told = bound_by(windows.secret_of(number), its, monkeypatch, agreement) if its else ss.SketchTable(agreement)
         assert table == told
         windows.advance(summary)
     assert not windows.open
@@ -65,10 +70,11 @@ def test_what_is_in_a_window_depends_on_the_log_alone(rows: list[Row], cuts: lis
     )
 
 
-@given(LOGS, st.lists(st.integers(0, 100), max_size=4), st.booleans())
-def test_a_window_comes_back_from_its_bytes(rows: list[Row], cuts: list[int], clipped: bool) -> None:  # noqa: FBT001
-    policy = policy_of(Path("out"), clip="scale" if clipped else "none")
-    once, again = (Windows(policy, AGREEMENT, SECRET) for _ in range(2))
+@given(LOGS, st.lists(st.integers(0, 100), max_size=4), st.sampled_from([None, "none"]), AGREEMENTS)
+def test_a_window_comes_back_from_its_bytes(
+    rows: list[Row], cuts: list[int], clip: str | None, agreement: ss.Agreement
+) -> None:
+    once, again = (Windows(policy_of(Path("out"), clip=clip), agreement, SECRET) for _ in range(2))
     fed(once, rows, [])
     places = sorted({0, len(rows), *(cut % (len(rows) + 1) for cut in cuts)})
     for a, b in itertools.pairwise(places):

@@ -62,6 +62,16 @@ def test_a_state_that_says_what_no_stream_writes_is_refused(changes: dict[str, A
         stream_of(out)
 
 
+def test_a_state_of_an_earlier_version_goes_on(out: Path) -> None:
+    """Its summary does not say how many units were lengthened, as none were."""
+    path = begin(out)
+    saved = read_state(path)
+    del saved.header["bounding"]["units_below_bound"]
+    write_state(saved, path)
+    assert stream_of(out).summary["units_below_bound"] == 0
+    assert stream_of(out).events == len(ROWS)
+
+
 def of_another_agreement(raw: Any) -> RawSketch:
     other = AGREEMENT.replace(neighbours=None, missing="drop" if AGREEMENT.missing != "drop" else "refuse")
     table = ss.SketchTable.from_state(

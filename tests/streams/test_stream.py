@@ -13,7 +13,7 @@ import streamsketch as ss
 from streamsketch.core import exclusive
 from streamsketch.streams import Stream, StreamPolicy
 from streamsketch.streams import stream as module
-from tests.streams.naive import AGREEMENT, KEYS, Row, batch_of, bound_by, over_in, policy_of, windows_of
+from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, Row, batch_of, bound_by, over_in, policy_of, windows_of
 
 LOG = [
     Row(second - (7 if second % 5 else 0), KEYS[second % 2], "abc"[second % 3], 1 + second % 9, f"c{second % 4}")
@@ -228,6 +228,29 @@ def test_units_are_clipped_as_agreed_on_and_a_policy_that_says_otherwise_is_refu
     with pytest.raises(ss.InvalidInputError, match="the agreement says clip='cut', got 'scale'"):
         policy_of(tmp_path, clip="scale").bounds_in(agreed)
     assert policy_of(tmp_path, clip="none").publisher(agreed).guarantee.basis == "asserted"
+
+
+def test_windows_clipped_in_sketch_space_go_on_after_restarts(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every customer of a window moves it alike, by 2^15 steps over all shops; Gaussian noise is some 100 steps."""
+    agreement = PEOPLE.replace(neighbours=ss.SketchL2(2, unit="customer"))
+    policy = policy_of(out, delta=1e-6)
+    before: dict[str, bytes] = {}
+    for at in range(0, len(LOG), 7):
+        stream = Stream(policy, agreement, out.parent / "s.raw-stream")
+        stream.add(batch_of(LOG[at : at + 7]), at + 1)
+        stream.save({"row": at})
+        assert {name: published(out)[name] for name in before} == before
+        before = published(out)
+    expected, _ = windows_of(LOG)
+    for number, path in enumerate(sorted(out.iterdir())):
+        table = ss.load(path)
+        assert table.guarantee.neighbours == ss.SketchL2(2, unit="customer in one window of 60 s")
+        if number in expected:
+            secret = stream.windows.secret_of(policy.first + number)
+            exact = bound_by(secret, expected[number], monkeypatch, agreement)
+            for key in KEYS:
+                assert np.abs(table[key].values - exact.sketch_of(key).state()).max() < 2000
+    assert stream.summary["units_below_bound"] + stream.summary["units_over_bound"] > 0
 
 
 def test_a_state_that_was_changed_is_refused(begun: Path) -> None:
