@@ -4,6 +4,7 @@
 NAMES: dict[str, str] = {
     "standard-error": "standard_error",
     "coverage": "coverage",
+    "coverage-units": "coverage_units",
     "crossover": "crossover",
     "planner": "planner",
     "comparison": "comparison",
