@@ -60,11 +60,11 @@ def register(connection: Any) -> None:
         (profile_distance, below_noise_floor),
         (mean_distance, few_units),
         (mean_product, few_units),
-        (mean_norm, few_units),
     ):
-        kinds = ["BLOB"] if estimator is mean_norm else ["BLOB", "BLOB"]
-        function = _or_null(estimator, undefined, len(kinds))
-        connection.create_function(estimator.__name__, function, kinds, _ESTIMATE, null_handling="special")
+        function = _or_null(estimator, undefined, 2)
+        connection.create_function(estimator.__name__, function, ["BLOB"] * 2, _ESTIMATE, null_handling="special")
+    function = _or_null(mean_norm, few_units, 1)
+    connection.create_function("mean_norm", function, ["BLOB"], _ESTIMATE, null_handling="special")
     connection.create_function("squared_norm", _norm, ["BLOB"], _ESTIMATE)
     connection.create_function("guarantee", _guarantee, ["BLOB"], "VARCHAR")
 
