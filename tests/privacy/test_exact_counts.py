@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from streamsketch.accounting import sensitivity_of
 from streamsketch.accounting.sensitivity import most_in_a_cell
 from streamsketch.privacy import Budget, Counting, DiscreteGaussian, DiscreteLaplace, Neighbours, Sensitivity
 from streamsketch.privacy.laplace import laplace_divergence
+from streamsketch.release import AdditiveNoise
 from tests.oracles.naive_noise import lattice_delta
 
 Change = tuple[int, ...]
@@ -36,6 +37,12 @@ class Case(NamedTuple):
     @property
     def sensitivity(self) -> Sensitivity:
         return sensitivity_of(self.projection, self.neighbours, self.counting)
+
+    def noise(self, mechanism: str, epsilon: float, delta: float = 0.0) -> Any:
+        """Return the noise of a release."""
+        how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
+        publisher = AdditiveNoise(**how, neighbours=self.neighbours, counting=self.counting)
+        return publisher.calibrated(self.projection).noise
 
 
 ONE_CELL = ss.CountSketch(dim=2, sketch_dim=1, seed=1)
@@ -125,13 +132,12 @@ def test_no_unit_moves_cells_and_counts_further_than_stated(case: Case) -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_laplace_noise_for_both_loses_at_most_epsilon(case: Case, epsilon: float) -> None:
     """The loss of a cell that moves by n is n / scale, at its ends, and cells add up."""
-    scale = DiscreteLaplace.calibrated(case.sensitivity, Budget(epsilon)).scale
-    assert max(map(sum, changes(case))) / scale <= Fraction(epsilon)
+    assert max(map(sum, changes(case))) / case.noise("laplace", epsilon).scale <= Fraction(epsilon)
 
 
 @each
 def test_the_rho_of_laplace_noise_covers_every_change(case: Case) -> None:
-    noise = DiscreteLaplace.calibrated(case.sensitivity, Budget(1.0))
+    noise = case.noise("laplace", 1.0)
     stated = noise.rho(case.sensitivity, most_in_a_cell(*case))
     spent = max(math.fsum(laplace_divergence(noise.scale, size) for size in change) for change in changes(case))
     assert spent <= stated * (1 + 1e-9)
@@ -151,7 +157,7 @@ def worst_delta(sigma_squared: Fraction, found: set[Change], epsilon: float) -> 
 @each
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-2), (3.0, 1e-6)])
 def test_gaussian_noise_for_both_keeps_delta(case: Case, epsilon: float, delta: float) -> None:
-    noise = DiscreteGaussian.calibrated(case.sensitivity, Budget(epsilon, delta))
+    noise = case.noise("gaussian", epsilon, delta)
     assert 0 < worst_delta(noise.sigma_squared, changes(case), epsilon) <= delta
 
 
@@ -221,7 +227,7 @@ def test_slack_heavier_than_the_columns_is_caught(case: Case) -> None:
 def test_the_largest_cell_in_place_of_the_largest_count_is_caught() -> None:
     """The ρ by cells of at most c steps is (D1/c)·KL(c): a count may move further than any cell of the map."""
     case = Case(ONE_CELL, ss.L1(1, unit="user"), Counting(40))
-    noise = DiscreteLaplace.calibrated(case.sensitivity, Budget(8.0))
+    noise = case.noise("laplace", 8.0)
     spent = max(math.fsum(laplace_divergence(noise.scale, size) for size in change) for change in changes(case))
     assert spent <= noise.rho(case.sensitivity, most_in_a_cell(*case))
     assert spent > noise.rho(case.sensitivity, most_in_a_cell(case.projection, case.neighbours))
