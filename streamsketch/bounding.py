@@ -3,11 +3,12 @@
 Everything about bounds in one place, for users: inside the package, each name is imported from its own folder.
 """
 
-from streamsketch.planning import BoundOption, BoundPlan, plan_bounds
+from streamsketch.planning import Accuracy, BoundOption, BoundPlan, plan_bounds
 from streamsketch.privacy import Bounds, ChosenBound, choose_bound
 from streamsketch.sketching import BoundingSummary, bound, bound_units, unit_totals
 
 __all__ = [
+    "Accuracy",
     "BoundOption",
     "BoundPlan",
     "BoundingSummary",

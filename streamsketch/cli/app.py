@@ -43,7 +43,7 @@ _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode":
 _COMMANDS = {
     "demo": "Sketch, release and compare the source of ten packages of Python's standard library.",
     "plan": "Choose a projection and a mechanism, and predict the error.",
-    "choose-bound": "Choose a bound that most units keep to, with differential privacy.",
+    "choose-bound": "Choose a bound that most units keep to, or that answers are best with, with differential privacy.",
     "agree": "Write down what all parties sketch by: projection, columns and types, bounds, and what missing means.",
     "sketch": "Sketch events exactly, into a secret file for `release`.",
     "merge": "Add sketches up: raw ones of one party exactly, releases with their noise.",

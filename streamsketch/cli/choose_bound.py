@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,7 +42,22 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     unit: Annotated[
         str | None, typer.Option(help="What one unit is, in a word; by default, its column's name.", show_default=False)
     ] = None,
-    share: Annotated[str, typer.Option(help="The share of units to keep within the bound, in (0, 1).")] = "0.95",
+    share: Annotated[
+        str | None,
+        typer.Option(
+            help="The share of units to keep within the bound, in (0, 1); by default 0.95.", show_default=False
+        ),
+    ] = None,
+    question: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of a share: what releases answer, cosine, distance, mean or point, as well as can be.",
+            show_default=False,
+        ),
+    ] = None,
+    norm: Annotated[
+        str, typer.Option(help="Of what a unit adds: l1, or l2 for a bound on its sketches, all keys together.")
+    ] = "l1",
     value: Annotated[
         str | None, typer.Option(help="Column of numbers to add up. By default, 1 an event.", show_default=False)
     ] = None,
@@ -64,17 +79,25 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     squared_distance: Annotated[
         float | None, typer.Option(help="For --trade-off: a squared distance that matters, without a bound.")
     ] = None,
-    release_epsilon: Annotated[float, typer.Option(help="For --trade-off: ε of the release.")] = 1.0,
-    max_keys: Annotated[int, typer.Option(help="For --trade-off: how many keys a unit keeps.")] = 1,
+    release_epsilon: Annotated[float, typer.Option(help="For --trade-off or --question: ε of the release.")] = 1.0,
+    release_delta: Annotated[float, typer.Option(help="For --question: δ of the release.")] = 0.0,
+    max_keys: Annotated[int, typer.Option(help="For --trade-off or --question: how many keys a unit keeps.")] = 1,
+    units: Annotated[
+        float | None, typer.Option(help="For --question: units of a key, about; by default all.", show_default=False)
+    ] = None,
+    items: Annotated[float, typer.Option(help="For --question: different items of a unit, about.")] = 10.0,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     as_json: Json = False,
 ) -> None:
-    """Choose a bound that most units keep to, with differential privacy.
+    """Choose a bound that most units keep to, or that answers are best with, with differential privacy.
 
     What is printed hides each unit, whatever it adds, at the cost of --epsilon, and may be agreed on: `agree --l1`.
     Each run spends ε again, and is charged to --ledger first, whose data set is for one --unit. A unit's events are
     summed by key and index first, and rows with nulls or without a unit are dropped, as `sketch --unit-column` does.
+
+    A share of units is right for totals. For shapes it is far too large: with --question cosine, noise and bias are
+    weighed instead, on noisy counts of units by size. `agree --clip equal` needs no bound at all.
 
     --trade-off writes exact figures for the operator, readable by the owner only. A bound read off from them is not
     private.
@@ -92,8 +115,23 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     agreed = load_projection(projection)
     agreement = ss.Agreement.of(agreed, index=names, key=key, value=value, unit=unit_column)
     reader = RowReader(agreement, format=form, delimiter=check_delimiter(delimiter))
-    planned = ss.bounding.choose_bound([], grid, epsilon=epsilon, share=share)  # finds mistakes before data are read
-    for bound in grid:
+    relation = _relation(norm, grid, word, max_keys)
+    if norm == "l2" and trade_off is not None:
+        raise ss.InvalidInputError("--trade-off is about --norm l1; ask with --question, whose JSON has all errors")
+    accuracy = None
+    if question is not None:
+        accuracy = ss.bounding.Accuracy(
+            question=question,  # type: ignore[arg-type] # it checks
+            projection=agreed,
+            neighbours=relation,
+            epsilon=release_epsilon,
+            delta=release_delta,
+            units=units,
+            items=items,
+        )
+    by: dict[str, Any] = {"epsilon": epsilon, "share": share, "accuracy": accuracy}
+    planned = ss.bounding.choose_bound([], grid, **by)  # finds mistakes before data are read
+    for bound in grid if norm == "l1" else ():
         ss.L1(bound, word, max_keys).grid_steps(agreed.grid)
     account = ledger_for(ledger, dataset)
     for each in () if account is None else account.datasets:
@@ -102,7 +140,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
                 f"the budget of {dataset} is for one {each.unit}, and the choice protects one {word}: say "
                 f"--unit {shlex.quote(each.unit)} if each value of the column {unit_column} is one {each.unit}"
             )
-    totals = totals_of(_events(inputs, agreement, reader), agreed)
+    totals = totals_of(_events(inputs, agreement, reader), agreed, norm=norm)  # type: ignore[arg-type] # as checked
     if trade_off is not None and squared_distance is not None:
         plan = ss.bounding.plan_bounds(
             totals,
@@ -117,18 +155,38 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
         say(f"{trade_off}, secret: noise against bias. A bound read off from it is not private.")
     if account is not None:  # for a unit, whatever it adds: a ledger asks for the unit alone
         account.charge(dataset, planned.guarantee(ss.L1(max(map(Fraction, grid)), word)))
-    chosen = ss.bounding.choose_bound(totals, grid, epsilon=epsilon, share=share)
-    error = chosen.rank_error(_CONFIDENCE)
-    fields = {"bound": str(chosen.bound), **chosen.budget.to_dict(), "share": str(chosen.share)}
-    fields |= {"candidates": grid, "rank_error": error, "confidence": _CONFIDENCE}
+    chosen = ss.bounding.choose_bound(totals, grid, **by)
+    asked = "" if question is None else f"{question}: at ε = {release_epsilon:g}"
+    option = "--l1" if norm == "l1" else "--sketch-l2"
+    facts, fields = _said(chosen, word, asked)
+    facts["next"] = f"agree, or sketch --unit-column, with {option} {chosen.bound}"
+    show_result("A bound, chosen privately", facts, fields | {"candidates": grid}, as_json=as_json)
+
+
+def _relation(norm: str, grid: list[str], unit: str, max_keys: int) -> ss.L1 | ss.SketchL2:
+    if norm not in ("l1", "l2"):
+        raise ss.InvalidInputError(f"--norm must be l1 or l2, got {norm!r:.40}")
+    return (ss.L1 if norm == "l1" else ss.SketchL2)(grid[0], unit, max_keys)
+
+
+def _said(chosen: ss.bounding.ChosenBound, unit: str, asked: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return what a choice was and cost, for people and for JSON."""
+    fields: dict[str, Any] = {"bound": str(chosen.bound), **chosen.budget.to_dict()}
     facts = {
         "bound": f"{chosen.bound}, of {chosen.candidates} candidates",
-        "spent": f"{chosen.budget} for one {word}, whatever it adds; it adds to what releases spend",
-        "rank error": f"at {100 * _CONFIDENCE:g} %, the units within it are at most {error:,.0f} further from "
-        f"{100 * float(chosen.share):.4g} % of all than those of the best candidate",
-        "next": f"agree, or sketch --unit-column, with --l1 {chosen.bound}",
+        "spent": f"{chosen.budget} for one {unit}, whatever it adds; it adds to what releases spend",
     }
-    show_result("A bound, chosen privately", facts, fields, as_json=as_json)
+    if chosen.share is None:
+        fields |= {"question": asked.partition(":")[0], "errors": list(chosen.errors), "counts": list(chosen.counts)}
+        facts["question"] = f"{asked}, ± {min(chosen.errors):.2g} is predicted"
+    else:
+        error = chosen.rank_error(_CONFIDENCE)
+        fields |= {"share": str(chosen.share), "rank_error": error, "confidence": _CONFIDENCE}
+        facts["rank error"] = (
+            f"at {100 * _CONFIDENCE:g} %, the units within it are at most {error:,.0f} further from "
+            f"{100 * float(chosen.share):.4g} % of all than those of the best candidate"
+        )
+    return facts, fields
 
 
 def _check_files(inputs: list[Path]) -> None:

@@ -1,3 +1,4 @@
+from .accuracy import Accuracy
 from .bounds import BoundOption, BoundPlan, plan_bounds
 from .facts import Goal, StreamFacts
 from .planner import plan
@@ -7,6 +8,7 @@ from .unit_options import UnitOption
 from .unit_plans import UnitPlan, plan_units
 
 __all__ = [
+    "Accuracy",
     "BoundOption",
     "BoundPlan",
     "Goal",

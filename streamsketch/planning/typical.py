@@ -24,6 +24,7 @@ Sizes: TypeAlias = float | Sequence[float]
 _MOST_SUMS = 64  # keys of a sample whose sums are compared: those of most units
 _MOST_CELLS = 1 << 25  # of these sums, whose items are held one by one
 _MOST_SIZES = 4096
+_MOST_UNITS = 1e15
 _LARGEST = 1e12
 _MOST_SHOWN = 6
 
@@ -177,28 +178,9 @@ class TypicalUnit(UnitFacts):
         return
 
     def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
-        """Return the sums of two or more keys that are as alike as assumed; see `UnitFacts.sums`.
-
-        Pieces of different units match alike often, so a sum of n units with w pieces each has a squared norm of
-        n·Σx² + match·n(n - 1)w², and two unclipped sums have the cosine ``cosine``.
-        """
-        sizes, many = self.sizes, np.array(units if len(units) > 1 else 2 * [*units])
-        often = sizes.keys / sizes.keys.sum()  # a unit in many keys is in one of them more often
-
-        def parts(weights: Floats, kept: Floats) -> tuple[Floats, Floats]:
-            """Return Σ|x| of each key, and its squared norm."""
-            shares = often * kept
-            pieces = many * float((shares * weights * sizes.pieces).sum())
-            own = float((shares * weights**2 * (sizes.squares - self.match * sizes.pieces**2)).sum())
-            return pieces, np.maximum(many * own, 0.0) + self.match * pieces**2
-
-        everything = np.ones_like(weights)
-        whole, squares = parts(everything, everything)
-        left, norms = parts(weights, kept)
-        products = self.cosine * np.sqrt(np.outer(squares, squares)) * np.outer(left / whole, left / whole)
-        np.fill_diagonal(products, norms)
-        lost = self.match * np.abs(whole - left)
-        return UnitSums(products, many * float((often * kept).sum()), self.match * whole, lost)
+        """Return the sums of two or more keys that are as alike as assumed; see `UnitFacts.sums`."""
+        often = self.sizes.keys / self.sizes.keys.sum()  # a unit in many keys is in one of them more often
+        return modelled_sums(self.sizes, often, (self.match, self.cosine), units, weights, kept)
 
     def assumed(self, unit: str) -> str:
         """Return the assumptions in a sentence; ``unit`` is what one unit is called."""
@@ -208,6 +190,57 @@ class TypicalUnit(UnitFacts):
             f"A {unit} adds {either(self.items)} items ({either(self.pieces)} pieces) to {where}; two pieces match "
             f"with probability {self.match:g}"
         )
+
+
+def key_sizes(units: float | Sequence[float]) -> tuple[float, ...]:
+    """Return how many units each key has, as one or several numbers say; `InvalidInputError` for others."""
+    given = tuple(units) if isinstance(units, Sequence) and not isinstance(units, str) else (units,)
+    real = all(isinstance(one, int | float) and not isinstance(one, bool) and 1 <= one <= _MOST_UNITS for one in given)
+    if not real or not 1 <= len(given) <= _MOST_SUMS:
+        raise InvalidInputError(
+            f"units must be a number from 1 to {_MOST_UNITS:g}, or up to {_MOST_SUMS} of them, got {short(units)}"
+        )
+    return tuple(float(one) for one in given)
+
+
+def modelled_sums(
+    sizes: UnitSizes,
+    often: Floats,
+    alike: tuple[float, float],
+    units: Sequence[float],
+    weights: Floats,
+    kept: Floats,
+) -> UnitSums:
+    """Return the sums of two or more keys whose units have these sizes so often.
+
+    Pieces of different units match alike often, so a sum of n units with w pieces each has a squared norm of
+    n·Σx² + match·n(n - 1)w², and two unclipped sums have the cosine assumed.
+
+    Parameters
+    ----------
+    sizes, often
+        The sizes and the share of units in a key that have each.
+    alike
+        ``match`` and ``cosine`` of `TypicalUnit`.
+    units, weights, kept
+        As in `UnitFacts.sums`.
+    """
+    match, cosine = alike
+    many = np.array(units if len(units) > 1 else 2 * [*units])
+
+    def parts(weights: Floats, kept: Floats) -> tuple[Floats, Floats]:
+        """Return Σ|x| of each key, and its squared norm."""
+        shares = often * kept
+        pieces = many * float((shares * weights * sizes.pieces).sum())
+        own = float((shares * weights**2 * (sizes.squares - match * sizes.pieces**2)).sum())
+        return pieces, np.maximum(many * own, 0.0) + match * pieces**2
+
+    everything = np.ones_like(weights)
+    whole, squares = parts(everything, everything)
+    left, norms = parts(weights, kept)
+    products = cosine * np.sqrt(np.outer(squares, squares)) * np.outer(left / whole, left / whole)
+    np.fill_diagonal(products, norms)
+    return UnitSums(products, many * float((often * kept).sum()), match * whole, match * np.abs(whole - left))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

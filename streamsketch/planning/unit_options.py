@@ -140,7 +140,7 @@ def unit_options(
         left = facts.sums(goal.units, *clipped(facts, neighbours, clip))
         for projection in _projections(goal.limits, goal.dim):
             try:
-                found += _with_each_mechanism(projection, neighbours, clip, goal, budget, (exact, left))
+                found += with_each_mechanism(projection, neighbours, clip, goal, budget, (exact, left))
             except InvalidInputError as error:  # noise too wide to sample; that of another may not be
                 refusal = refusal or error
     if not found:
@@ -201,7 +201,7 @@ def _projections(limits: Goal, dim: int) -> Iterator[Projection]:
         cells *= 2
 
 
-def _with_each_mechanism(
+def with_each_mechanism(
     projection: Projection,
     neighbours: Neighbours,
     clip: Clip,
@@ -209,6 +209,7 @@ def _with_each_mechanism(
     budget: Budget,
     sums: tuple[UnitSums, UnitSums],
 ) -> Iterator[UnitOption]:
+    """Yield an option for each noise; ``sums`` are those of keys as they are, and of clipped units."""
     exact, left = sums
     projection = _on_fine_grid(projection, neighbours)
     counting = Counting.of(projection, neighbours, delta=budget.delta) if goal.counted else None

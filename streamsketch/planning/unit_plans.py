@@ -11,14 +11,12 @@ from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import format_value
 from streamsketch.planning.facts import Goal
-from streamsketch.planning.typical import UnitFacts, either
+from streamsketch.planning.typical import UnitFacts, either, key_sizes
 from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, UnitOption, unit_options
 from streamsketch.privacy import Budget, Clip, Guarantee, Neighbours
 from streamsketch.projections import Projection
 
 _NEAR_BEST = 1.03  # the optimum is flat: half the cells often cost less than this
-_MOST_UNITS = 1e15
-_MOST_KEYS = 64  # whose sizes are given
 _WORTH_SAYING = 1.1  # times the error
 _NO_PART = 1e-3  # of the error
 _ASKED = {
@@ -239,17 +237,11 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
 
 
 def _many(facts: UnitFacts, units: float | Sequence[float] | None) -> tuple[float, ...]:
-    if units is None:
-        if facts.units is None:
-            raise InvalidInputError("say how many units a key has, about: units=5_000; a TypicalUnit is one of them")
-        return facts.units
-    given = tuple(units) if isinstance(units, Sequence) and not isinstance(units, str) else (units,)
-    real = all(isinstance(one, int | float) and not isinstance(one, bool) and 1 <= one <= _MOST_UNITS for one in given)
-    if not real or not 1 <= len(given) <= _MOST_KEYS:
-        raise InvalidInputError(
-            f"units must be a number from 1 to {_MOST_UNITS:g}, or up to {_MOST_KEYS} of them, got {short(units)}"
-        )
-    return tuple(float(one) for one in given)
+    if units is not None:
+        return key_sizes(units)
+    if facts.units is None:
+        raise InvalidInputError("say how many units a key has, about: units=5_000; a TypicalUnit is one of them")
+    return facts.units
 
 
 def _best(options: Iterable[UnitOption]) -> UnitOption:

@@ -1,23 +1,52 @@
-"""A bound chosen privately: a quantile of what units add, by permute-and-flip on a public grid."""
+"""A bound chosen privately on a public grid: a quantile of what units add, or what makes answers most accurate.
+
+The quantile is chosen by permute-and-flip. For accuracy, units are counted by size with noise, and all that follows is
+a function of the noisy counts.
+"""
 
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from streamsketch.core import Exact, exact_fraction, short
+from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.mechanism import Mechanism
 from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.noise import Sensitivity
 from streamsketch.privacy.samplers import BitSource, SystemBits
 
 _MOST_CANDIDATES, _MOST_TERMS = 4096, 1 << 16
 _DIGITS = 1600  # bits of a drawn height: what lies beyond has a probability below e^-1000
+
+
+_DEFAULT_SHARE = Fraction(19, 20)
+
+
+class Criterion(Protocol):
+    """What a bound is chosen by, of counts that are public once they have noise."""
+
+    def errors(self, bounds: Sequence[Fraction], counts: Sequence[int], deviation: float) -> Sequence[float]:
+        """Return the predicted error of an answer for each bound.
+
+        Parameters
+        ----------
+        bounds
+            The candidates, ascending.
+        counts
+            Noisy counts of units by size: up to the first bound, from each bound up to the next, beyond the last. One
+            more than there are bounds, and some may be negative.
+        deviation
+            The standard deviation of the noise in each.
+        """
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,9 +60,14 @@ class ChosenBound:
     budget
         What the choice spent, which adds to the release's: ``chosen.budget + release.guarantee.budget``.
     share
-        The share of units that the bound was to cover.
+        The share of units that the bound was to cover; None if it was chosen for accuracy.
     candidates
         How many there were.
+    counts
+        Where it was chosen for accuracy: noisy counts of units by size, between the candidates. Like the bound, they
+        may be published: the budget covers them.
+    errors
+        Likewise: the predicted error for each candidate.
 
     Examples
     --------
@@ -44,15 +78,26 @@ class ChosenBound:
 
     bound: Fraction
     budget: Budget
-    share: Fraction
+    share: Fraction | None
     candidates: int
+    counts: tuple[int, ...] = ()
+    errors: tuple[float, ...] = ()
 
     def rank_error(self, confidence: float = 0.95) -> float:
         """Return by how many units the covered ones may differ from the best candidate's, at this confidence.
 
         2·max(p, 1 - p)(ln m + t)/ε with t = -ln(1 - confidence), for m candidates (McKenna and Sheldon 2020,
         Theorem 2, and THEORY.md 3.1).
+
+        Raises
+        ------
+        InvalidInputError
+            For a confidence out of range, or a bound that was chosen for accuracy, not for a rank.
         """
+        if self.share is None:
+            raise InvalidInputError(
+                "the bound was chosen for accuracy, not for the share of units within it; see errors"
+            )
         if not 0 < confidence < 1:
             raise InvalidInputError(f"confidence must lie in (0, 1), got {short(confidence)}")
         spread = math.log(self.candidates) - math.log1p(-confidence)
@@ -66,7 +111,8 @@ class ChosenBound:
         neighbours
             Those of the releases: adding or removing one unit.
         """
-        return Guarantee.of(self.budget, neighbours, Mechanism.stated("permute-and-flip choice of the bound"))
+        how = "permute-and-flip choice of the bound" if self.share is not None else "noisy counts of units by size"
+        return Guarantee.of(self.budget, neighbours, Mechanism.stated(how))
 
 
 def choose_bound(
@@ -74,16 +120,27 @@ def choose_bound(
     candidates: Iterable[Exact],
     *,
     epsilon: float,
-    share: Exact = 0.95,
+    share: Exact | None = None,
+    accuracy: Criterion | None = None,
     bits: BitSource | None = None,
 ) -> ChosenBound:
-    """Return a bound that about ``share`` of the units keep to: ε-differentially private, with δ = 0.
+    """Return a bound that ``share`` of the units keep to, or the most accurate one: ε-differentially private, δ = 0.
 
-    The guarantee is for adding or removing one unit, whatever it adds. The score of a candidate B is
-    |c·#{t_u ≤ B} - a·n| for n units of totals t_u and share = a/c; one unit moves it by max(a, c - a) at most. Of the
-    candidates in random order, the first is taken whose coin of probability exp(-ε(score - least)/2Δ) succeeds
-    (permute-and-flip, McKenna and Sheldon 2020, Theorem 1): exactly, in rationals, and with as many random bits
-    whatever the totals are.
+    The guarantee is for adding or removing one unit, whatever it adds.
+
+    **By share**, the score of a candidate B is |c·#{t_u ≤ B} - a·n| for n units of totals t_u and share = a/c; one unit
+    moves it by max(a, c - a) at most. Of the candidates in random order, the first is taken whose coin of probability
+    exp(-ε(score - least)/2Δ) succeeds (permute-and-flip, McKenna and Sheldon 2020, Theorem 1): exactly, in rationals,
+    and with as many random bits whatever the totals are.
+
+    **By accuracy**, units are counted by size: how many add at most the first candidate, more than that but at most the
+    second, and so on. One unit moves one of these counts by 1, so with discrete Laplace noise of scale 1/ε on each they
+    are ε-differentially private (Dwork and Roth 2014, Theorem 3.6); the bound of the least error that they predict is a
+    function of them alone.
+
+    The share is a good criterion for totals, and a bad one for shapes: noise grows with the bound, and a few large
+    units decide about it. On order lines of a shop, the bound within which 95 % of all pieces lie left cosines an error
+    of 0.78, a bound of 5 pieces 0.56. For cosines no bound need be chosen at all: ``clip="equal"`` (`SketchL2`).
 
     Parameters
     ----------
@@ -91,18 +148,21 @@ def choose_bound(
         How much each unit adds: numbers ≥ 0, (n_units,), as `streamsketch.bounding.unit_totals` returns them. Secret.
     candidates
         The public grid to choose from: positive numbers in data units, such as ``[1, 2, 5, 10, 20, 50]``. They must not
-        be chosen by a look at the totals.
+        be chosen by a look at the totals. For accuracy, the largest should be beyond most units.
     epsilon
         What the choice may spend, in nats. It adds to what the release spends.
     share
-        The share of units to cover, in (0, 1). A larger one clips less and takes more noise.
+        The share of units to cover, in (0, 1); by default 0.95. A larger one clips less and takes more noise.
+    accuracy
+        Instead: what is asked of releases, a `streamsketch.bounding.Accuracy`.
     bits
         Random bytes; by default the operating system's.
 
     Raises
     ------
     InvalidInputError
-        For ε or a share out of range, fewer than two candidates, repeated ones, or totals that are not numbers ≥ 0.
+        For ε or a share out of range, a share beside accuracy, fewer than two candidates, repeated ones, or totals that
+        are not numbers ≥ 0.
 
     Examples
     --------
@@ -112,15 +172,46 @@ def choose_bound(
     """
     budget = Budget(epsilon).warn_if_weak()
     grid = _grid(candidates)
-    covered = _share(share)
     source = SystemBits() if bits is None else bits
+    if accuracy is not None:
+        if share is not None:
+            raise InvalidInputError("a bound is chosen for a share of units or for accuracy; leave out share")
+        return _most_accurate(totals, grid, budget, accuracy, source)
+    covered = _share(_DEFAULT_SHARE if share is None else share)
     drawn = [(_uniform(place + 1, source), _height(source)) for place in range(len(grid))]
     exponents = exponents_of(totals, grid, Fraction(budget.epsilon), covered)
     return ChosenBound(grid[_first_to_succeed(exponents, drawn)], budget, covered, len(grid))
 
 
+def _most_accurate(
+    totals: Any, grid: Sequence[Fraction], budget: Budget, accuracy: Criterion, bits: BitSource
+) -> ChosenBound:
+    cells = len(grid) + 1
+    noise = DiscreteLaplace.calibrated(Sensitivity(1, 1, cells), budget)
+    drawn = noise.sample(cells, bits)
+    counts = tuple((counts_by_size(totals, grid) + drawn).tolist())
+    errors = tuple(map(float, accuracy.errors(grid, counts, math.sqrt(noise.cumulants.k2))))
+    return ChosenBound(grid[errors.index(min(errors))], budget, None, len(grid), counts, errors)
+
+
+def counts_by_size(totals: Any, grid: Sequence[Fraction]) -> Ints:
+    """Return how many totals are at most the first bound, beyond it and at most the second, …: int64, (n + 1,)."""
+    places = np.searchsorted([float(bound) for bound in grid], _checked(totals), side="left")
+    return np.bincount(places, minlength=len(grid) + 1).astype(np.int64)
+
+
 def exponents_of(totals: Any, grid: Sequence[Fraction], epsilon: Fraction, share: Fraction) -> list[Fraction]:
     """Return x of each candidate's coin e^-x: ε(score - least score) / 2Δ; at least one is 0."""
+    values = _checked(totals)
+    wanted, whole = share.numerator, share.denominator
+    bounds = np.array([float(bound) for bound in grid])
+    below = np.searchsorted(np.sort(values), bounds, side="right").tolist()
+    scores = [abs(whole * count - wanted * values.size) for count in below]
+    sensitivity = max(wanted, whole - wanted)
+    return [epsilon * (score - min(scores)) / (2 * sensitivity) for score in scores]
+
+
+def _checked(totals: Any) -> NDArray[Any]:
     values = np.asarray(totals)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iuf"):
         raise InvalidInputError(
@@ -128,12 +219,7 @@ def exponents_of(totals: Any, grid: Sequence[Fraction], epsilon: Fraction, share
         )
     if not (np.isfinite(values) & (values >= 0)).all():
         raise InvalidInputError("totals must be finite and at least 0: sums of absolute values")
-    wanted, whole = share.numerator, share.denominator
-    bounds = np.array([float(bound) for bound in grid])
-    below = np.searchsorted(np.sort(values), bounds, side="right").tolist()
-    scores = [abs(whole * count - wanted * values.size) for count in below]
-    sensitivity = max(wanted, whole - wanted)
-    return [epsilon * (score - min(scores)) / (2 * sensitivity) for score in scores]
+    return values
 
 
 def _grid(candidates: Iterable[Exact]) -> list[Fraction]:

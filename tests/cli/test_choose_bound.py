@@ -50,6 +50,25 @@ def test_a_bound_is_printed_with_what_it_spent_and_nothing_else(folder: Path, fo
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_bound_may_be_chosen_for_the_accuracy_of_answers(norm: str, folder: Path, forks: Forks) -> None:
+    """Nine of ten customers add 4 in one shop, the others 40: a cosine wants no more than 4, a distance 40."""
+    asked = [*CHOOSE[:-2], "--candidates", "10", "--epsilon", "20", "--norm", norm, "--units", "1e6"]
+    chosen = {}
+    for question in ("cosine", "distance"):
+        shown = json.loads(forks.succeeded(*asked, "--question", question, "--json", cwd=folder))
+        assert sum(shown["counts"]) == pytest.approx(1000, abs=5)
+        assert len(shown["counts"]) == len(shown["errors"]) + 1 == len(shown["candidates"]) + 1
+        bounds = sorted(map(Fraction, shown["candidates"]))
+        assert shown["errors"][bounds.index(Fraction(shown["bound"]))] == min(shown["errors"])
+        chosen[question] = Fraction(shown["bound"])
+    assert chosen["cosine"] <= 5 < chosen["distance"]
+    text = forks.succeeded(*asked, "--question", "distance", "--release-epsilon", "2", cwd=folder)
+    option = "--l1" if norm == "l1" else "--sketch-l2"
+    assert f"with {option} {chosen['distance']}" in " ".join(text.split())
+    assert "distance: at ε = 2, ±" in " ".join(text.split())
+
+
 @pytest.mark.parametrize("suffix", [".txt", ".json", ".svg"])
 def test_noise_against_bias_is_written_on_request_for_its_owner_alone(suffix: str, folder: Path, forks: Forks) -> None:
     path = folder / f"told{suffix}"
@@ -91,6 +110,9 @@ def test_the_path_of_a_new_user(folder: Path, forks: Forks) -> None:
     [
         (["--epsilon", "0"], "epsilon must be"),
         (["--epsilon", "1", "--share", "1"], "share must lie in (0, 1)"),
+        (["--epsilon", "1", "--question", "cosine"], "for a share of units or for accuracy; leave out share"),
+        (["--epsilon", "1", "--norm", "l3"], "--norm must be l1 or l2, got 'l3'"),
+        (["--epsilon", "1", "--norm", "l2", "--trade-off", "a.txt", *TRADE_OFF], "--trade-off is about --norm l1"),
         (["--epsilon", "1", "--candidates", "many"], "must be a finite number"),
         (["--epsilon", "1", "--candidates", "10-100"], "a candidate must be a finite number"),
         (["--epsilon", "1", "--candidates", "1/8"], "below one grid step of 1/4"),

@@ -4,7 +4,7 @@ import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import Budget, bound_choice
-from streamsketch.privacy.bound_choice import ChosenBound, choose_bound, exponents_of
+from streamsketch.privacy import Budget, DiscreteLaplace, bound_choice
+from streamsketch.privacy.bound_choice import ChosenBound, choose_bound, counts_by_size, exponents_of
 
 GRID = [Fraction(bound) for bound in (1, 2, 4, 8)]
 EPSILON = Fraction(1, 2)
@@ -119,7 +119,7 @@ def test_what_is_read_does_not_depend_on_the_totals(seed: int) -> None:
 def test_a_generous_budget_finds_the_quantile_and_says_what_it_spent() -> None:
     totals = np.concatenate([np.full(950, 3.0), np.full(50, 100.0)])
     chosen = choose_bound(totals, [1, 2, 5, 1000], epsilon=10.0)
-    assert (chosen.bound, chosen.budget, chosen.share) == (5, Budget(10.0), Fraction(19, 20))
+    assert (chosen.bound, chosen.budget, chosen.share) == (Fraction(5), Budget(10.0), Fraction(19, 20))
     relation = ss.L1(chosen.bound, unit="customer")
     sketch = ss.SJLT(dim=100, sketch_dim=16, sparsity=4, seed=1).sketch()
     release = sketch.release(epsilon=1.0, neighbours=relation)
@@ -139,9 +139,63 @@ def test_the_rank_error_holds() -> None:
     assert 0 < worst <= chosen.rank_error(0.999)
 
 
+class Least:
+    """A criterion that wants the first bound beyond which fewer than ten units are."""
+
+    def errors(self, bounds: Sequence[Fraction], counts: Sequence[int], deviation: float) -> list[float]:
+        assert len(counts) == len(bounds) + 1
+        assert deviation == pytest.approx(math.sqrt(2) * 2, rel=0.05)
+        return [sum(counts[place + 1 :]) >= 10 for place in range(len(bounds))]
+
+
+def test_counts_by_size_say_how_many_units_are_between_bounds() -> None:
+    assert counts_by_size([0.5, 1, 1.5, 2, 3, 9, 9], GRID).tolist() == [2, 2, 1, 0, 2]
+    chosen = choose_bound([1.0] * 500 + [3.0] * 500, GRID, epsilon=0.5, accuracy=Least(), bits=Written(3))
+    assert (chosen.bound, chosen.share, chosen.errors) == (Fraction(4), None, (1.0, 1.0, 0.0, 0.0))
+    assert np.abs(np.array(chosen.counts) - [500, 0, 500, 0, 0]).max() < 40
+    assert "noisy counts of units by size" in str(chosen.guarantee(ss.L1(4)))
+    with pytest.raises(ss.InvalidInputError, match="chosen for accuracy"):
+        chosen.rank_error()
+
+
+def changes(count: Callable[[Any, Any], Any]) -> set[int]:
+    """Return by how much, in all, one unit moves the counts."""
+    return {
+        int(np.abs(np.subtract(count(more, GRID), count(less, GRID))).sum())
+        for less, more in neighbours(len(GRID), range(4))
+    }
+
+
+def test_one_unit_moves_one_count_by_one_and_the_noise_is_for_that() -> None:
+    """So Laplace noise of scale 1/ε hides it: a pmf that falls by e^-ε a step."""
+    assert changes(counts_by_size) == {1}
+    noise = set()
+    for totals in ([], [1.0] * 9, [9.0] * 50):
+        found = choose_bound(totals, GRID, epsilon=0.25, accuracy=Drawn(), bits=Written(8))
+        noise.add(tuple(np.array(found.counts) - counts_by_size(totals, GRID)))
+    assert len(noise) == 1
+    wanted = DiscreteLaplace(Fraction(4)).sample(len(GRID) + 1, Written(8))
+    assert noise == {tuple(wanted.tolist())}
+
+
+class Drawn:
+    """A criterion to which all bounds are the same."""
+
+    def errors(self, bounds: Sequence[Fraction], counts: Sequence[int], deviation: float) -> list[float]:
+        assert deviation == math.sqrt(DiscreteLaplace(Fraction(4)).cumulants.k2)
+        return [0.0 for _ in bounds[: len(counts)]]
+
+
+def test_counts_of_all_units_within_each_bound_are_caught() -> None:
+    """A unit would be in several of them."""
+    assert max(changes(lambda totals, grid: np.cumsum(counts_by_size(totals, grid)))) > 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"accuracy": Least(), "share": 0.9}, "for a share of units or for accuracy"),
+        ({"accuracy": Drawn(), "totals": [-1.0]}, "finite and at least 0"),
         ({"epsilon": 0}, "epsilon must be"),
         ({"share": 1}, "share must lie in"),
         ({"share": Fraction(1, 3**20)}, "share must lie in"),

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -312,6 +312,7 @@ def unit_totals(
     batches: Iterable[Batch],
     projection: Projection,
     *,
+    norm: Literal["l1", "l2"] = "l1",
     together: bool = False,
     folder: str | os.PathLike[str] | None = None,
 ) -> NDArray[np.float64]:
@@ -321,6 +322,9 @@ def unit_totals(
     ----------
     batches, projection, folder
         As in `bound_units`.
+    norm
+        ``"l1"`` for Σ|x| of a unit's sums by key and index, as `L1` bounds it; ``"l2"`` for √Σx² over all its keys, for
+        bounds on its sketches (`SketchL2`), whose norm is that on average.
     together
         Whether to sum over all keys of a unit; by default its largest key counts, as each is clipped by itself.
 
@@ -341,18 +345,21 @@ def unit_totals(
     >>> unit_totals([(["DE", "DE"], ["tea", "jam"], [3, -4], ["Ann", "Ann"])], projection)
     array([7.])
     """
-    return totals_of(_events(batches, projection), projection, together=together, folder=folder)
+    return totals_of(_events(batches, projection), projection, norm=norm, together=together, folder=folder)
 
 
 def totals_of(
     batches: Iterable[Events],
     projection: Projection,
     *,
+    norm: Literal["l1", "l2"] = "l1",
     together: bool = False,
     folder: str | os.PathLike[str] | None = None,
 ) -> NDArray[np.float64]:
     """Return what `unit_totals` does, of rows that `Intake` reads to be bounded."""
-    totals = [np.empty(0)]
+    if norm not in ("l1", "l2"):
+        raise InvalidInputError(f"norm must be 'l1' or 'l2', got {norm!r:.40}")
+    totals: list[NDArray[np.float64]] = [np.empty(0)]
     digests = UnitDigests(os.urandom(SECRET_BYTES))
     with GroupedEvents(folder) as events:
         for batch in batches:
@@ -361,9 +368,11 @@ def totals_of(
             found = summed(group)
             if found.unit_ends.size:
                 pair_of = np.repeat(np.arange(found.pair_ends.size), np.diff(found.pair_ends, prepend=0))
-                sums = np.bincount(pair_of, np.abs(found.steps.astype(np.float64)), found.pair_ends.size)
-                merge = np.add if together else np.maximum
-                totals.append(merge.reduceat(sums, np.append(0, found.unit_ends[:-1])))
+                sizes = np.abs(found.steps.astype(np.float64)) ** (2 if norm == "l2" else 1)
+                sums = np.bincount(pair_of, sizes, found.pair_ends.size).astype(np.float64)
+                merge = np.add if together or norm == "l2" else np.maximum
+                sums = merge.reduceat(sums, np.append(0, found.unit_ends[:-1]))
+                totals.append(np.sqrt(sums) if norm == "l2" else sums)
     return np.concatenate(totals) * float(projection.grid)
 
 

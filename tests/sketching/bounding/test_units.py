@@ -2,6 +2,7 @@
 
 import datetime as dt
 import itertools
+import math
 import os
 import stat
 import types
@@ -281,3 +282,7 @@ def test_totals_of_units_are_netted() -> None:
     assert sorted(ss.bounding.unit_totals(more, PROJECTION).tolist()) == [3, 5]
     assert sorted(ss.bounding.unit_totals(more, PROJECTION, together=True).tolist()) == [3, 7]
     assert ss.bounding.unit_totals([], PROJECTION).tolist() == []
+    norms = ss.bounding.unit_totals(more, PROJECTION, norm="l2")  # over all keys
+    assert sorted(norms.tolist()) == pytest.approx([3, math.hypot(2, 5)])
+    with pytest.raises(ss.InvalidInputError, match="norm must be 'l1' or 'l2'"):
+        ss.bounding.unit_totals(more, PROJECTION, norm="l3")  # type: ignore[arg-type]

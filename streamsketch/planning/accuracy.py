@@ -1,0 +1,144 @@
+"""The accuracy of answers as what a bound on units is chosen by, from counts of units by size."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from streamsketch.core import Floats, short
+from streamsketch.errors import InvalidInputError
+from streamsketch.planning.facts import Goal
+from streamsketch.planning.typical import (
+    TypicalUnit,
+    UnitFacts,
+    UnitSizes,
+    UnitSums,
+    key_sizes,
+    modelled_sums,
+)
+from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, clipped, with_each_mechanism
+from streamsketch.privacy import L1, Budget, Neighbours, SketchL2
+from streamsketch.projections import Projection
+
+_SURE = 2.0  # standard deviations of a noisy count, below which it may well be of no unit
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """What is asked of releases, for `choose_bound`: the bound of the least predicted error is chosen.
+
+    Its error is that of `plan_units`: of the map, of the noise, and the bias by which the answer from clipped units
+    differs from that of all that they add. It sees nothing but noisy counts of units by size.
+
+    Parameters
+    ----------
+    question
+        As in `plan_units`. For ``"cosine"`` consider ``clip="equal"``, which needs no bound.
+    projection
+        The public map.
+    neighbours
+        What bounds a unit, with any bound, which the candidates replace: ``L1(1, unit="customer")``, where totals are
+        those of `unit_totals`, or ``SketchL2(1, unit="customer")``, where they are norms of what units add to all keys.
+    epsilon, delta
+        Those of the releases, not of the choice.
+    units
+        How many units a key has, about; several numbers are keys of different sizes. By default all that are counted.
+    items
+        How many different items a unit adds to a key, about.
+    match, cosine
+        As in `TypicalUnit`.
+
+    Raises
+    ------
+    InvalidInputError
+        For another question, and for ε, δ or a number out of range.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, CountSketch
+    >>> from streamsketch.bounding import choose_bound
+    >>> wanted = Accuracy(
+    ...     question="distance", projection=CountSketch(sketch_dim=256, seed=7), neighbours=L1(1), epsilon=1.0
+    ... )
+    >>> totals = [20.0] * 5000 + [500.0] * 10
+    >>> choose_bound(totals, [1, 5, 10, 20, 50, 100, 500], epsilon=1.0, accuracy=wanted).bound
+    Fraction(20, 1)
+    """
+
+    question: Question
+    projection: Projection
+    neighbours: Neighbours
+    epsilon: float
+    delta: float = 0.0
+    units: float | Sequence[float] | None = None
+    items: float = 10.0
+    match: float = 0.004
+    cosine: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.question not in QUESTIONS:
+            raise InvalidInputError(f"question must be one of {', '.join(QUESTIONS)}, got {short(self.question)}")
+        if not isinstance(self.neighbours, L1 | SketchL2):
+            raise InvalidInputError(f"bounds are chosen for L1(bound) or SketchL2(bound), got {self.neighbours!r}")
+        TypicalUnit(items=self.items, match=self.match, cosine=self.cosine)
+        if self.units is not None:
+            object.__setattr__(self, "units", key_sizes(self.units))
+        Budget(self.epsilon, self.delta)
+
+    def errors(self, bounds: Sequence[Fraction], counts: Sequence[int], deviation: float) -> list[float]:
+        """Return the predicted error for each bound; see `streamsketch.privacy.bound_choice.Criterion`.
+
+        A count is left out that noise alone may have made, at twice its standard deviation. Units are taken to add the
+        geometric mean of the bounds on both sides of them.
+        """
+        found = np.array(counts, dtype=np.float64)
+        found[found < _SURE * deviation] = 0.0
+        if not found.any():
+            found[:] = 1.0  # nothing is known
+        facts = _CountedUnits(self, _sizes_between(bounds, self), found / found.sum())
+        many = (max(1.0, float(found.sum())),) if self.units is None else key_sizes(self.units)
+        goal = UnitGoal(self.question, many, self.neighbours.unit, self.question == "mean", Goal())
+        budget, everything = Budget(self.epsilon, self.delta), np.ones(found.size)
+        exact = facts.sums(many, everything, everything)
+        errors = []
+        for bound in bounds:
+            neighbours = dataclasses.replace(self.neighbours, bound=bound)
+            left = facts.sums(many, *clipped(facts, neighbours, "scale"))
+            options = with_each_mechanism(self.projection, neighbours, "scale", goal, budget, (exact, left))
+            errors.append(min(option.error for option in options))
+        return errors
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _CountedUnits(UnitFacts):
+    """Units of which there are so many of each size."""
+
+    asked: Accuracy
+    sizes_given: UnitSizes
+    often: Floats
+
+    @property
+    def sizes(self) -> UnitSizes:
+        return self.sizes_given
+
+    @property
+    def units(self) -> None:
+        return
+
+    def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
+        return modelled_sums(self.sizes, self.often, (self.asked.match, self.asked.cosine), units, weights, kept)
+
+    def assumed(self, unit: str) -> str:
+        return f"{unit}s counted by size"
+
+
+def _sizes_between(bounds: Sequence[Fraction], asked: Accuracy) -> UnitSizes:
+    """Return a size below the first bound, one between each and the next, and one beyond the last."""
+    edges = np.array([float(bound) for bound in bounds])
+    beyond = edges[-1] ** 2 / edges[-2], edges[0] ** 2 / edges[1]
+    edges = np.array([beyond[1], *edges, beyond[0]])
+    sizes = np.sqrt(edges[:-1] * edges[1:])
+    lengths = sizes / math.sqrt(asked.items) if isinstance(asked.neighbours, L1) else sizes
+    return UnitSizes(lengths * math.sqrt(asked.items), lengths**2, lengths**2, np.ones(sizes.size))
