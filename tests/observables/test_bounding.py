@@ -79,6 +79,12 @@ class Mode(NamedTuple):
         return FINE if self.in_cells else PROJECTION
 
     @property
+    def agreement(self) -> ss.Agreement:
+        columns: dict[str, Any] = {"key": "shop", "index": {"item": "integer"}, "value": "paid", "unit": "customer"}
+        how: dict[str, Any] = {"clip": self.clip, "counting": self.counting, "missing": "drop"}
+        return ss.Agreement(self.projection, **columns, neighbours=self.neighbours, **how)
+
+    @property
     def publisher(self) -> AdditiveNoise:
         delta = 1e-6 if self.in_cells else 0.0
         return AdditiveNoise(epsilon=1.0, delta=delta, neighbours=self.neighbours, counting=self.counting)
@@ -196,6 +202,16 @@ def keys_are_public(world: list[Row], mode: Mode, folder: Path) -> Iterator[Any]
     yield list(released)
 
 
+def agreed(world: list[Row], mode: Mode, folder: Path) -> Iterator[Any]:
+    keys, indices, values, owners = columns_of(world)
+    table = ss.bound(pa.table({"shop": keys, "item": indices, "paid": values, "customer": owners}), mode.agreement)
+    yield list(map(exactly_bounded(world, mode), sorted(PUBLIC)))
+    how: dict[str, Any] = {"epsilon": 1.0, "delta": mode.publisher.delta, "neighbours": mode.neighbours}
+    released = table.release(**how, public_keys=PUBLIC)  # type: ignore[union-attr]
+    released.save(folder / "all.parquet")
+    yield list(released), [one.counts is None for one in released.values()]
+
+
 def play(game: Game, world: list[Row], mode: Mode, folder: Path, patch: pytest.MonkeyPatch) -> Seen:
     folder.mkdir(parents=True)
     with observed(patch) as seen, warnings.catch_warnings(record=True) as caught:
@@ -220,6 +236,15 @@ def test_a_bounded_table_shows_nothing_of_one_unit(
     assert seen[0]["end"] == "done", seen[0]["end"]
     assert seen[0]["files"]
     assert seen[0]["warnings"] == []
+    assert_alike(seen)
+
+
+@pytest.mark.parametrize("name", ["equal", "counted"])
+def test_what_is_agreed_on_shows_nothing_of_one_unit(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = played(agreed, MODES[name], tmp_path, monkeypatch)
+    assert (seen[0]["end"], seen[0]["shown"][0][1]) == ("done", [False] * len(PUBLIC)), seen[0]["end"]
     assert_alike(seen)
 
 
@@ -355,6 +380,7 @@ BOUNDS = {
     "in sketch space": ["--sketch-l2", "10"],
     "equal": ["--sketch-l2", "1", "--max-keys", "2"],
 }
+COLUMNS = ["--key", "shop", "--index", "item", "--value", "paid", "--unit-column", "customer"]
 
 
 def csv_of(world: list[Row]) -> str:
@@ -362,22 +388,24 @@ def csv_of(world: list[Row]) -> str:
     return "\n".join(["customer,shop,item,paid", *lines, ""])
 
 
-def sketched_and_released(world: list[Row], name: str, folder: Path, patch: pytest.MonkeyPatch) -> tuple[Seen, Path]:
+def sketched_and_released(
+    world: list[Row], name: str, folder: Path, patch: pytest.MonkeyPatch, *, agreed: bool
+) -> tuple[Seen, Path]:
     """Let a party bound and sketch a file in secret, then publish; return what is seen, and where its secrets are."""
-    mode, bounds = MODES[name], BOUNDS[name]
+    mode, bounds = MODES[name], [] if agreed else BOUNDS[name]
     secret, public = folder / "secret", folder / "public"
     for place in (secret, public):
         place.mkdir(parents=True)
     patch.chdir(public)
-    (secret / "agreed.json").write_text(mode.projection.to_json())
+    by, how = ("--agreement", []) if agreed else ("--projection", [*COLUMNS, *bounds, "--clip", mode.clip])
+    (secret / "agreed.json").write_text((mode.agreement if agreed else mode.projection).to_json())
     (secret / "rows.csv").write_text(csv_of(world))
-    columns = ["--key", "shop", "--index", "item", "--value", "paid", "--unit-column", "customer"]
-    made = [*bounds, "--clip", mode.clip, "-o", "../secret/a.raw-sketch", "--summary", "../secret/told.json"]
+    made = [by, "../secret/agreed.json", *how, "-o", "../secret/a.raw-sketch", "--summary", "../secret/told.json"]
     with observed(patch):  # the operator's: it counts rows and keys
-        assert run("sketch", "../secret/rows.csv", "--projection", "../secret/agreed.json", *columns, *made) == 0
-    hide = list(map(exact_cells(world, mode), sorted(PUBLIC)))
-    privacy = ["--epsilon", "1", "--delta", str(mode.publisher.delta), *bounds, "--unit", "customer"]
-    privacy += ["--public-key", ",".join(PUBLIC)]
+        assert run("sketch", "../secret/rows.csv", *made) == 0
+    hide = list(map((exactly_bounded if agreed else exact_cells)(world, mode), sorted(PUBLIC)))
+    privacy = ["--epsilon", "1", "--delta", str(mode.publisher.delta), *bounds, "--public-key", ",".join(PUBLIC)]
+    privacy += [] if agreed else ["--unit", "customer"]
     with observed(patch) as seen, hidden(patch, hide):
         seen["exit code"] = run("release", "../secret/a.raw-sketch", "-o", "all.parquet", *privacy)
         run("explain", "all.parquet")
@@ -386,11 +414,17 @@ def sketched_and_released(world: list[Row], name: str, folder: Path, patch: pyte
 
 
 @pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")  # the noise is no noise
-@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize(("name", "agreed"), [*((name, False) for name in BOUNDS), ("equal", True), ("counted", True)])
 def test_commands_show_nothing_of_one_unit_and_publish_no_summary(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    agreed: bool,  # noqa: FBT001 - of the table
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = [sketched_and_released(world, name, tmp_path / str(at), monkeypatch) for at, world in enumerate(WORLDS)]
+    found = [
+        sketched_and_released(world, name, tmp_path / str(at), monkeypatch, agreed=agreed)
+        for at, world in enumerate(WORLDS)
+    ]
     seen = [one for one, _ in found]
     assert seen[0]["end"] == "done", seen[0]
     assert seen[0]["exit code"] == 0, seen[0]["stderr"]
