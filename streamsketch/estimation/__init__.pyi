@@ -1,6 +1,6 @@
 from .blocks import AnySketch, Block, block_of, check_comparable
 from .cosines import below_noise_floor
-from .counts import total_of, units_of
+from .counts import counted, total_factors, total_of, unit_factors, units_of
 from .distances import distances_between
 from .estimate import Estimate, Estimates, estimate_cells, format_value, interval_text
 from .estimators import (
@@ -32,6 +32,7 @@ __all__ = [
     "check_comparable",
     "compare_blocks",
     "cosine",
+    "counted",
     "distances_between",
     "effect_of",
     "estimate_cells",
@@ -48,6 +49,8 @@ __all__ = [
     "profile_distance",
     "squared_distance",
     "squared_norm",
+    "total_factors",
     "total_of",
+    "unit_factors",
     "units_of",
 ]

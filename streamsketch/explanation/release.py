@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 from streamsketch.accounting import number_for, sensitivity_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimate, effect_of, format_value, noise_unit
+from streamsketch.estimation import (
+    Estimate,
+    counted,
+    effect_of,
+    format_value,
+    noise_unit,
+    total_factors,
+    unit_factors,
+)
 from streamsketch.explanation.base import (
     EXACT_SKETCH,
     WHO_TAKES_PART,
@@ -18,7 +26,7 @@ from streamsketch.explanation.base import (
     leading_digit,
 )
 from streamsketch.explanation.registry import registry_entry
-from streamsketch.privacy import NOISES, Budget, Guarantee, KeySelection, NoiseMoments, NoisePlace, candidates
+from streamsketch.privacy import NOISES, Budget, Counting, Guarantee, KeySelection, NoiseMoments, NoisePlace, candidates
 from streamsketch.projections import Projection
 from streamsketch.release import (
     QUICK_ENTRIES,
@@ -26,6 +34,7 @@ from streamsketch.release import (
     NoiseCheck,
     NoisePart,
     PrivateSketch,
+    SketchClip,
     StatedNoise,
     check_stated,
     composition_of,
@@ -41,6 +50,13 @@ _PLACES: dict[NoisePlace, str] = {
     "hadamard": "the {count:,} coordinates after the Hadamard step, before the sparse matrix",
 }
 _NOISY_THING = {"output": "a cell", "input": "a coordinate", "hadamard": "a coordinate after the Hadamard step"}
+_CLIPS: dict[SketchClip, str] = {
+    "scale": "The sketch of each {unit} that was longer than the bound was shortened to it first: the release is of "
+    "what was left.",
+    "equal": "The sketch of each {unit} was brought to the length of the bound first, so that each counts the same: "
+    "the release is of their directions.",
+}
+_COUNTS = {"units": "the number of {unit}s", "total": "the total of what is left of them, in data units"}
 _COMPOSITIONS: dict[Composition | None, str] = {
     "overlapping": "the stated ε and δ are the sums of theirs, which holds for overlapping populations",
     "disjoint": "the stated ε and δ are the largest of theirs, which holds for disjoint populations only",
@@ -136,6 +152,10 @@ class Explanation(BaseExplanation):
         What each of those stated, if recorded.
     too_short
         The squared norm of its cells, in grid steps², if the stated noise makes it too improbable; else None.
+    counting
+        The weights of the counts beside its cells, if there are any.
+    clip
+        How each unit's sketch was clipped, if it was.
 
     Examples
     --------
@@ -155,6 +175,8 @@ class Explanation(BaseExplanation):
     releases: int
     parts: tuple[NoisePart, ...] = ()
     too_short: float | None = None
+    counting: Counting | None = None
+    clip: SketchClip | None = None
 
     @property
     def mechanism(self) -> list[str]:
@@ -163,6 +185,8 @@ class Explanation(BaseExplanation):
         place = _PLACES[self.noise_place].format(cells=self.projection.sketch_dim, count=effect.count)
         mechanism = self.guarantee.mechanism.without_places  # which the sentence names
         sentences = [f"Exact discrete noise on {place}: {mechanism}."]
+        if self.clip is not None:
+            sentences.append(_CLIPS[self.clip].format(unit=self.guarantee.neighbours.unit))
         if self.guarantee.mechanism.is_pan_private:
             sentences.append("Noise was added before the first update, and fresh noise on release.")
         sentences += key_selection_sentence(self.guarantee)
@@ -256,8 +280,20 @@ class Explanation(BaseExplanation):
     def amount(self) -> list[str]:
         """How much noise there is, in a sentence."""
         sentences = [f"{_NOISY_THING[self.noise_place]}: ± {self.noise_deviation:.4g}, in data units."]
+        for name, error in self.count_errors.items():
+            sentences.append(f"{_COUNTS[name].format(unit=self.guarantee.neighbours.unit)}: ± {error:.4g}.")
         better = self.better_noise
         return sentences if better is None else [*sentences, better.sentence(self.guarantee.delta)]
+
+    @property
+    def count_errors(self) -> dict[str, float]:
+        """The standard errors of ``units``, and of ``total`` in data units, as far as there are counts."""
+        if self.counting is None:
+            return {}
+        factors = {"units": unit_factors(self.counting)}
+        if self.counting.slack:
+            factors["total"] = total_factors(self.counting, self.guarantee.neighbours, self.projection.grid)
+        return {name: counted(0.0, self.noise, one).standard_error for name, one in factors.items()}
 
     @functools.cached_property
     def better_noise(self) -> BetterNoise | None:
@@ -300,6 +336,8 @@ class Explanation(BaseExplanation):
                 "multiplier": str(self.multiplier),
                 "better": None if self.better_noise is None else self.better_noise._asdict(),
             },
+            "counts": self.count_errors,
+            "clip": self.clip,
             "releases": self.releases,
             "composition": self.composition,
             "parts": [_part(part) for part in self.parts],
@@ -345,4 +383,6 @@ def explain_release(release: PrivateSketch) -> Explanation:
         len(release.release_ids),
         release.parts,
         impossible_norm(release),
+        release.counting,
+        release.clip,
     )

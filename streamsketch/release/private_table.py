@@ -1,5 +1,7 @@
 """PrivateTable: the sketches of many keys as one release."""
 
+import pyarrow as pa
+
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Guarantee, Populations, compose
 from streamsketch.release.private_sketch import PrivateSketch
@@ -48,6 +50,23 @@ class PrivateTable(PublishedTable[PrivateSketch]):
     def guarantee(self) -> Guarantee:
         """The guarantee of the table as one release; for ``max_keys`` it covers all keys together."""
         return self.rows[0].guarantee
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table that `save` writes, one row a key.
+
+        Columns are those of `PublishedTable.to_arrow` and, where units were counted, for people: ``units`` and
+        ``units_error``, estimates and standard errors, and, where totals were published, ``total`` and ``total_error``.
+        A row that has no counts, as a multiple, has nulls there.
+        """
+        table = super().to_arrow()
+        for name, numbers in (("units", 1), ("total", 2)):
+            found = [one.counts is not None and one.counts.size >= numbers for one in self.rows]
+            if any(found):
+                estimates = [getattr(one, name) if known else None for one, known in zip(self.rows, found, strict=True)]
+                for column, field in ((name, "value"), (f"{name}_error", "standard_error")):
+                    values = [None if one is None else getattr(one, field) for one in estimates]
+                    table = table.append_column(column, pa.array(values, pa.float64()))
+        return table
 
     def combine(self, other: "PrivateTable", *, populations: Populations) -> "PrivateTable":
         """Return the release of both tables' streams together, key by key; noise cumulants add up.

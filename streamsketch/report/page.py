@@ -88,6 +88,7 @@ def page_of(
                 (name, estimate_cells(squared_norm(one)))
                 for name, one in zip(everything, releases.values(), strict=True)
             ],
+            counts=_counts(everything, list(releases.values())),
             nearest=_nearest(names, chosen, order),
             pairs=_pairs(names, chosen),
             all_pairs=len(names) * (len(names) - 1) // 2,
@@ -101,6 +102,22 @@ def _places(names: Sequence[str], scaling: Scaling) -> list[tuple[str, list[str]
         (name, [format_value(x, dx), format_value(dx, dx), format_value(y, dy), format_value(dy, dy)])
         for name, (x, y), (dx, dy) in zip(names, scaling.places.tolist(), errors.tolist(), strict=True)
     ]
+
+
+def _counts(names: Sequence[str], releases: Sequence[PrivateSketch]) -> list[tuple[str, list[tuple[str, Any]]]]:
+    """Return tables of the numbers of units and of totals, where some were published, under their captions."""
+    units = shorten(releases[0].guarantee.neighbours.unit)
+    captions = {"units": f"Numbers of {units}s", "total": f"Totals of what is left of all {units}s"}
+    tables = []
+    for numbers, (name, caption) in enumerate(captions.items(), start=1):
+        given = [(each, one) for each, one in zip(names, releases, strict=True) if one.counts is not None]
+        rows = [
+            (each, estimate_cells(getattr(one, name)))
+            for each, one in given
+            if one.counts is not None and one.counts.size >= numbers
+        ]
+        tables += [(caption, rows)] if rows else []
+    return tables
 
 
 def _nearest(names: Sequence[str], chosen: Chosen, order: Sequence[int]) -> list[tuple[str, list[Any]]]:

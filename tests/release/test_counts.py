@@ -257,9 +257,31 @@ def test_the_ledger_charges_for_the_counts(publisher: ss.AdditiveNoise, projecti
     assert spent > less
 
 
-def test_an_explanation_names_the_counts() -> None:
-    text = str(LAPLACE.release(sketch_of()).explain())
-    assert "with a count of units (weight 20) and slack (weight 2)" in " ".join(text.split())
+def test_an_explanation_names_the_counts_and_their_errors() -> None:
+    released = LAPLACE.release(sketch_of())
+    explanation = released.explain()
+    text = " ".join(str(explanation).split())
+    assert "with a count of units (weight 20) and slack (weight 2)" in text
+    assert f"the number of customers: ± {released.units.standard_error:.4g}" in text
+    errors = {name: getattr(released, name).standard_error for name in ("units", "total")}
+    assert explanation.to_dict()["counts"] == pytest.approx(errors)
+    assert released.scaled(2).explain().to_dict()["counts"] == {}
+    assert "brought to the length of the bound" in " ".join(str(GAUSSIAN.release(fine()).explain()).split())
+
+
+def test_a_table_shows_counts_in_columns_for_people() -> None:
+    rows = {key: LAPLACE.release(sketch_of()) for key in "ab"}
+    rows["c"] = rows["b"].scaled(2)
+    rows["b"] = LAPLACE.release(sketch_of())
+    table = ss.PrivateTable(rows)
+    shown = table.to_arrow()
+    for name in ("units", "total"):
+        found = [getattr(rows[key], name) for key in "ab"]
+        assert shown[name].to_pylist() == [*(one.value for one in found), None]
+        assert shown[f"{name}_error"].to_pylist() == [*(one.standard_error for one in found), None]
+    assert ss.PrivateTable.from_bytes(table.to_bytes()) == table
+    plain = ss.PrivateTable({"c": rows["c"]}).to_arrow()
+    assert "units" not in plain.column_names
 
 
 # --- sums, multiples and bytes --------------------------------------------------------------------------------------
