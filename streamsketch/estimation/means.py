@@ -64,6 +64,17 @@ def mean_distance(x: AnySketch, y: AnySketch) -> Estimate:
         If units were not counted in a sketch, or their number is within two standard errors of 0.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `squared_distance`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from streamsketch import SJLT, agree, bound, squared_distance
+    >>> small = pa.table({"item": ["tea"] * 3, "customer": ["Ann", "Bob", "Eve"]})
+    >>> large = pa.table({"item": ["tea"] * 50, "customer": [f"customer {i}" for i in range(50)]})
+    >>> agreement = agree(small, SJLT(sketch_dim=64, sparsity=4, seed=7), index="item", unit="customer")
+    >>> x, y = bound(small, agreement), bound(large, agreement)
+    >>> squared_distance(x, y).value, mean_distance(x, y).value
+    (2209.0, 0.0)
     """
     return _defined(mean_distances_between(*pair_of(x, y), same=False))[0, 0]
 
@@ -82,6 +93,15 @@ def mean_product(x: AnySketch, y: AnySketch) -> Estimate:
     ------
     InvalidInputError, TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `mean_distance`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from streamsketch import SJLT, agree, bound
+    >>> rows = pa.table({"item": ["tea"] * 3, "customer": ["Ann", "Bob", "Eve"]})
+    >>> agreement = agree(rows, SJLT(sketch_dim=64, sparsity=4, seed=7), index="item", unit="customer")
+    >>> mean_product(bound(rows, agreement), bound(rows.slice(1), agreement)).value
+    1.0
     """
     return _defined(mean_products_between(*pair_of(x, y)))[0, 0]
 
@@ -101,6 +121,15 @@ def mean_norm(x: AnySketch) -> Estimate:
     ------
     InvalidInputError, TypeError
         As `mean_distance`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from streamsketch import SJLT, agree, bound
+    >>> rows = pa.table({"item": ["tea", "tea", "jam"], "customer": ["Ann", "Bob", "Eve"]})
+    >>> agreement = agree(rows, SJLT(sketch_dim=64, sparsity=4, seed=7), index="item", unit="customer")
+    >>> round(mean_norm(bound(rows, agreement)).value, 3)  # of nine pairs of customers, five buy the same
+    0.556
     """
     check_comparable([x])
     return _defined(mean_norms_of(block_of([x])))[0]
