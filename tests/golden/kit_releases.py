@@ -281,6 +281,9 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     enforced, asserted = (made[f"a bound that is {basis}"] for basis in ("enforced", "asserted"))
     add(summed("a sum of bounds that are enforced", enforced, also, 1, "disjoint"))
     add(summed("a sum of bounds, one asserted", enforced, asserted, 1, "overlapping"))
+    for kind, keys in (("l2", 0), ("one-coordinate", 0), ("sketch-l2", 0), ("sketch-l2", 13), ("sketch-l2", 2**32 - 1)):
+        of_kind = {"kind": kind, "bound": Fraction(3), "unit": "customer", "max_keys": keys}
+        add(released(f"for {kind} neighbours, max_keys {keys or 1}", counts, [(1, 3)], neighbours=of_kind, scale=100))
     add(released("an empty stream", counts, []))
     for name, steps in _mechanisms():
         add(released(name, counts, [(1, 40)], guarantee=mechanism(steps)))
