@@ -512,7 +512,7 @@ def test_the_game_finds_a_choice_that_stops_at_the_first_success(monkeypatch: py
 
 
 def bound_chosen_by_command(world: list[Row], folder: Path, patch: pytest.MonkeyPatch) -> Seen:
-    """Choose with coins that hide what differs: the second candidate comes out in every world."""
+    """Choose with coins and noise that hide what differs: one candidate comes out in every world."""
     folder.mkdir()
     (folder / "agreed.json").write_text(PROJECTION.to_json())
     (folder / "rows.csv").write_text(csv_of(world))
@@ -524,6 +524,11 @@ def bound_chosen_by_command(world: list[Row], folder: Path, patch: pytest.Monkey
         seen["exit code"] = run("choose-bound", "rows.csv", *columns, *asked)
         run("choose-bound", "rows.csv", *columns, *asked, "--json")
         run("choose-bound", "rows.csv", *columns, *asked, "--squared-distance", "9", "--trade-off", "told.json")
+        edges = [-1, 1, 5, 50, 1000, math.inf]
+        totals = totals_of(world)
+        counts = np.array([((totals > low) & (totals <= high)).sum() for low, high in itertools.pairwise(edges)])
+        with hidden(patch, [np.zeros(5, dtype=np.int64), counts]):  # the first of no units, to find mistakes early
+            seen["by accuracy"] = run("choose-bound", "rows.csv", *columns, *asked, "--question", "cosine", "--json")
     mode, _, told = files_in(folder)["told.json"]
     return seen | {"mode": mode, "told": told}
 
@@ -531,5 +536,6 @@ def bound_chosen_by_command(world: list[Row], folder: Path, patch: pytest.Monkey
 def test_the_command_that_chooses_shows_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = [bound_chosen_by_command(world, tmp_path / str(at), monkeypatch) for at, world in enumerate(WORLDS)]
     assert (seen[0]["end"], seen[0]["exit code"], seen[0]["mode"]) == ("done", 0, 0o600), seen[0]
+    assert seen[0]["by accuracy"] == 0
     assert "5, of 4 candidates" in seen[0]["stdout"]
     assert differences(seen) == ["told"], "the trade-off is secret, and in a file of the owner's alone"
