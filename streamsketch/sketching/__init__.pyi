@@ -4,7 +4,7 @@ from .bounding.digests import UnitDigests
 from .bounding.runs import Runs
 from .bounding.summary import BoundingSummary
 from .bounding.units import SECRET_BYTES, Batch, UnitBounds, bound, bound_batches, bound_units, totals_of, unit_totals
-from .encoding import encode_batch
+from .encoding import counting_of, encode_batch
 from .keyed import codes_of, keyed_steps, public_names, table_keys, warn_of_other_types
 from .sketch import Sketch
 from .table import SketchTable
@@ -30,6 +30,7 @@ __all__ = [
     "check_clip",
     "codes_of",
     "concatenated",
+    "counting_of",
     "encode_batch",
     "keyed_steps",
     "public_names",

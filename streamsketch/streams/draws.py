@@ -61,14 +61,14 @@ class DrawSecret:
 
     def draw(self, number: int, publisher: Calibrated[Any], sketches: Mapping[Any, Sketch]) -> Draw:
         """Return the draw of a window with these exact sketches, by key."""
-        named = hashlib.sha512()
+        named, is_counted = hashlib.sha512(), publisher.guarantee.mechanism.counting is not None
         public = publisher.guarantee.to_json(), publisher.projection.to_json()
         for part in (number.to_bytes(8, "little", signed=True), *map(str.encode, public)):
             _add(named, part)
         for key, sketch in sketches.items():
             _add(named, canonical_bytes(key))
             _add(named, sketch.state().astype("<i8").tobytes())
-            if (counts := sketch.counts) is not None:  # which may be published beside the cells
+            if is_counted and (counts := sketch.counts) is not None:  # which are published beside the cells
                 _add(named, counts.astype("<i8").tobytes())
         return Draw(self.value, named.digest())
 

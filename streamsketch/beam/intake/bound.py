@@ -198,7 +198,7 @@ class BoundContributions(beam.PTransform):
         windows = windowing.windowfn
         is_by_window = isinstance(windows, FixedWindows) and not self._across_windows
         span = Span(self.neighbours.unit, tumbling_of(windows)) if is_by_window else None
-        bounds = dataclasses.replace(self._bounds.known, neighbours=self._neighbours_in(windowing), counted=False)
+        bounds = dataclasses.replace(self._bounds.known, neighbours=self._neighbours_in(windowing))
         return Known(self._projection, bounds, self.neighbours, span)
 
     def display_data(self) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class SketchPerKey(beam.PTransform):
         refuse_broken_runner(events.pipeline)
         sketches = (
             events
-            | "Sketch bundles" >> beam.ParDo(_SketchBundles(self._intake))
+            | "Sketch bundles" >> beam.ParDo(_SketchBundles(self._intake, counted=known_of(events).bounds.counted))
             # not CombinePerKey: its lifting would hold up to 100,000 sketches, however large, a second time
             | "Gather partial sketches" >> beam.GroupByKey()
             | "Merge partial sketches"
@@ -86,20 +86,30 @@ class SketchPerKey(beam.PTransform):
 
 @beam.typehints.with_output_types(beam.typehints.KV[Any, Sketch])
 class _SketchBundles(Step):
-    """Sketches of each bundle and window, flushed at the bundle's end or when they have grown large."""
+    """Sketches of each bundle and window, flushed at the bundle's end or when they have grown large.
 
-    def __init__(self, intake: Intake) -> None:
-        self._intake, self._projection = intake, intake.agreement.projection
+    Parameters
+    ----------
+    intake
+        Of the rows.
+    counted
+        Whether the units of bounded events are counted.
+    """
+
+    def __init__(self, intake: Intake, *, counted: bool = False) -> None:
+        self._intake, self._projection, self._counted = intake, intake.agreement.projection, counted
 
     def start_bundle(self) -> None:
         self._bundles: dict[BoundedWindow, PartialSketches] = {}
 
     def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[WindowedValue]:
+        sketches = self._bundles.get(window)
+        if sketches is None:
+            most_keys = max(1, _TABLE_BYTES // (8 * self._projection.sketch_dim))
+            sketches = self._bundles[window] = PartialSketches(self._projection, most_keys)
+        if self._counted and isinstance(element, BoundedEvents):
+            sketches.count([key for key, _ in element.events.slots], element.events.counts)
         for keys, codes, places, steps, in_cells in self._rows_of(element):
-            sketches = self._bundles.get(window)
-            if sketches is None:
-                most_keys = max(1, _TABLE_BYTES // (8 * self._projection.sketch_dim))
-                sketches = self._bundles[window] = PartialSketches(self._projection, most_keys)
             sketches.add(keys, codes, places, steps, in_cells=in_cells)
             if sum(sketches.nbytes for sketches in self._bundles.values()) > _FLUSH_BYTES:
                 yield from self._flush()
@@ -194,6 +204,7 @@ class PartialSketches:
 
     def __init__(self, projection: Projection, most_keys: int) -> None:
         self._projection, self._most_keys = projection, most_keys
+        self._counts: dict[Any, Ints] = {}  # of units, by key
         self._start()
 
     def _start(self) -> None:
@@ -231,11 +242,17 @@ class PartialSketches:
         self._waiting[in_cells].append((places[codes[waits]], indices[waits], steps[waits]))
         self._events += int(waits.sum())
 
+    def count(self, distinct: Sequence[Any], counts: Ints) -> None:
+        """Add counts of units whose rows are added, too; parameters as `SketchTable.add_counts`."""
+        for place in np.flatnonzero(counts[:, 0]).tolist():
+            key, held = distinct[place], self._counts.get(distinct[place])
+            self._counts[key] = counts[place] if held is None else held + counts[place]
+
     def take(self) -> Iterator[tuple[Any, Sketch]]:
         """Yield each key's sketch and start anew."""
         table, keys, waiting = self._table, list(self._codes), self._waiting
         self._start()
-        yield from _sketches(table)
+        yield from self._counted(table)
         ordered = {in_cells: _by_key(parts) for in_cells, parts in waiting.items() if parts}
         for first in range(0, len(keys), self._most_keys):
             part = SketchTable(self._projection)
@@ -243,7 +260,13 @@ class PartialSketches:
                 rows = slice(*np.searchsorted(codes, [first, first + self._most_keys]))
                 add = _adding(part, in_cells=in_cells)
                 add(keys[first : first + self._most_keys], codes[rows] - first, indices[rows], steps[rows])
-            yield from _sketches(part)
+            yield from self._counted(part)
+
+    def _counted(self, table: SketchTable) -> Iterator[tuple[Any, Sketch]]:
+        """Yield a table's sketches with the counts of their units; those of keys that are not in it wait on."""
+        if counts := {key: self._counts.pop(key) for key in table if key in self._counts}:
+            table.add_counts(list(counts), np.array(list(counts.values())))
+        yield from _sketches(table)
 
 
 def _adding(table: SketchTable, *, in_cells: bool) -> Callable[..., None]:

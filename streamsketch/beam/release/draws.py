@@ -9,10 +9,11 @@ from apache_beam.transforms.window import BoundedWindow
 
 from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.keys import METRICS
+from streamsketch.beam.run.coders import counts_of
 from streamsketch.beam.run.once import BitsOf, data_id
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.data import from_list
-from streamsketch.privacy import BitSource, Guarantee
+from streamsketch.privacy import UNKNOWN, BitSource, Bounds, Guarantee
 from streamsketch.projections import Projection
 from streamsketch.release import Calibrated, Publisher
 from streamsketch.sketching import Sketch
@@ -31,6 +32,8 @@ class KeyedDraw:
         Labels of the steps that the data come from.
     agreement
         What the data follow, if anything. Releases state it.
+    bounds
+        What was enforced on the data, and still holds.
     opened
         Whether windows are opened by empty sketches.
     count
@@ -46,13 +49,14 @@ class KeyedDraw:
         guarantee: Guarantee,
         sources: Sequence[str],
         agreement: Agreement | None = None,
+        bounds: Bounds = UNKNOWN,
         *,
         opened: bool = False,
         count: bool = False,
     ) -> None:
         self._publisher, self._projection, self._guarantee = publisher, projection, guarantee
         self._sources, self._opened, self._count = sources, opened, count
-        self._agreement = agreement
+        self._agreement, self._bounds = agreement, bounds
 
     @property
     def published(self) -> type[Any]:
@@ -62,7 +66,7 @@ class KeyedDraw:
 
     @property
     def _context(self) -> tuple[bytes, ...]:
-        """What the draw depends on beside key, window, projection, guarantee and cells."""
+        """What the draw depends on beside key, window, projection, guarantee, cells and counts."""
         return ()
 
     def opens(self, value: Sketch) -> bool:
@@ -72,11 +76,13 @@ class KeyedDraw:
     def draw(self, total: Sketch, bits_of: BitsOf, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         """Yield what is published."""
         public = [text.encode() for text in (total.projection.to_json(), self._guarantee.to_json())]
-        bits = bits_of(*public, total.state().astype("<i8").tobytes(), *self._context)
+        exact, counts = [total.state()], counts_of(total)
+        exact += [counts] if self._guarantee.mechanism.counting is not None else []
+        bits = bits_of(*public, *(part.astype("<i8").tobytes() for part in exact), *self._context)
         self._projection.check_same(total.projection)
         id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids
         ids = from_list(data_id(id_key, source, key, window) for source in self._sources)
-        known: dict[str, Any] = {"ids": ids, "agreement": self._agreement}
+        known: dict[str, Any] = {"ids": ids, "agreement": self._agreement, "bounds": self._bounds, "counts": counts}
         yield self._drawn(Sketch.from_state(total.projection, total.state(), total.mass, **known), bits, key)
         Metrics.counter(METRICS, "releases").inc()
         if self._count and total.mass == 0:

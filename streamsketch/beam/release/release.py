@@ -27,8 +27,8 @@ from streamsketch.beam.streams.secret import clock_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Guarantee, compose
 from streamsketch.projections import Projection
-from streamsketch.release import Publisher
-from streamsketch.sketching import Sketch
+from streamsketch.release import AdditiveNoise, Publisher
+from streamsketch.sketching import Sketch, counting_of
 
 CLOCK = "the times by which a stream's windows end do not depend on what one unit contributes"
 
@@ -49,6 +49,9 @@ class ReleasePerKey(beam.PTransform):
     In `TumblingWindows` each key is released once in each window, when the watermark passes its end. Which windows have
     data would leak as well, so with ``public_keys`` they are named too, by ``public_windows``. Data that come
     later are never released.
+
+    Where units were counted, as `BoundContributions` does under `L1` and `SketchL2`, and the agreement says how
+    (``counting``), `AdditiveNoise` publishes their number beside the cells, for keys without data, too.
 
     The noise is idempotent: its bits are SHAKE-256 of a secret that is drawn from the operating system when the job
     runs, and of all that makes the release what it is, its exact input included. A retried bundle publishes the same
@@ -190,7 +193,7 @@ class ReleasePerKey(beam.PTransform):
         secret = functools.partial(charged_secret, charge=self._charge, guarantee=guarantee, projection=projection)
         charge = self._window_charge(sketches, known, guarantee, projection)
         opened = self._windows is not None and self._windows.stop is None
-        of_all = publisher, projection, guarantee, sources, known.agreement
+        of_all = publisher, projection, guarantee, sources, known.agreement, known.bounds
         kind = RoundDraw if isinstance(publisher, RoundContribution) else KeyedDraw
         draw = kind(*of_all, opened=opened, count=self._count_private_data)
         releases, late, *refused = self._with_empty_sketches(sketches, projection) | "Release" >> PublishOnce(
@@ -224,11 +227,16 @@ class ReleasePerKey(beam.PTransform):
         return shards_of(len(listed) * windows, 8 * projection.sketch_dim)
 
     def _publisher_for(self, known: Known) -> Any:
-        """Return the publisher for the relation that holds of these data, if it names the one that was given."""
+        """Return the publisher for the relation that holds of these data, if it names the one that was given.
+
+        It counts units as agreed on, if they were counted.
+        """
         holds = known.bounds.neighbours
         publisher: Any = self._publisher
         if known.given == publisher.neighbours != holds and known.bounds.is_enforced:
-            return dataclasses.replace(publisher, neighbours=holds)
+            publisher = dataclasses.replace(publisher, neighbours=holds)
+        if isinstance(publisher, AdditiveNoise) and publisher.counting is None and not self._assert_bounds:
+            publisher = dataclasses.replace(publisher, counting=counting_of(known, publisher.neighbours))
         return publisher
 
     def _guarantee(self, publisher: Any, projection: Projection, known: Known) -> Guarantee:

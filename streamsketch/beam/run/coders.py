@@ -6,6 +6,7 @@ import struct
 import apache_beam as beam
 import numpy as np
 
+from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError, SketchOverflowError, WireFormatError
 from streamsketch.local import MeanAggregator
 from streamsketch.projections import Projection, check_entries
@@ -13,15 +14,27 @@ from streamsketch.release import PrivateSketch
 from streamsketch.signs import SignSketch
 from streamsketch.sketching import Sketch
 
-_HEADER = struct.Struct("<IBB16s")  # bytes of projection JSON, of a cell, of a place (0: all cells follow), mass
+# bytes of projection JSON, of a cell, of a place (0: all cells follow), of counts behind the cells, mass
+_HEADER = struct.Struct("<IBBB16s")
+_COUNT_BYTES = 16
 _WIDTHS = (1, 2, 4, 8)
 _NO_MASS = bytes(16)
+
+
+def counts_of(sketch: Sketch) -> Ints:
+    """Return the counts that a sketch carries, int64, (2,), whether or not it is known that they are whole.
+
+    Sketches of a pipeline know nothing of bounds, which are an attribute of their collection (`known_of`).
+    """
+    carried: Ints | None = sketch._counts  # noqa: SLF001
+    return np.zeros(2, dtype=np.int64) if carried is None else carried
 
 
 class SketchCoder(beam.coders.Coder):
     """Raw sketches between workers of one pipeline: **secret**, not the exchange format, of no fixed layout.
 
-    Cells take as few bytes as the largest needs; where most are 0, the others follow with their places.
+    Cells take as few bytes as the largest needs; where most are 0, the others follow with their places. Counts of units
+    follow at the end, where there are some; that they are whole, what is known of the collection says.
     """
 
     def encode(self, value: Sketch) -> bytes:
@@ -40,7 +53,7 @@ class SketchCoder(beam.coders.Coder):
         agreement = value.projection.to_json().encode()
         if not value.mass:  # an empty sketch, as of a public key without data
             place_width = _width(value.projection.sketch_dim - 1, signed=False)
-            return _HEADER.pack(len(agreement), 1, place_width, _NO_MASS) + agreement
+            return _HEADER.pack(len(agreement), 1, place_width, 0, _NO_MASS) + agreement
         state = value.state()
         # ufuncs and not methods: where most sketches hold few events, these lines are most of a job
         width = _width(max(int(np.maximum.reduce(state)), -int(np.minimum.reduce(state)) - 1), signed=True)
@@ -51,8 +64,10 @@ class SketchCoder(beam.coders.Coder):
         else:
             (places,) = state.nonzero()
             body = state[places].astype(f"<i{width}").tobytes() + places.astype(f"<u{place_width}").tobytes()
-        header = _HEADER.pack(len(agreement), width, place_width, value.mass.to_bytes(16, "little"))
-        return header + agreement + body
+        counts = counts_of(value)
+        behind = counts.astype("<i8").tobytes() if counts.any() else b""
+        header = _HEADER.pack(len(agreement), width, place_width, len(behind), value.mass.to_bytes(16, "little"))
+        return header + agreement + body + behind
 
     def estimate_size(self, value: Sketch) -> int:
         """Return how many bytes the cells take in memory: Beam would encode the sketch once more to count them."""
@@ -68,21 +83,20 @@ class SketchCoder(beam.coders.Coder):
         """
         if len(encoded) < _HEADER.size:
             raise WireFormatError("length", f"{len(encoded)} bytes, a raw sketch has {_HEADER.size} or more")
-        length, width, place_width, mass = _HEADER.unpack_from(encoded)
-        start = _HEADER.size + length
-        if start > len(encoded) or width not in _WIDTHS or place_width not in (0, *_WIDTHS[:-1]):
+        length, width, place_width, behind, mass = _HEADER.unpack_from(encoded)
+        start, stop = _HEADER.size + length, len(encoded) - behind
+        widths = width in _WIDTHS and place_width in (0, *_WIDTHS[:-1]) and behind in (0, _COUNT_BYTES)
+        if start > stop or not widths:
             raise WireFormatError("header", "does not fit the bytes that follow")
-        count, rest = divmod(len(encoded) - start, width + place_width)
+        count, rest = divmod(stop - start, width + place_width)
         projection = _projection(bytes(encoded[_HEADER.size : start]))
         if rest or count > projection.sketch_dim or (not place_width and count < projection.sketch_dim):
-            raise WireFormatError(
-                "cells", f"{len(encoded) - start} bytes, of a sketch of {projection.sketch_dim} cells"
-            )
+            raise WireFormatError("cells", f"{stop - start} bytes, of a sketch of {projection.sketch_dim} cells")
         if not count and mass == _NO_MASS:
             return projection.sketch()
         cells = np.frombuffer(encoded, dtype=f"<i{width}", offset=start, count=count)
         if place_width:
-            places = np.frombuffer(encoded, dtype=f"<u{place_width}", offset=start + count * width)
+            places = np.frombuffer(encoded, dtype=f"<u{place_width}", offset=start + count * width, count=count)
             if count and not (int(places[-1]) < projection.sketch_dim and (places[1:] > places[:-1]).all()):
                 raise WireFormatError("places", f"do not ascend within a sketch of {projection.sketch_dim} cells")
             state = np.zeros(projection.sketch_dim, dtype=np.int64)
@@ -90,7 +104,8 @@ class SketchCoder(beam.coders.Coder):
         else:
             state = cells.astype(np.int64)
         try:
-            return Sketch.from_state(projection, state, int.from_bytes(mass, "little"))
+            counts = np.frombuffer(encoded, dtype="<i8", offset=stop).astype(np.int64) if behind else None
+            return Sketch.from_state(projection, state, int.from_bytes(mass, "little"), counts=counts)
         except (InvalidInputError, SketchOverflowError):
             # never their values
             raise WireFormatError("cells", "do not belong together with the mass and the projection") from None

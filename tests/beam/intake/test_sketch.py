@@ -16,6 +16,7 @@ import streamsketch as ss
 from streamsketch.beam import MergeSketches, SketchCoder, SketchPerKey
 from streamsketch.beam.intake import rows
 from streamsketch.beam.intake import sketch as sketching
+from streamsketch.beam.run.coders import counts_of
 from streamsketch.intake import Intake
 from tests.beam.rows import agreement_of, sketch_rows
 from tests.beam.running import run
@@ -204,6 +205,21 @@ def test_coded_sketches_come_back_the_same_and_equal_streams_have_equal_bytes(st
     assert [coder.encode(s) for _, s in sorted(one_loop(stream).items())] == [
         coder.encode(s) for _, s in sorted(one_loop(stream[::-1]).items())
     ]
+
+
+@pytest.mark.parametrize("counts", [(0, 0), (1, 5), (1 << 40, -(1 << 63))])
+@pytest.mark.parametrize("indices", [[], [7], list(range(100))])
+def test_counts_of_units_travel_with_their_sketch(counts: tuple[int, int], indices: list[int]) -> None:
+    exact = PROJECTION.sketch()
+    exact.update(indices)
+    sketch = ss.Sketch.from_state(PROJECTION, exact.state(), exact.mass, counts=np.array(counts, dtype=np.int64))
+    found = SketchCoder().decode(SketchCoder().encode(sketch))
+    assert found == sketch
+    assert counts_of(found).tolist() == (list(counts) if indices else [0, 0])  # no unit without rows counts
+    assert found.counts is None, "whether they are whole, the collection knows"
+    for cut in (1, 16, 17):
+        with pytest.raises(ss.WireFormatError):
+            SketchCoder().decode(SketchCoder().encode(sketch)[:-cut])
 
 
 @pytest.mark.parametrize("sketch_dim", [1, 256, 1 << 17])

@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch.beam import BoundContributions
 from streamsketch.beam.intake.bound import _Clip, _Prepare
 from streamsketch.beam.intake.sketch import _SketchBundles
-from streamsketch.beam.run.coders import SketchCoder
+from streamsketch.beam.run.coders import SketchCoder, counts_of
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.run.steps import merge_group
 from streamsketch.intake import Intake
@@ -115,7 +115,7 @@ def bounded(batches: Iterable[tuple[pa.RecordBatch, BoundedWindow]], bound: Boun
 
 def sketched(elements: Iterable[tuple[Any, BoundedWindow]], agreement: ss.Agreement, bundle: int) -> Any:
     """Return the sum of all workers' partial sketches, by window and key, each sent as bytes."""
-    work, coder = _SketchBundles(Intake(agreement)), SketchCoder()
+    work, coder = _SketchBundles(Intake(agreement), counted=True), SketchCoder()
     work.start_bundle()
     flushed, sent = list[Any](), defaultdict(list)
     for place, (element, window) in enumerate(elements):
@@ -141,6 +141,16 @@ def through_beam(
     return found.get(GlobalWindow(), {})  # type: ignore[no-any-return]
 
 
+def assert_same(found: dict[Any, ss.Sketch], expected: ss.SketchTable) -> None:
+    """Assert that sketches have the cells and the counts of a table."""
+    assert found == dict(expected)
+    if expected.bounds.counted:
+        assert expected.bounds.neighbours is not None
+        for key, sketch in expected.items():
+            assert sketch.counts is not None
+            assert counts_of(found[key]).tolist() == sketch.counts.tolist()
+
+
 @pytest.mark.parametrize(("relation", "name"), EVERYWHERE)
 def test_any_way_through_a_job_gives_the_bits_of_one_machine(
     relation: str, name: str, monkeypatch: pytest.MonkeyPatch
@@ -154,7 +164,7 @@ def test_any_way_through_a_job_gives_the_bits_of_one_machine(
         through_beam(shuffled, agreement, batch=7, bundle=3, shards=4),
         through_beam(shuffled, agreement, batch=1, bundle=100, shards=2),
     ):
-        assert way == dict(expected)
+        assert_same(way, expected)
 
 
 @pytest.mark.parametrize("relation", ["cells", "equal"])
@@ -178,7 +188,12 @@ def test_windows_are_bounded_each_by_itself_or_all_together(
     together = on_one_machine(rows.set_column(1, "key", pa.array(names)), agreement, monkeypatch)
     for n, (part, window) in enumerate(zip(parts, WINDOWS, strict=True)):
         alone = on_one_machine(part, agreement, monkeypatch)
-        assert found[window] == ({key: together[f"{key} of {n}"] for key in alone} if across else dict(alone))
+        if not across:
+            assert_same(found[window], alone)
+            continue
+        assert found[window] == {key: together[f"{key} of {n}"] for key in alone}
+        for key in alone:
+            assert counts_of(found[window][key]).tolist() == together[f"{key} of {n}"].counts.tolist()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

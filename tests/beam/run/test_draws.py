@@ -93,6 +93,19 @@ def test_one_event_more_in_the_data_means_independent_bits(name: str) -> None:
     assert len({first, *others.values()}) == 6, others
 
 
+def test_another_count_of_units_means_independent_bits_where_it_is_published() -> None:
+    """Two totals may have equal cells and other counts, as of units whose cells cancel: one noise would show both."""
+    neighbours = ss.L1(9, unit="visit")
+    exact = sketch_of(1, 2).state(), sketch_of(1, 2).mass
+    counted = release(neighbours=neighbours, counting=ss.Counting(1, slack=1))
+    found = {
+        secret_bytes(draw, ss.Sketch.from_state(PROJECTION, *exact, counts=np.array(counts)))
+        for draw in (counted, release(neighbours=neighbours))
+        for counts in ([2, 2], [3, 2], [2, 4])
+    }
+    assert len(found) == 4
+
+
 def test_another_guarantee_or_projection_means_independent_bits() -> None:
     total, draw = sketch_of(1), release()
     guarantee = draw._guarantee

@@ -156,7 +156,7 @@ def test_bounds_go_with_what_was_bounded_and_with_its_sketches() -> None:
     events = bounded(pipeline)
     sketches = events | sketch_rows(PROJECTION)
     for known in map(known_of, (events, sketches)):
-        assert known.bounds == Bounds(PLANE, "scale")
+        assert known.bounds == Bounds(PLANE, "scale", counted=True)
         assert (known.projection, known.given, known.late) == (PROJECTION, PLANE, False)
     assert known_of(events | beam.Map(lambda found: found)).bounds.ended
 
