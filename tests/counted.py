@@ -19,12 +19,17 @@ AGREEMENT = ss.Agreement(
 
 def customers(count: int, items: tuple[int, ...]) -> ss.Sketch:
     """Return the sketch of customers who all buy the same."""
+    return bounded(AGREEMENT, count, items)
+
+
+def bounded(agreement: ss.Agreement, count: int, items: tuple[int, ...]) -> ss.Sketch:
+    """Return such a sketch under another agreement on columns of these names."""
     rows = {
         "item": [item for _ in range(count) for item in items],
         "sold": [1] * (count * len(items)),
         "customer": [str(customer) for customer in range(count) for _ in items],
     }
-    found = ss.bound(pa.table(rows), AGREEMENT)
+    found = ss.bound(pa.table(rows), agreement)
     assert isinstance(found, ss.Sketch)
     return found
 

@@ -4,6 +4,7 @@ The statistical tests draw cells that are normal, as those of any map are nearly
 is normal, from fixed seeds. Were they drawn anew, each assertion would fail with probability below 10^-4.
 """
 
+import dataclasses
 import math
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.means import mean_distances_between, mean_norms_of, mean_products_between
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.projections import MapVariance
-from tests.counted import NEIGHBOURS, PROJECTION, counted, customers
+from tests.counted import AGREEMENT, NEIGHBOURS, PROJECTION, bounded, counted, customers
 
 Floats = NDArray[np.float64]
 
@@ -32,13 +33,20 @@ SIGMA = 4.22 * math.sqrt(1 + 1 / 16)  # the noise of a cell at ε = 1 and δ = 1
 TAU = 4 * SIGMA  # the noise of a number of units: ± 17.4
 
 
-def block_of(cells: Floats, units: Floats | None, sigma: float = SIGMA, tau: float = TAU, fourth: float = 0.0) -> Block:
+def block_of(
+    cells: Floats,
+    units: Floats | None,
+    sigma: float = SIGMA,
+    tau: float = TAU,
+    fourth: float = 0.0,
+    kurtosis: float = 0.0,
+) -> Block:
     n, k = cells.shape
     return Block(
         np.rint(cells / STEP).astype(np.int64),
         np.full(n, STEP),
         np.full(n, sigma**2),
-        np.zeros(n),
+        np.full(n, kurtosis * sigma**4),
         MapVariance(1 / k, 1 / k, fourth),
         OutputNoise(k),
         None if units is None else Units(np.asarray(units, dtype=np.float64), np.full(n, tau**2)),
@@ -54,6 +62,8 @@ class Case(NamedTuple):
     """Squared norms of the averages of units of length 1: the mean cosines of two units of one stream."""
     cosine: float
     """Between the averages."""
+    laplace: bool = False
+    """Whether noise is Laplace, as for a bound of 5 in ℓ1 at ε = 1 and a count of 1/32 of it: ± 45 units."""
 
     @property
     def truths(self) -> tuple[float, float, float]:
@@ -70,8 +80,14 @@ class Case(NamedTuple):
             math.sqrt(self.alike[0]) * plane[0],
             math.sqrt(self.alike[1]) * (self.cosine * plane[0] + sine * plane[1]),
         )
+        kurtosis = 3.0 if self.laplace else 0.0
+        sigma, tau = (2 * math.sqrt(2 * 5), 32 * math.sqrt(2)) if self.laplace else (SIGMA, TAU)
+
+        def noise(shape: tuple[int, ...]) -> Floats:
+            return rng.laplace(0, math.sqrt(0.5), shape) if self.laplace else rng.standard_normal(shape)
+
         first, second = (
-            block_of(n * average + SIGMA * rng.standard_normal(average.shape), n + TAU * rng.standard_normal(DRAWS))
+            block_of(n * average + sigma * noise(average.shape), n + tau * noise((DRAWS,)), sigma, tau, 0.0, kurtosis)
             for n, average in zip(self.units, averages, strict=True)
         )
         return first, second
@@ -112,6 +128,7 @@ CASES = [
     Case(256, (2000, 300), (0.3, 0.05), 0.9),
     Case(256, (200, 200), (0.1, 0.1), 0.5),
     Case(512, (150, 1000), (0.2, 0.2), 0.95),
+    Case(64, (2000, 800), (0.1, 0.1), 0.5, laplace=True),
 ]
 
 
@@ -212,6 +229,20 @@ def test_releases_of_counted_units_are_compared_by_average() -> None:
     assert table[0, 2].value == pytest.approx(apart.value)
     assert table[2, 0].interval() == pytest.approx(apart.interval())
     assert not np.diagonal(table.value).any()
+
+
+@pytest.mark.usefixtures("fixed_noise")
+def test_averages_of_units_bounded_by_their_pieces() -> None:
+    """Beside the slack, which is not looked at; data units are pieces on a grid of one."""
+    near = ss.L1(2, unit="customer")
+    projection = PROJECTION.replace(resolution=1)
+    agreement = dataclasses.replace(
+        AGREEMENT, projection=projection, neighbours=near, clip=None, counting=ss.Counting(1, slack=2)
+    )
+    small, large = (bounded(agreement, count, (1, 2)).release(epsilon=8.0, neighbours=near) for count in (300, 900))
+    assert abs(ss.mean_norm(large).value - 2) < 4 * ss.mean_norm(large).standard_error < 3
+    apart = ss.mean_distance(small, large)
+    assert abs(apart.value) < 4 * apart.standard_error < 3
 
 
 @pytest.mark.usefixtures("fixed_noise")
