@@ -319,7 +319,7 @@ def released_in_every_way(table: ss.SketchTable, folder: Path, asked: Neighbours
     how: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "neighbours": asked}
     logistic = signs.DPSignLogistic(epsilon=1, neighbours=asked)
     keys = [Key.generate(), Key.generate()]
-    agreed = Round(MAP, parties=[key.public for key in keys], **how)
+    agreed = Round(table.projection, parties=[key.public for key in keys], **how)
     path = folder / "a.raw-sketch"
     save_raw(table, path)
     roads: list[Callable[[], Any]] = [
@@ -331,7 +331,7 @@ def released_in_every_way(table: ss.SketchTable, folder: Path, asked: Neighbours
         lambda: logistic.release_table(table, keys_are_public=True, **options),
         lambda: ss.storage.release_raw(path, **how, keys_are_public=True, **options),
         lambda: agreed.contribute(table["a"], keys[0], **options),
-        *([] if options else [lambda: AdditiveNoise(**how).calibrated(MAP).release(table["a"])]),
+        *([] if options else [lambda: AdditiveNoise(**how).calibrated(table.projection).release(table["a"])]),
     ]
     results, refusals = [], []
     for road in roads:
@@ -345,18 +345,19 @@ def released_in_every_way(table: ss.SketchTable, folder: Path, asked: Neighbours
     return results
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        ss.L1(100, unit=UNIT),
-        ss.L1(100, unit=UNIT, max_keys=2),
-        ss.L1(50, unit=UNIT, max_keys=3),
-        ss.L1(100, unit="sale", max_keys=3),
-    ],
-)
-def test_every_road_refuses_what_the_bounds_do_not_imply(asked: Neighbours, tmp_path: Path) -> None:
-    near = ss.L1(100, unit=UNIT, max_keys=3)
-    table = ss.bounding.bound_units([(["a"], [1], [400], ["Ann"])], MAP, neighbours=near)
+def bounded_for(asked: Neighbours) -> ss.SketchTable:
+    """Return a table that was bounded to 100 in three keys, by a relation of the kind that is asked for."""
+    near = type(asked)(100, unit=UNIT, max_keys=3)
+    return ss.bounding.bound_units([(["a"], [1], [400], ["Ann"])], map_of(near), neighbours=near)
+
+
+@pytest.mark.parametrize("relation", [ss.L1, ss.SketchL2])
+@pytest.mark.parametrize(("bound", "unit", "keys"), [(100, UNIT, 1), (100, UNIT, 2), (50, UNIT, 3), (100, "sale", 3)])
+def test_every_road_refuses_what_the_bounds_do_not_imply(
+    relation: type[Neighbours], bound: int, unit: str, keys: int, tmp_path: Path
+) -> None:
+    asked = relation(bound, unit=unit, max_keys=keys)
+    table = bounded_for(asked)
     with pytest.raises(ss.InvalidInputError, match=r"were bounded to .* does not imply"):
         released_in_every_way(table, tmp_path, asked)
     for released in released_in_every_way(table, tmp_path, asked, assert_bounds=True):
@@ -365,13 +366,13 @@ def test_every_road_refuses_what_the_bounds_do_not_imply(asked: Neighbours, tmp_
             assert f"{asked}, asserted, by" in str(released.guarantee)
 
 
-@pytest.mark.parametrize("asked", [ss.L1(100, unit=UNIT, max_keys=3), ss.L1(101, unit=UNIT, max_keys=4)])
+@pytest.mark.parametrize("relation", [ss.L1, ss.SketchL2])
+@pytest.mark.parametrize(("bound", "keys"), [(100, 3), (101, 4)])
 def test_every_road_takes_what_the_bounds_imply_and_says_that_it_was_enforced(
-    asked: Neighbours, tmp_path: Path
+    relation: type[Neighbours], bound: int, keys: int, tmp_path: Path
 ) -> None:
-    near = ss.L1(100, unit=UNIT, max_keys=3)
-    table = ss.bounding.bound_units([(["a"], [1], [400], ["Ann"])], MAP, neighbours=near)
-    for released in released_in_every_way(table, tmp_path, asked):
+    asked = relation(bound, unit=UNIT, max_keys=keys)
+    for released in released_in_every_way(bounded_for(asked), tmp_path, asked):
         if not isinstance(released, bytes):
             assert released.guarantee.basis == "enforced"
             assert type(released).from_bytes(released.to_bytes()).guarantee == released.guarantee
