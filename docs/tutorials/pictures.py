@@ -127,7 +127,6 @@ def customers() -> Draw:
     """Return how to draw the cosines of all countries on the web and in shops."""
     web = pyarrow.csv.read_csv(DATA / "retail_web.csv")
     shops = pq.read_table(DATA / "retail_shops.parquet")
-    customer = ss.L1(40, unit="customer")
     agreement = ss.agree(
         shops.schema,
         ss.CountSketch(sketch_dim=512, seed=2025),
@@ -135,10 +134,10 @@ def customers() -> Draw:
         index="item",
         value="quantity",
         unit="customer",
-        neighbours=customer,
+        max_keys=1,
         missing="drop",
     )
-    how = {"epsilon": 1.0, "neighbours": customer, "keys_are_public": True}
+    how = {"epsilon": 1.0, "delta": 1e-6, "neighbours": agreement.neighbours, "keys_are_public": True}
     tables = [ss.bound(rows, agreement).release(**how) for rows in (web, shops)]
     countries = [name for name in tables[0] if all(_is_told(table[name]) for table in tables)]
     countries.sort(key=lambda name: -ss.squared_norm(tables[0][name]).value)

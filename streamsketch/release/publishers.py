@@ -51,7 +51,11 @@ def warn_of_exceeded(largest: int, neighbours: Neighbours, projection: Projectio
     The warning depends on the data. It is for the operator, who may see them, and is in no published byte; a refusal
     would be seen by all.
     """
-    if not isinstance(neighbours, SketchL2) and largest * projection.grid > Fraction(neighbours.bound):
+    if isinstance(neighbours, SketchL2):  # a row of |q| moves the cells by |q| or more, and clipped cells keep to it
+        exceeds = largest > neighbours.cell_steps(projection)
+    else:
+        exceeds = largest * projection.grid > Fraction(neighbours.bound)
+    if exceeds:
         warn_outside(
             f"an event in this sketch is larger than the bound of {neighbours.bound} for one {neighbours.unit}. Unless "
             f"it is a total of several, it is not protected: clip each contribution before it is sketched, or release "
