@@ -105,7 +105,7 @@ class UnitFacts(ABC):
 
     @abstractmethod
     def assumed(self, unit: str) -> str:
-        """Return the assumptions in a sentence; ``unit`` is what one unit is called."""
+        """Return the assumptions in words; ``unit`` is what one unit is called."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -135,7 +135,7 @@ class TypicalUnit(UnitFacts):
     Examples
     --------
     >>> print(TypicalUnit(items=[3, 10, 40], keys=2).assumed("customer"))
-    A customer adds 3, 10 or 40 items (3, 10 or 40 pieces) to each of 2 keys; two pieces match with probability 0.004
+    one customer adds 3, 10 or 40 items (3, 10 or 40 pieces) to each of 2 keys; two pieces match with probability 0.004
     """
 
     items: Sizes
@@ -183,11 +183,11 @@ class TypicalUnit(UnitFacts):
         return modelled_sums(self.sizes, often, (self.match, self.cosine), units, weights, kept)
 
     def assumed(self, unit: str) -> str:
-        """Return the assumptions in a sentence; ``unit`` is what one unit is called."""
+        """Return the assumptions in words; ``unit`` is what one unit is called."""
         keys = either(self.keys)
         where = "one key" if keys == "1" else f"each of {keys} keys"
         return (
-            f"A {unit} adds {either(self.items)} items ({either(self.pieces)} pieces) to {where}; two pieces match "
+            f"one {unit} adds {either(self.items)} items ({either(self.pieces)} pieces) to {where}; two pieces match "
             f"with probability {self.match:g}"
         )
 
@@ -285,7 +285,7 @@ class UnitSample(UnitFacts):
         >>> import pyarrow as pa
         >>> bought = pa.table({"who": [1, 1, 2], "item": ["tea", "tea", "jam"]})
         >>> print(UnitSample.of(bought, unit="who", index="item").assumed("buyer"))
-        A public sample of 2 buyers, each in 1 of 1 keys on average, half of them with 1.5 pieces or fewer in a key
+        a public sample of 2 buyers, each in 1 of 1 keys on average, half of them with 1.5 pieces or fewer in a key
         """
         names = names_of(index)
         columns = [unit, *names, *([] if key is None else [key]), *([] if value is None else [value])]
@@ -381,10 +381,10 @@ class UnitSample(UnitFacts):
         return _total(pairs[held], products[held], size * size).reshape(size, size)
 
     def assumed(self, unit: str) -> str:
-        """Return the assumptions in a sentence; ``unit`` is what one unit is called."""
+        """Return the assumptions in words; ``unit`` is what one unit is called."""
         median, keys = float(np.median(self.sizes.pieces)), self.sizes.keys.size / self._units
         return (
-            f"A public sample of {self._units:,} {unit}s, each in {keys:.3g} of {self._keys:,} keys on average, half "
+            f"a public sample of {self._units:,} {unit}s, each in {keys:.3g} of {self._keys:,} keys on average, half "
             f"of them with {median:,.4g} pieces or fewer in a key"
         )
 

@@ -19,6 +19,7 @@ from streamsketch.projections import Projection
 _NEAR_BEST = 1.03  # the optimum is flat: half the cells often cost less than this
 _WORTH_SAYING = 1.1  # times the error
 _NO_PART = 1e-3  # of the error
+_HOPELESS = 0.3  # of a cosine
 _ASKED = {
     "cosine": "the cosine of two keys' sums",
     "distance": "the squared distance of two keys' sums, as a share of it",
@@ -351,13 +352,13 @@ def _notes(plan: UnitPlan) -> Iterator[str]:
         yield f"Noise on the raw histogram of {raw[0].cells:,} cells would leave ± {_shown(plan, error)}."
     if plan.question != "cosine":
         yield (
-            f"Clipping moves sizes: its bias rests on the largest {plan.unit}s assumed, and {plan.unit}s who add more "
-            f"make it larger. Cosines depend on it far less."
+            f"Clipping moves sizes: its bias rests on the largest {plan.unit}s assumed, and one {plan.unit} that adds "
+            f"more makes it larger. Cosines depend on it far less."
         )
     if chosen.clip == "equal":
         yield (
-            f"Answers are about the sum of all {plan.unit}s' mixes, each scaled to one length: a {plan.unit} who adds "
-            f"much weighs no more than one who adds little. There is no bound to choose."
+            f"Answers are about the sum of all {plan.unit}s' mixes, each scaled to one length: one {plan.unit} that "
+            f"adds much weighs no more than one that adds little. There is no bound to choose."
         )
-    if plan.question == "cosine" and chosen.error >= 1:
-        yield "Sums are below the noise floor: no cosine can be read off at this ε. It takes more units, or a larger ε."
+    if plan.question == "cosine" and chosen.error > _HOPELESS:
+        yield "Sums are often below the noise floor: they have no cosine. It takes more units a key, or a larger ε."

@@ -150,7 +150,7 @@ def test_a_plan_from_a_sample_leaves_an_agreement_on_units(tmp_path: Path, forks
     columns = ("--unit-column", "who:integer", "--key", "shop", "--index", "item:integer", "--value", "paid")
     asked = (*UNITS, "--sample", "last-year.parquet", *columns, "--units", 4000, "--agreement", "agreed.json")
     shown = forks.succeeded(*asked, cwd=tmp_path)
-    assert "Assumed: A public sample of 3 customers" in shown
+    assert "Assumed: a public sample of 3 customers" in shown
     agreement = ss.Agreement.load(tmp_path / "agreed.json")
     assert (str(agreement.unit), agreement.value) == ("who:integer", "paid")
     assert agreement.neighbours is not None

@@ -192,14 +192,14 @@ def test_it_is_shown_in_eighty_columns_and_as_json() -> None:
         text = str(plan)
         assert max(map(len, text.splitlines())) <= 80
         assert "What one gains: ±" in text
-        assert "Assumed: A public sample of 600 customers" in text
+        assert "Assumed: a public sample of 600 customers" in text
         fields = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
         assert fields["chosen"]["error"] == plan.chosen.error
         assert ss.Projection.from_json(json.dumps(fields["projection"] | {"seed": 1})) == plan.projection(1)
     text = str(plan_units(TypicalUnit(items=40), units=2_000, **PRIVACY))
     assert "each customer counts the same" in text
     assert "There is no bound to choose" in " ".join(text.split())
-    assert "who add more make it larger" in " ".join(str(planned("distance")).split())
+    assert "one customer that adds more makes it larger" in " ".join(str(planned("distance")).split())
 
 
 def test_a_small_known_domain_needs_no_sketch() -> None:
