@@ -62,6 +62,8 @@ class Expected(NamedTuple):
     slope: Any = Fraction(0)
     """Of the variance, if the truth were another number."""
     curvature: Any = Fraction(0)
+    kurtosis: Any = Fraction(0)
+    """Excess kurtosis of the error."""
 
     def times(self, factor: int) -> "Expected":
         """Return the estimate with wider tolerances."""
@@ -387,6 +389,35 @@ def mean_distance(x: Message, y: Message) -> Expected:
     return found._replace(slope=slope, curvature=law.a + law.b + first.spread + second.spread)
 
 
+# --- units and totals -----------------------------------------------------------------------------------------------
+
+
+def units(message: Message) -> Expected:
+    """Estimate how many units there are."""
+    if "counts" not in message:
+        raise UndefinedError
+    return _counted(message, [Fraction(1, weights_of(message)["units"])])
+
+
+def total_of_units(message: Message) -> Expected:
+    """Estimate the total of what is left of all units."""
+    if "counts" not in message or not weights_of(message)["slack"]:
+        raise UndefinedError
+    weights, resolution = weights_of(message), message["projection"]["resolution"]
+    bound = message["guarantee"]["neighbours"]["bound"] // resolution
+    return _counted(message, [resolution * bound / weights["units"], -resolution / weights["slack"]])
+
+
+def _counted(message: Message, factors: list[Fraction]) -> Expected:
+    k2, k4 = (Fraction(message["noise"][name]) for name in ("k2", "k4"))
+    numbers = [sized(number) for number in counts_of(message)]
+    value = total(factor * number for factor, number in zip(factors, numbers, strict=False))
+    noise = total(factor**2 * sized(k2) for factor in factors)
+    found = _expected(view_of(message), value, sized(0), noise, Fraction(0))
+    fourth = k4 * sum(factor**4 for factor in factors)
+    return found._replace(kurtosis=fourth / noise.value**2 if k2 else Fraction(0))
+
+
 # --- standard errors and intervals ------------------------------------------------------------------------------------
 
 
@@ -421,7 +452,8 @@ def interval(estimate: Expected, confidence: float, method: str) -> Ends:
     with localcontext() as context:
         context.prec = 50
         if method == "normal":
-            reach = Decimal(NormalDist().inv_cdf((1 + confidence) / 2))
+            z = Decimal(NormalDist().inv_cdf((1 + confidence) / 2))
+            reach = z + (z**3 - 3 * z) * min(decimal(estimate.kurtosis), Decimal(6)) / 24
         else:
             reach = 1 / (1 - Decimal(confidence)).sqrt()
         lowest, highest = (

@@ -103,16 +103,22 @@ def fingerprints(given: Case, count: int, fields: Case) -> list[int]:
 def release(case: Case, kit: Kit) -> Case:
     """Read a release's bytes, and make its cells or its sum again."""
     message = reader.read("PrivateSketch", bytes.fromhex(case["bytes"]))
-    found = plain({name: one for name, one in message.items() if name not in ("projection", "values")})
+    found = plain({name: one for name, one in message.items() if name not in ("projection", "values", "counts")})
     found |= {"projection": make_kit.json_of(message["projection"]), "width": message["values"]["width"]}
     found["cells"] = strings(reader.cells_of(message))
+    if "counts" in message:
+        found["counts"] = strings(reader.counts_of(message))
     assert reader.write("PrivateSketch", message).hex() == case["bytes"]
     if "drawn" in case:
         steps = {int(index): int(count) for index, count in case["steps"]}
         noise = list(map(int, case["drawn"]))
         cells = kit_releases.with_noise(case["projection"], steps, noise, message["noise"]["place"])
         assert strings(cells) == case["cells"]
-        return found | {"steps": case["steps"], "drawn": case["drawn"]}
+        given = {name: case[name] for name in ("steps", "drawn", "counted") if name in case}
+        if "counted" in case:
+            counts = kit_releases.with_noise_on_counts(message, list(map(int, case["counted"])), noise)
+            assert strings(counts) == case["counts"]
+        return found | given
     if "scaled" in case:
         name, factor = case["scaled"]
         made = kit_releases.scaled("", {"name": name, "message": named(kit, "releases", name)}, Fraction(factor))

@@ -22,6 +22,8 @@ def refused(made: dict[str, Message], signs: dict[str, Message]) -> list[Message
     cases += [_changed("PrivateSketch", base, *change) for change in [*_noises(base), *_guarantees(base), *_ids(base)]]
     cases += [_changed("PrivateSketch", one, *change) for change in _projections()]
     cases += [_changed("PrivateSketch", base, *change) for change in _parts(base)]
+    counted = made["of counted units, x"]["message"]
+    cases += [_changed("PrivateSketch", counted, *change) for change in _counts(counted, base)]
     kept, individual = signs["rademacher, constant, x"]["message"], signs["oporp, individual, x"]["message"]
     cases += [_changed("SignSketch", kept, *change) for change in _signs(kept)]
     cases += [_changed("IndividualSignSketch", individual, *change) for change in _individual(individual)]
@@ -301,6 +303,36 @@ def _parts(base: Message) -> list[tuple[str, str, Message]]:
         ("a part with a place", "a part's place is empty", {"parts": [_noisy(first, place="input"), second]}),
         ("a part without number", "cumulants are finite", {"parts": [_noisy(first, k2=NAN), second]}),
         ("a part of no guarantee", "ε is 1e-6 to 1e6", {"parts": [_guaranteed(first, epsilon=0.0), second]}),
+    ]
+
+
+def _counts(base: Message, uncounted: Message) -> list[tuple[str, str, Message]]:
+    (step,) = base["guarantee"]["steps"]
+
+    def weighted(units: int, slack: int, **changes: Any) -> Message:
+        steps = [{"noise": step["noise"] | {"counting": {"units": units, "slack": slack}} | changes}]
+        return {"guarantee": base["guarantee"] | {"steps": steps, "mechanism": reader.text_of(steps)}}
+
+    numbers, (first, second) = {"counts": uncounted["values"]}, reader.counts_of(base)
+    of_one, of_three = (reader.values_message(one) for one in ([first], [first, second, 1]))
+    wide = {"width": 8, "cells": b"".join(one.to_bytes(8, "little", signed=True) for one in (first, second))}
+    uncounting = {name: said for name, said in step["noise"].items() if name != "counting"}
+    unstated = {"guarantee": base["guarantee"] | mechanism([{"noise": uncounting}])}
+    return [
+        ("counts without weights", "the mechanism says what is counted", unstated),
+        ("counts of a multiple", "a multiple has no counts", {"multiplier": Fraction(2)}),
+        ("as many counts as cells", "there are one or two counts", numbers),
+        ("a count too few", "with slack there are two counts", {"counts": of_one}),
+        ("a count too many", "there are two counts at most", {"counts": of_three}),
+        ("no counts in counts", "without any there is no field", {"counts": {"width": 1, "cells": b""}}),
+        ("counts of width 3", "a width is 1, 2, 4 or 8", {"counts": {"width": 3, "cells": bytes(6)}}),
+        ("counts wider than they need", "not canonical: the least width", {"counts": wide}),
+        ("a weight of 0", "a count of units weighs 1 or more", weighted(0, 1)),
+        ("a weight of 2^31", "weights are below 2^31", weighted(1 << 31, 1)),
+        ("slack of 2^31", "weights are below 2^31", weighted(24, 1 << 31)),
+        ("counts in two layers", "units are counted beside one noise on the cells", weighted(24, 1, layers=2)),
+        ("an unknown clip", "sketches are clipped by scale or equal", {"clip": "cut"}),
+        ("an empty clip", "absent where there is none", {"clip": ""}),
     ]
 
 

@@ -58,7 +58,8 @@ def sketched(text: str, steps: dict[int, int]) -> list[int]:
 def with_noise(text: str, steps: dict[int, int], noise: list[int], place: str) -> list[int]:
     """Return the cells of a stream with noise at its place."""
     if place == "":
-        return [wrapped(cell + one) for cell, one in zip(sketched(text, steps), noise, strict=True)]
+        cells = sketched(text, steps)
+        return [wrapped(cell + one) for cell, one in zip(cells, noise[: len(cells)], strict=True)]
     if place == "input":
         return sketched(text, {j: steps.get(j, 0) + one for j, one in enumerate(noise)})
     rows = naive_maps.fjlt_matrix(text)
@@ -128,11 +129,15 @@ def released(name: str, text: str, events: list[tuple[int, Any]], place: str = "
     size = math.floor(1 / fields["resolution"]) if fields["resolution"] <= 1 else 1
     neighbours = changes.pop("neighbours", {}) | ({} if fields["resolution"] <= 1 else {"bound": fields["resolution"]})
     count = {"": fields["sketch_dim"], "input": fields["dim"], "hadamard": laws.padded(fields)}[place]
+    weights, counted = changes.pop("weights", None), changes.pop("counted", None)
+    count += 0 if weights is None else 2 if weights["slack"] else 1
     moved = {"": most_moved(fields), "input": 1, "hadamard": laws.padded(fields)}[place]
     scale = changes.pop("scale", moved * size * neighbours.get("max_keys", 1))
     noise = changes.pop("drawn", drawn(scale, count, name))
     cells = with_noise(text, steps, noise, place)
     stated = {"kind": "laplace", "amount": Fraction(scale), "layers": 0}
+    if weights is not None:
+        stated["counting"] = weights
     message = {
         "projection": fields,
         "values": reader.values_message(cells),
@@ -147,7 +152,22 @@ def released(name: str, text: str, events: list[tuple[int, Any]], place: str = "
     if "mechanism" in said:
         message["guarantee"].pop("steps")
     message["guarantee"] |= said
-    return {"name": name, "steps": steps, "drawn": noise, "message": message | changes}
+    case = {"name": name, "steps": steps, "drawn": noise, "message": message | changes}
+    if counted is None:
+        return case
+    case["message"]["counts"] = reader.values_message(with_noise_on_counts(case["message"], counted, noise))
+    return case | {"counted": counted}
+
+
+def with_noise_on_counts(message: Message, counted: list[int], noise: list[int]) -> list[int]:
+    """Return the counts of so many units and their total, with the noise behind that of the cells."""
+    weights, fields = reader.weights_of(message), message["projection"]
+    units, total = counted
+    exact = [weights["units"] * units]
+    if weights["slack"]:
+        bound = message["guarantee"]["neighbours"]["bound"] // fields["resolution"]
+        exact.append(weights["slack"] * (bound * units - total))
+    return [wrapped(one + drawn) for one, drawn in zip(exact, noise[fields["sketch_dim"] :], strict=True)]
 
 
 def scaled(name: str, part: Message, factor: Fraction) -> Message:
@@ -155,6 +175,8 @@ def scaled(name: str, part: Message, factor: Fraction) -> Message:
     message = part["message"]
     parts = [one | {"multiplier": one["multiplier"] * abs(factor)} for one in message["parts"]]
     message = message | {"multiplier": message["multiplier"] * factor, "parts": ordered(parts)}
+    if factor != 1:
+        message.pop("counts", None)
     return {"name": name, "scaled": [part["name"], factor], "message": message}
 
 
@@ -184,6 +206,13 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
         "data_ids": sorted({*x["data_ids"], *y["data_ids"]}),
         "parts": ordered([*as_parts(x), *as_parts(y)]) if stated else [],
     }
+    message.pop("counts", None)
+    alike = "counts" in x and "counts" in y and reader.weights_of(x) == reader.weights_of(y)
+    if alike and sign > 0 and populations == "disjoint":
+        pairs = zip(reader.counts_of(x), reader.counts_of(y), strict=True)
+        message["counts"] = reader.values_message([one + other for one, other in pairs])
+    if populations != "disjoint" or x.get("clip") != y.get("clip"):
+        message.pop("clip", None)
     return {"name": name, "sum": [first["name"], second["name"], sign, populations], "message": message}
 
 
@@ -290,6 +319,7 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     for name, steps, draws in _shares():
         noise = {"k2": draws * laplace(100)["k2"], "k4": draws * laplace(100)["k4"], "place": ""}
         add(released(name, counts, [(1, 40)], guarantee=mechanism(steps), noise=noise))
+    _counted(add)
     zeros = [-cell for cell in sketched(counts, {1: 3})]
     add(released("of zeros alone", counts, [(1, 3)], drawn=zeros))
     add(released("of unknown data", counts, [(4, 400)], data_ids=[]))
@@ -309,3 +339,36 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     old = {"name": "a sum of before parts were written", "message": bare}
     add(old)
     add(summed("a sum with unstated parts", old, z, 1, "disjoint"))
+
+
+def _counted(add: Any) -> None:
+    """Add releases with counts, their sums and multiples."""
+    block = projection_of("sjlt-block", resolution="1/2")
+    people = {"kind": "l1", "bound": Fraction(100), "unit": "customer", "max_keys": 0}
+    both, units = {"units": 24, "slack": 1}, {"units": 24, "slack": 0}
+    made = {}
+    for name, weights, counted in (("x", both, [900, 41_000]), ("y", both, [700, 35_000]), ("z", units, [800, 9])):
+        events = [(1, 30_000 + counted[0]), (2, -9000), (5, 12_345)]
+        changes = {"neighbours": people, "weights": weights, "counted": counted, "scale": 840}
+        made[name] = add(released(f"of counted units, {name}", block, events, **changes))
+    few = {"neighbours": people, "weights": both, "counted": [3, 90], "scale": 840}
+    add(released("of few counted units", block, [(1, 60)], **few))
+    x, y, z = made.values()
+    add(summed("a sum of counted units", x, y, 1, "disjoint"))
+    add(summed("a sum of units that may be in both", x, y, 1, "overlapping"))
+    add(summed("a difference of counted units", x, y, -1, "disjoint"))
+    add(summed("a sum of units with other weights", x, z, 1, "disjoint"))
+    add(scaled("a multiple of counted units", x, Fraction(3, 2)))
+    fine = projection_of("sjlt-block", resolution="1/4096")
+    sketches = {"kind": "sketch-l2", "bound": Fraction(2), "unit": "patient", "max_keys": 3}
+    clipped = {"neighbours": sketches, "scale": 70_000, "weights": {"units": 900, "slack": 0}}
+    parts = []
+    for name, clip, counted in (("a", "equal", 4000), ("b", "equal", 2000), ("c", "scale", 3000)):
+        events = [(1, 1000 + counted), (2, -500)]
+        changes = clipped | {"counted": [counted, 0], "clip": clip, "guarantee": {"basis": "enforced"}}
+        parts.append(add(released(f"of sketches clipped in length, {name}", fine, events, **changes)))
+    add(summed("a sum of sketches of one length", parts[0], parts[1], 1, "disjoint"))
+    add(summed("a sum of sketches clipped in two ways", parts[0], parts[2], 1, "disjoint"))
+    add(summed("a sum of sketches of one length, with people in both", parts[0], parts[1], 1, "overlapping"))
+    plain = {"neighbours": sketches | {"max_keys": 2**32 - 1}, "scale": 70_000}
+    add(released("of sketches with people in any number of keys", fine, [(1, 2000)], **plain))

@@ -26,6 +26,7 @@ KIT = Path(__file__).parents[2] / "streamsketch" / "conformance"
 STRINGS = {"dim", "seed", "numerator", "denominator"}
 """Integers that may pass 2^53 are decimal strings."""
 
+_FUNCTIONS = {"total": "total_of_units"}
 SQUARES = ("squared_norm", "squared_distance", "inner_product")
 
 
@@ -129,11 +130,13 @@ def _release(case: Message) -> Message:
         made: Message = {
             "steps": [strings(event) for event in sorted(case["steps"].items())],
             "drawn": strings(case["drawn"]),
-        }
+        } | ({"counted": strings(case["counted"])} if "counted" in case else {})
     else:
         made = {how: plain(value) for how, value in case.items() if how in {"scaled", "sum"}}
-    rest = {name: plain(value) for name, value in message.items() if name not in ("projection", "values")}
+    rest = {name: plain(value) for name, value in message.items() if name not in ("projection", "values", "counts")}
     cells = {"width": message["values"]["width"], "cells": strings(reader.cells_of(message))}
+    if "counts" in message:
+        cells["counts"] = strings(reader.counts_of(message))
     return {"name": case["name"]} | made | text | cells | rest | {"bytes": reader.write("PrivateSketch", message).hex()}
 
 
@@ -149,6 +152,12 @@ def _estimates(made: dict[str, Message]) -> Iterable[Message]:
     for kind in ("sjlt-block", "count-sketch", "identity", "uniform", "rotation"):
         cases.append({"estimate": "cosine", "of": [f"{kind}, x", f"{kind}, y"]})
     cases.append({"estimate": "cosine", "of": ["an empty stream", "a part, x"]})
+    counted = [name for name in made if "counted units" in name or "clipped in length" in name]
+    cases += [{"estimate": kind, "of": [name]} for kind in ("units", "total", "mean_norm") for name in counted]
+    averages = [("of counted units, x", f"of counted units, {name}") for name in "yz"]
+    averages += [("of counted units, z", name) for name in ("a sum of counted units", "of few counted units")]
+    averages += [("of sketches clipped in length, a", f"of sketches clipped in length, {name}") for name in "bc"]
+    cases += [{"estimate": kind, "of": [*pair]} for kind in ("mean_distance", "mean_product") for pair in averages]
     of = ["count-sketch, x", "count-sketch, y"]
     cases.append({"estimate": "normalised_inner_product", "of": of, "norms": [75.0, 70.0]})
     cases.append({"estimate": "pairwise", "of": ["a part, x", "a part, y", "a part, z", "of unknown data"]})
@@ -167,7 +176,9 @@ def estimate_of(case: Message, messages: list[Message]) -> Message:
         }
     norms = {"norms": case["norms"]} if "norms" in case else {}
     try:
-        found = getattr(estimates, kind)(*messages, *(Fraction(norm) for norm in norms.get("norms", ())))
+        found = getattr(estimates, _FUNCTIONS.get(kind, kind))(
+            *messages, *(Fraction(norm) for norm in norms.get("norms", ()))
+        )
     except estimates.UndefinedError:
         return {"estimate": kind, "of": of, "undefined": True}
     return _estimate(kind, of, found) | norms

@@ -154,6 +154,10 @@ def test_releases_are_read_and_written(case: dict[str, Any]) -> None:
     assert [one.hex() for one in release.release_ids] == case["release_ids"]
     assert [one.hex() for one in release.data_ids] == case["data_ids"]
     assert release.agreement == case.get("agreement")
+    assert release.clip == case.get("clip")
+    assert (None if release.counts is None else release.counts.tolist()) == (
+        integers(case["counts"]) if "counts" in case else None
+    )
     assert sorted((part.count, Fraction(part.multiplier), part.noise.k2) for part in release.parts) == sorted(
         (part["count"], Fraction(part["multiplier"]), part["noise"]["k2"]) for part in case["parts"]
     )
@@ -170,8 +174,14 @@ def test_cells_are_the_stream_and_the_noise() -> None:
         if case["noise"]["place"] == "input":
             sketch.update(list(range(len(drawn))), drawn)
             drawn = [0] * sketch.projection.sketch_dim
-        cells = [wrapped(cell + noise) for cell, noise in zip(sketch.state().tolist(), drawn, strict=True)]
-        assert cells == integers(case["cells"]), case["name"]
+        exact = sketch.state().tolist()
+        if "counts" in case:
+            release = release_of(case["name"])
+            assert release.counting is not None
+            bound = release.guarantee.neighbours.grid_steps(release.projection.grid) if release.counting.slack else 0
+            exact += release.counting.weighted(np.array([integers(case["counted"])]), bound)[0].tolist()
+        cells = [wrapped(cell + noise) for cell, noise in zip(exact, drawn, strict=True)]
+        assert cells == integers(case["cells"]) + integers(case.get("counts", [])), case["name"]
 
 
 def test_sums_and_multiples_have_these_bytes() -> None:
@@ -217,6 +227,13 @@ def test_estimates() -> None:
             for i, row in enumerate(case["pairs"]):
                 for j, stated in enumerate(row):
                     check_estimate(found[i, j], stated, label)
+            continue
+        if case["estimate"] in ("units", "total"):
+            if "undefined" in case:
+                with pytest.raises(ss.InvalidInputError):
+                    getattr(releases[0], case["estimate"])
+            else:
+                check_estimate(getattr(releases[0], case["estimate"]), case, label)
             continue
         if "undefined" in case:
             with pytest.raises(ss.InvalidInputError):
