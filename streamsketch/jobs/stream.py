@@ -253,11 +253,11 @@ class StreamJob:
 
     def _bounds(self) -> beam.PTransform:
         policy = self.policy
-        how: dict[str, Any] = {"clip": policy.clip_in(self.agreement), "public_keys": self.public_keys}
+        options: dict[str, Any] = {"clip": policy.clip_in(self.agreement), "public_keys": self.public_keys}
         if policy.period is None:
-            return BoundContributions(self.agreement, **how)
+            return BoundContributions(self.agreement, **options)
         period = microseconds(policy.period, "period") / 10**6
-        return BoundAcrossWindows(self.agreement, **how, max_windows=policy.max_windows or 1, period=period)
+        return BoundAcrossWindows(self.agreement, **options, max_windows=policy.max_windows or 1, period=period)
 
     def _sink(self, epoch: int | None) -> beam.PTransform:
         if self.database is None:

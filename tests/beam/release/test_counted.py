@@ -63,7 +63,8 @@ def released(agreement: ss.Agreement, rows: list[Any] = ROWS) -> Callable[[beam.
 @pytest.mark.parametrize("agreement", [L1, EQUAL], ids=["l1", "equal"])
 def test_units_are_counted_as_on_one_machine_in_keys_without_data_too(agreement: ss.Agreement, tmp_path: Path) -> None:
     table = pa.table(dict(zip(COLUMNS, zip(*ROWS, strict=True), strict=True)))
-    here = ss.bound(table, agreement).release(**EXACT, neighbours=agreement.neighbours, public_keys=KEYS)
+    bound: Any = ss.bound(table, agreement)
+    here = bound.release(**EXACT, neighbours=agreement.neighbours, public_keys=KEYS)
     found = dict(run(released(agreement), tmp_path)[0])
     assert {key: round(one.units.value, 1) for key, one in found.items()} == UNITS
     for key, release in found.items():
