@@ -106,13 +106,13 @@ def place_of(key: PublicKey, parties: Sequence[PublicKey]) -> int:
     raise InvalidInputError(f"{key} is no party of this round: {', '.join(map(str, parties))}")
 
 
-def conditions_of(honest: int, count: int, unit: str) -> list[str]:
-    """Return what the guarantee of a round rests on, in sentences."""
+def conditions_of(honest: int, count: int, unit: str, *, is_counted: bool) -> list[str]:
+    """Return what the guarantee of a round rests on, in sentences; each party counts units by itself, if any does."""
     who = f"all {count} parties" if honest == count else f"at least {honest} of the {count} parties"
-    return [
-        f"{who} follow the round and keep their keys and shares secret",
-        f"one {unit} keeps to the bound over all parties together, as with data at two parties it counts twice",
-    ]
+    one = f"one {unit} keeps to the bound over all parties together, as with data at two parties it counts twice"
+    if is_counted:
+        one = f"one {unit} has data at one party alone, as each party bounds and counts it by itself"
+    return [f"{who} follow the round and keep their keys and shares secret", one]
 
 
 def sign_round(name: bytes, key: Key) -> bytes:

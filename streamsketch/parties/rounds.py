@@ -41,7 +41,9 @@ from streamsketch.parties.keys import Key, PublicKey
 from streamsketch.privacy import (
     AddedNoise,
     BitSource,
+    Bounds,
     Budget,
+    Counting,
     Guarantee,
     Mechanism,
     Neighbours,
@@ -51,7 +53,7 @@ from streamsketch.privacy import (
     calibration,
 )
 from streamsketch.projections import Projection
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch
+from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, numbers_of
 from streamsketch.sketching import Sketch
 
 _ROUND_ID_BYTES = 16
@@ -91,6 +93,10 @@ class Round:
         the guarantee holds for that. With h of n honest the noise has n/h times the variance of one release. Should
         fewer be honest than stated, Laplace noise of m < h shares still gives pure differential privacy, but with a
         multiple of ε that grows with the scale (9 of 10 at scale 1000: 3.5): choose h low.
+    counting
+        Counts of units beside the cells, as in `AdditiveNoise`: what a party's data say of its units is added up under
+        the masks as its cells are. A party that counts units has clipped them by itself, so the guarantee is for units
+        with data at one party alone.
     round_id
         16 random bytes; by default new ones. Never used twice. Masks do not rest on that alone: each party adds 32
         random bytes when it signs, and a key refuses a second contribution.
@@ -122,6 +128,7 @@ class Round:
     parties: Sequence[PublicKey]
     delta: float = 0.0
     mechanism: str = "auto"
+    counting: Counting | None = None
     honest: int | None = None
     round_id: bytes = dataclasses.field(default_factory=lambda: secrets.token_bytes(_ROUND_ID_BYTES))
     signatures: Sequence[bytes] | None = dataclasses.field(default=None, compare=False, repr=False)
@@ -148,14 +155,16 @@ class Round:
     @functools.cached_property
     def noise(self) -> Noise:
         """The noise that the shares of the honest parties add up to."""
-        sensitivity, budget = sensitivity_of(self.projection, self.neighbours), Budget(self.epsilon, self.delta)
+        sensitivity = sensitivity_of(self.projection, self.neighbours, self.counting)
+        budget = Budget(self.epsilon, self.delta)
         kind = type(calibration.choose(sensitivity, budget, self.mechanism))
         return kind.calibrated_in_shares(sensitivity, budget, self._honest)
 
     @property
     def guarantee(self) -> Guarantee:
         """What the release guarantees."""
-        conditions = conditions_of(self._honest, len(self.parties), self.neighbours.unit)
+        is_counted = self.counting is not None
+        conditions = conditions_of(self._honest, len(self.parties), self.neighbours.unit, is_counted=is_counted)
         # what a party enforced is known to that party alone
         spent, mechanism = self.noise.spends(Budget(self.epsilon, self.delta)), Mechanism((self._shares,))
         return Guarantee.of(spent, self.neighbours, mechanism, conditions, "asserted")
@@ -291,7 +300,7 @@ class Round:
             If it is of another projection.
         InvalidInputError
             If the key is no party's, or contributed before; if the round is of an earlier version; or if what is known
-            of the data does not imply the round's neighbours.
+            of the data does not imply the round's neighbours, or its units are to be counted and were not.
         SignatureError
             For a round read from JSON that not all parties signed.
         OSError
@@ -304,6 +313,7 @@ class Round:
         self.check_ready(key)
         agreed = None if sketch.agreement is None else sketch.agreement.neighbours
         sketch.bounds.basis_for(self.neighbours, agreed, assert_bounds=assert_bounds)
+        self.check_counted(sketch.bounds)
         charge(ledger, dataset, self.guarantee, sketch)
         key.spend(self._whole, self._name)
         return self._contribution(sketch, key, place, SystemBits())
@@ -315,6 +325,7 @@ class Round:
         charged. The key remembers what was made: the same bytes are returned again, and others are refused.
         """
         self.projection.check_same(sketch.projection)
+        self.check_counted(sketch.bounds)
         self.check_ready()
         made = self._contribution(sketch, key, place_of(key.public, self.parties), bits)
         key.spend(self._whole, self._name, sent=hashlib.sha256(made).digest())
@@ -326,6 +337,15 @@ class Round:
         self._check_signed()
         if key is not None:
             key.check_unspent(self._whole, self._name)
+
+    def check_counted(self, bounds: Bounds) -> None:
+        """Raise `InvalidInputError` if units are to be counted, and data with these bounds have no count of them."""
+        if self.counting is not None and not bounds.counts_for(self.neighbours):
+            raise InvalidInputError(
+                f"the round counts {self.neighbours.unit}s, and there is no count of them in these data: units are "
+                f"counted where they are bounded (streamsketch.bound), to neighbours of the same kind and each key by "
+                f"itself"
+            )
 
     def for_key(self, key: str | bytes | int) -> "Round":
         """Return the round for one key of a table, which all parties derive alike: it has masks of its own.
@@ -344,8 +364,8 @@ class Round:
         return found
 
     def _contribution(self, sketch: Sketch, key: Key, place: int, bits: BitSource) -> bytes:
-        share = self.noise.sample_share(self._honest, self.projection.sketch_dim, bits)
-        cells: Any = np.add(sketch.state(), share).view(np.uint64)
+        exact = numbers_of(sketch, self.neighbours, self.counting)
+        cells: Any = np.add(exact, self.noise.sample_share(self._honest, exact.size, bits)).view(np.uint64)
         add_masks(cells, self.session, key, self.parties, place)
         ids = sketch.data_ids.published()
         message = encode_contribution(Contribution(self.session, place, cells.view(np.int64), tuple(ids)))
@@ -366,15 +386,18 @@ class Round:
         InvalidInputError
             If a party contributed twice, or not at all. Without it there is no sum: make a new round.
         """
-        total, ids = sum_contributions(contributions, self.session, self.parties, cells=self.projection.sketch_dim)
+        k, counting = self.projection.sketch_dim, self.counting
+        size = k if counting is None else k + counting.numbers
+        total, ids = sum_contributions(contributions, self.session, self.parties, cells=size)
         digest = hashlib.sha256(b"streamsketch.parties.release" + self.session + total.astype("<i8").tobytes())
         return PrivateSketch(
             self.projection,
-            total,
+            total[:k],
             self._shares.cumulants,
             self.guarantee,
             release_ids=[digest.digest()[:RELEASE_ID_BYTES]],
             data_ids=ids,
+            counts=None if counting is None else total[k:],
         )
 
     # --- inside -----------------------------------------------------------------------------------------------
@@ -385,7 +408,8 @@ class Round:
 
     @property
     def _shares(self) -> AddedNoise:
-        return AddedNoise(self.noise, shares=Shares(len(self.parties), self._honest))
+        shares = Shares(len(self.parties), self._honest)
+        return AddedNoise(self.noise, shares=shares, counting=self.counting)
 
     @functools.cached_property
     def _whole(self) -> bytes:
@@ -448,7 +472,10 @@ def _fields_of(agreed: Round, form: int) -> dict[str, Any]:
         "honest": agreed.honest,
         "round": agreed.round_id.hex(),
     }
-    return fields if form == 1 else fields | {"format": form}
+    if form == 1:
+        return fields
+    counting = {} if agreed.counting is None else {"counting": agreed.counting.to_dict()}
+    return fields | counting | {"format": form}
 
 
 def _format_of(fields: dict[str, Any]) -> Any:
@@ -464,6 +491,7 @@ def _arguments_of(fields: dict[str, Any]) -> dict[str, Any]:
         "delta": fields["delta"],
         "neighbours": Neighbours.from_dict(fields["neighbours"]),
         "mechanism": fields["mechanism"],
+        "counting": Counting.from_dict(fields["counting"]) if "counting" in fields else None,
         "parties": [PublicKey.from_text(line) for line in fields["parties"]],
         "honest": fields["honest"],
         "round_id": bytes.fromhex(fields["round"]),

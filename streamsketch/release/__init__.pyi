@@ -19,7 +19,7 @@ from .private_table import PrivateTable
 from .private_vector import release_vector
 from .published import Encoded, Published, check_disjoint, check_independent, check_same_place, with_agreement
 from .published_table import PublishedTable, sketches_to_release
-from .publishers import AdditiveNoise, Calibrated, CalibratedNoise, Publisher, warn_of_exceeded
+from .publishers import AdditiveNoise, Calibrated, CalibratedNoise, Publisher, numbers_of, warn_of_exceeded
 
 __all__ = [
     "QUICK_ENTRIES",
@@ -50,6 +50,7 @@ __all__ = [
     "impossible_norm",
     "mismatch",
     "noisy_coordinates",
+    "numbers_of",
     "release_vector",
     "sketches_to_release",
     "unread_matrix",

@@ -64,6 +64,31 @@ def warn_of_exceeded(largest: int, neighbours: Neighbours, projection: Projectio
         )
 
 
+def numbers_of(sketch: Sketch, neighbours: Neighbours, counting: Counting | None) -> Ints:
+    """Return the exact numbers that noise is added to: the cells of a sketch, and its weighted counts behind them.
+
+    Parameters
+    ----------
+    sketch
+        Exact, with `counts` if they are asked for: whoever adds the noise refuses others before (`Bounds.counts_for`).
+    neighbours, counting
+        Of the release.
+
+    Returns
+    -------
+    ndarray
+        int64, (k,) or longer by `Counting.numbers`.
+    """
+    cells = sketch.state()
+    if counting is None:
+        return cells
+    counts = sketch.counts
+    if counts is None:
+        raise InvalidInputError("the sketch has no count of units, and its guarantee says that there is one")
+    bound = neighbours.grid_steps(sketch.projection.grid) if counting.slack else 0
+    return np.concatenate([cells, *counting.weighted(counts.reshape(1, -1), bound)])
+
+
 class _Judged(NamedTuple):
     """What is known of data, from which the basis of a guarantee's bound follows."""
 
@@ -378,14 +403,7 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         )
 
     def _exact(self, sketch: Sketch) -> Ints:
-        cells = super()._exact(sketch)
-        if self.counting is None:
-            return cells
-        counts = sketch.counts
-        if counts is None:  # which `on` refuses
-            raise InvalidInputError("the sketch has no count of units, and its guarantee says that there is one")
-        bound = self.guarantee.neighbours.grid_steps(self.projection.grid) if self.counting.slack else 0
-        return np.concatenate([cells, self.counting.weighted(counts.reshape(1, -1), bound)], axis=1)
+        return numbers_of(sketch, self.guarantee.neighbours, self.counting).reshape(1, -1)
 
     def _described(self, released: PrivateSketch, bounds: Bounds) -> PrivateSketch:
         is_known = self.guarantee.basis == "enforced" and bounds.counted  # no unit was added twice

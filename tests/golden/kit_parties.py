@@ -47,11 +47,12 @@ def rounded(scale: Fraction) -> Fraction:
 
 def agreed(name: str, count: int, **changes: Any) -> Message:
     """Return what parties agree on."""
-    fields = {"format": 2, "projection": PROJECTION, "epsilon": 0.5, "delta": 0.0, "neighbours": VISIT}
+    fields: Message = {"format": 2, "projection": PROJECTION, "epsilon": 0.5, "delta": 0.0, "neighbours": VISIT}
     fields |= {"mechanism": "auto", "honest": count} | changes
     relation = fields["neighbours"]
     steps = math.floor(Fraction(relation["bound"]) / Fraction(PROJECTION["resolution"])) * relation["max_keys"]
-    scale = steps / Fraction(fields["epsilon"])
+    counts = fields["counting"]["units"] * relation["max_keys"] if "counting" in fields else 0  # Δ1 is 1
+    scale = (steps + counts) / Fraction(fields["epsilon"])
     fields["noise"] = {"kind": "laplace", "amount": str(rounded(scale))}
     members = zip(SECRETS[:count], NAMES, strict=False)
     fields["parties"] = [party_reader.text_of_key(one.public, called) for one, called in members]
@@ -73,8 +74,15 @@ def contributions() -> list[Message]:
     three = signed(agreed("three", 3), SECRETS[:3])
     four = signed(agreed("four", 4, honest=2, neighbours=VISIT | {"bound": "7/2", "max_keys": 3}), SECRETS[3::-1])
     small = agreed("small", 2, epsilon=1e-05, delta=1e-06, mechanism="laplace", neighbours=VISIT | {"max_keys": 2})
+    many = VISIT | {"bound": "9", "max_keys": 2}
+    counted, units = (
+        signed(agreed(name, 2, neighbours=many, counting={"units": 3, "slack": slack}), SECRETS[:2])
+        for name, slack in (("counted", 1), ("units", 0))
+    )
     cases = [
         _case("three parties", three),
+        _case("with counts of units and slack", counted),
+        _case("with counts of units alone", units),
         _case("two of four are honest", four),
         _case("signed by nobody, with small numbers", signed(small, [])),
         _case("cells that wrap around", three, offset=2**63 - 5),
@@ -120,7 +128,8 @@ def hashed(key: Column | None) -> bytes | None:
 def _case(name: str, text: str, key: Column | None = None, offset: int = 0) -> Message:
     found = party_reader.read_round(text, hashed(key))
     places = range(len(found.parties))
-    sent = [_cells(f"{name} {place}", offset) for place in places]
+    counts = party_reader.size_of(found) - found.fields["projection"]["sketch_dim"]
+    sent = [[*_cells(f"{name} {place}", offset), *range(5 + place, 5 + place + counts)] for place in places]
     data = [ids(f"data of {name} {place}", 16) for place in places]
     made = [party_reader.contributed(found, SECRETS[place], sent[place], data[place]) for place in places]
     return _head(name, text, key, found) | {
@@ -145,7 +154,8 @@ def message_of(found: Round, made: list[str]) -> Message:
     total, guarantee = party_reader.combined(found, made), party_reader.guarantee_of(found)
     noise = guarantee["steps"][0]["noise"]
     one, draws = laplace(noise["amount"]), len(found.parties) / found.fields["honest"]
-    return {
+    counts = {"counts": reader.values_message(total["counts"])} if total["counts"] else {}
+    return counts | {
         "projection": projection_fields(json.dumps(found.fields["projection"])),
         "values": reader.values_message(total["cells"]),
         "noise": {"k2": draws * one["k2"], "k4": draws * one["k4"], "place": ""},

@@ -158,9 +158,15 @@ def digest(domain: str, *parts: bytes) -> bytes:
     return hashlib.sha256(b"streamsketch.parties." + domain.encode() + b"".join(parts)).digest()
 
 
+def size_of(found: Round) -> int:
+    """Return how many numbers a party sends: cells, and behind them counts."""
+    weights, cells = found.fields.get("counting"), found.fields["projection"]["sketch_dim"]
+    return int(cells) + (0 if weights is None else 2 if weights["slack"] else 1)
+
+
 def masks(found: Round, own: int, secret: Secret) -> list[int]:
-    """Return what a party adds to its cells."""
-    k = found.fields["projection"]["sketch_dim"]
+    """Return what a party adds to its numbers."""
+    k = size_of(found)
     total = [0] * k
     for place, other in enumerate(found.parties):
         if place == own:
@@ -194,7 +200,7 @@ class Contribution(NamedTuple):
 def read_contribution(found: Round, text: str) -> Contribution:
     """Return a party's contribution to a round."""
     payload, signer = opened(text, CONTRIBUTION, {party.id: party for party in found.parties})
-    k = found.fields["projection"]["sketch_dim"]
+    k = size_of(found)
     need(len(payload) == 40 + 8 * k + 128, "another length")
     need(payload[:32] == found.session, "a contribution to another round")
     place, size = int.from_bytes(payload[32:36], "little"), int.from_bytes(payload[36:40], "little")
@@ -206,14 +212,15 @@ def read_contribution(found: Round, text: str) -> Contribution:
 
 
 def combined(found: Round, texts: list[str]) -> Fields:
-    """Return the cells, the id and the data ids of the release of all contributions."""
+    """Return the cells, the counts, the id and the data ids of the release of all contributions."""
     read = [read_contribution(found, text) for text in texts]
     need(sorted(one.place for one in read) == list(range(len(found.parties))), "not one contribution of each party")
     ids = [one for each in read for one in each.data_ids]
     need(len(set(ids)) == len(ids), "two parties with the same data")
     cells = [(sum(column) + 2**63) % 2**64 - 2**63 for column in zip(*(one.cells for one in read), strict=True)]
     words = b"".join(cell.to_bytes(8, "little", signed=True) for cell in cells)
-    return {"cells": cells, "release_id": digest("release", found.session, words)[:8], "data_ids": sorted(ids)}
+    k, release_id = found.fields["projection"]["sketch_dim"], digest("release", found.session, words)[:8]
+    return {"cells": cells[:k], "counts": cells[k:], "release_id": release_id, "data_ids": sorted(ids)}
 
 
 def guarantee_of(found: Round) -> Fields:
@@ -223,9 +230,12 @@ def guarantee_of(found: Round) -> Fields:
     most = relation["max_keys"]
     who = f"all {count} parties" if fields["honest"] == count else f"at least {fields['honest']} of the {count} parties"
     together = "keeps to the bound over all parties together, as with data at two parties it counts twice"
+    if "counting" in fields:
+        together = "has data at one party alone, as each party bounds and counts it by itself"
     conditions = [f"{who} follow the round and keep their keys and shares secret", f"one {relation['unit']} {together}"]
     amount, shares = Fraction(fields["noise"]["amount"]), {"parties": count, "honest": fields["honest"]}
     noise = {"kind": fields["noise"]["kind"], "amount": amount, "layers": 0, "place": "", "shares": shares}
+    noise |= {"counting": fields["counting"]} if "counting" in fields else {}
     return {
         "epsilon": fields["epsilon"],
         "delta": 0.0 if noise["kind"] == "laplace" else fields["delta"],

@@ -50,6 +50,8 @@ def test_contributions_add_up(case: dict[str, Any]) -> None:
     for name in ("projection", "guarantee", "release_ids", "data_ids", "multiplier"):
         assert getattr(found, name) == getattr(stated, name), name
     assert found.values.tolist() == stated.values.tolist()
+    assert (found.counts is None) is (stated.counts is None) is ("counting" not in json.loads(case["round"]))
+    assert found.counts is None or found.counts.tolist() == stated.counts.tolist()  # type: ignore[union-attr]
     assert (found.noise.k2, found.noise.k4) == pytest.approx((stated.noise.k2, stated.noise.k4), rel=1e-9)
 
 

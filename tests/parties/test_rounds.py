@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from streamsketch.parties import Key, PublicKey, Round
 from streamsketch.parties.contributions import decode_contribution
 from streamsketch.privacy import AddedNoise, DiscreteGaussian, DiscreteLaplace, Mechanism
 from streamsketch.release import check_release
+from streamsketch.sketching import bound_units
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
 ONE = ss.L1(1, unit="visit")
@@ -104,6 +106,83 @@ def test_a_unit_at_two_parties_counts_twice_and_everything_says_so(neighbours: s
     (moved,) = {int(np.abs(one.state()).sum()) for one in sketches_of_one(2)}
     both = sum(one.state() for one in sketches_of_one(2))
     assert np.abs(both).sum() == 2 * moved, "by twice what the sensitivity of one party's data is"
+
+
+FINE = PROJECTION.replace(resolution="1/8192")
+WEIGHED = ss.SketchL2(1, unit="patient", max_keys=2)
+COUNTED: dict[str, tuple[ss.privacy.Neighbours, ss.Projection, ss.privacy.Clip]] = {
+    "l1": (ss.L1(9, unit="patient", max_keys=2), PROJECTION, "scale"),
+    "equal": (WEIGHED, FINE, "equal"),
+    "scale": (WEIGHED, FINE, "scale"),
+}
+
+
+def counted_sites(kind: str) -> tuple[Round, list[ss.Sketch]]:
+    """Return a round that counts patients, and the sketches of three sites that have 5, 0 and 7 of them."""
+    neighbours, projection, clip = COUNTED[kind]
+    counting = ss.Counting.of(projection, neighbours, delta=1e-9)
+    how: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-9, "neighbours": neighbours, "counting": counting}
+    made = []
+    for site, patients in enumerate((5, 0, 7)):
+        rows = [(f"key {n % 2}", n % 3, 2.0, f"{site} {n % 7}") for n in range(patients)]
+        columns: list[Any] = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
+        bounded = bound_units([(*columns[:3], columns[3])], projection, neighbours=neighbours, clip=clip)
+        made.append(bounded.sketch_of("key 0"))
+    return Round(projection, **how, parties=[key.public for key in KEYS[:3]]), made
+
+
+@pytest.mark.usefixtures("silent_noise")
+@pytest.mark.parametrize("kind", COUNTED)
+def test_counts_of_units_add_up_under_the_masks_as_cells_do(kind: str) -> None:
+    agreed, data = counted_sites(kind)
+    assert agreed.counting is not None
+    read = Round.from_json(agreed.to_json(), parties=agreed.parties)
+    assert read == agreed
+    assert read.noise == agreed.noise
+    sent = contributions(read, KEYS[:3], data)
+    released = agreed.combine(sent)
+    assert np.array_equal(released.values, np.sum([one.state() for one in data], axis=0))
+    assert released.counts is not None
+    assert released.counts[0] == agreed.counting.units * 7  # 3, 0 and 4 of key 0
+    assert released.units.value == pytest.approx(7)
+    assert released.guarantee.mechanism.counting == agreed.counting
+    assert "one patient has data at one party alone" in str(released.guarantee)
+    assert ss.PrivateSketch.from_bytes(released.to_bytes()) == released
+    if kind == "l1":
+        assert released.total.value == pytest.approx(14)
+
+
+def test_the_noise_of_a_round_hides_counts_too() -> None:
+    agreed, data = counted_sites("equal")
+    assert check_release(agreed.combine(contributions(agreed, KEYS[:3], data))).verdict == "enough"
+    plain = Round(
+        **{name: getattr(agreed, name) for name in ("projection", "epsilon", "delta", "neighbours", "parties")}
+    )
+    assert 1 < agreed.noise.cumulants.k2 / plain.noise.cumulants.k2 <= 1.03**2
+    assert agreed.fingerprint != plain.fingerprint
+    assert "counting" not in plain.to_json()
+
+
+def test_units_that_were_not_counted_are_refused_before_the_key_is_spent() -> None:
+    agreed, data = counted_sites("equal")
+    key = again(KEYS[0])
+    for uncounted in (FINE.sketch(), data[0] + data[2]):
+        with pytest.raises(InvalidInputError, match="the round counts patients, and there is no count of them"):
+            agreed.contribute(uncounted, key, assert_bounds=True)
+    agreed.contribute(data[0], key)
+
+
+def test_each_site_clips_its_own_patients_and_a_round_takes_what_its_bounds_imply() -> None:
+    """One patient moves the sum by the bound at most, in all cells of both keys, whatever the rows hold."""
+    agreed, _ = counted_sites("scale")
+    rows = [(["key 0", "key 1", "key 0"], [1, 2, 3], [1e12, -5e11, 7.0], ["Ann"] * 3)]
+    bounded = bound_units(rows, FINE, neighbours=WEIGHED)
+    squares = sum(int(cell) ** 2 for key in bounded for cell in bounded[key].state())
+    assert squares <= WEIGHED.cell_steps(FINE) ** 2
+    agreed.for_key("key 0").contribute(bounded["key 0"], again(KEYS[1]))
+    wider = bound_units(rows, FINE, neighbours=ss.SketchL2(2, unit="patient", max_keys=2))
+    with pytest.raises(InvalidInputError, match="does not imply"):
+        agreed.for_key("key 0").contribute(wider["key 0"], again(KEYS[1]))
 
 
 def sketches_of_one(count: int) -> list[ss.Sketch]:

@@ -96,6 +96,7 @@ class RoundContribution:
         """Return the round's guarantee, which says on what its bound rests; errors as `Calibrated.on`."""
         agreed = None if known.agreement is None else known.agreement.neighbours
         basis = known.bounds.basis_for(self.neighbours, agreed, assert_bounds=assert_bounds)
+        self.agreed.check_counted(known.bounds)
         return self.agreed.guarantee.on(basis, known.bounds.conditions if basis == "enforced" else ())
 
     def enter(self, sketches: beam.PCollection, keys: PublicKeys | None) -> None:

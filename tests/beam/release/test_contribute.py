@@ -65,9 +65,15 @@ def contribute(agreed: Round, key: Key, folder: Path, **how: Any) -> dict[str, b
     return dict(run(build, folder)[0])
 
 
+@pytest.mark.parametrize("counting", [None, ss.Counting(1, slack=2)])
 def test_each_key_is_the_sum_of_all_parties_with_one_noise(
-    parties: dict[str, Key], agreed: Round, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    counting: ss.Counting | None,
+    parties: dict[str, Key],
+    agreed: Round,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    agreed = dataclasses.replace(agreed, counting=counting)
     monkeypatch.setattr(type(agreed.noise), "sample_share", lambda *given: np.zeros(given[2], dtype=np.int64))
     sent = [contribute(agreed, key, tmp_path / name) for name, key in parties.items()]
     assert all(one.keys() == set(KEYS) for one in sent)
@@ -80,6 +86,9 @@ def test_each_key_is_the_sum_of_all_parties_with_one_noise(
         release = agreed.for_key(key).combine([one[key] for one in sent])
         assert release.values.tolist() == truth[key].state().tolist()
         assert release.guarantee == agreed.guarantee
+        if counting is not None:
+            assert release.units.value == {"AA": 3, "UA": 1, "empty": 0}[key]
+            assert release.total.value == truth[key].mass
     with pytest.raises(ss.InvalidInputError, match="to another round"):
         agreed.for_key("AA").combine([sent[0]["UA"], sent[1]["AA"]])
 
@@ -92,6 +101,15 @@ def test_keys_have_masks_and_noise_of_their_own(parties: dict[str, Key], agreed:
     assert len({one.fingerprint for one in [agreed, *rounds]}) == 6
     with pytest.raises(ss.InvalidInputError, match="a key is text"):
         agreed.for_key(1.5)  # type: ignore[arg-type]
+
+
+def test_a_round_that_counts_units_takes_no_rows_that_nothing_bounded(parties: dict[str, Key], agreed: Round) -> None:
+    counted = RoundContribution(dataclasses.replace(agreed, counting=ss.Counting(1)), lambda: parties["North"])
+    pipeline = beam.Pipeline()
+    configure_run(pipeline, claims="claims", run_id=counted.agreed.fingerprint)
+    sketches = pipeline | beam.Create([("AA", 1, 2)]) | sketch_rows(PROJECTION)
+    with pytest.raises(ss.InvalidInputError, match="the round counts persons, and there is no count of them"):
+        sketches | ReleasePerKey(counted, public_keys=KEYS)
 
 
 def test_a_second_launch_is_refused(parties: dict[str, Key], agreed: Round, tmp_path: Path) -> None:
