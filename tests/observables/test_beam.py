@@ -20,6 +20,7 @@ from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
 from streamsketch.beam import (
+    BoundContributions,
     MeanPerKey,
     MergeSketches,
     NearestNeighbours,
@@ -27,7 +28,9 @@ from streamsketch.beam import (
     PairwiseDistances,
     ReleasePerKey,
     RoundContribution,
+    RowsToBatches,
     SelectKeys,
+    SketchPerKey,
     SlidingWindowSums,
     TumblingWindows,
     WriteTable,
@@ -52,6 +55,8 @@ PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1)}
 NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1))
 FOR_USERS = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="user"))
 FINE = PROJECTION.replace(resolution="1/8192")
+FOR_PEOPLE = AdditiveNoise(epsilon=1.0, delta=1e-6, neighbours=ss.SketchL2(1, unit="user", max_keys=1))
+FINE = PROJECTION.replace(resolution="1/8192")
 CELLS = AdditiveNoise(epsilon=1.0, delta=1e-6, neighbours=ss.SketchL2(1, unit="user", max_keys=4))
 SIGNS = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
 REPORTS = {key: PrivHS(dim=3, epsilon=2.0).randomize([0.6, 0.8, 0.0]) for key in "BAC"}
@@ -71,13 +76,13 @@ Build = Callable[[beam.Pipeline, list[Event]], beam.PCollection]
 
 
 class Hiding:
-    """A noise that hides the cells of one sketch."""
+    """A noise that hides the cells of one sketch, and the counts that are published beside them."""
 
-    def __init__(self, noise: Any, sketch: ss.Sketch) -> None:
-        self.cumulants, self._sketch = noise.cumulants, sketch
+    def __init__(self, calibrated: CalibratedNoise, sketch: ss.Sketch) -> None:
+        self.cumulants, self._numbers = calibrated.noise.cumulants, calibrated._exact(sketch)[0]
 
     def sample(self, size: int, _: Any) -> Ints:
-        return target(size) - self._sketch.state()
+        return target(size) - self._numbers
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +92,7 @@ def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def hiding(calibrated: Any, sketch: ss.Sketch, _: Any) -> Any:
         if isinstance(calibrated, CalibratedNoise):
-            calibrated = dataclasses.replace(calibrated, noise=Hiding(calibrated.noise, sketch))
+            calibrated = dataclasses.replace(calibrated, noise=Hiding(calibrated, sketch))
         flips = ((sketch.state() > 0) ^ (target(64) > 0)).astype(np.int64)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("streamsketch.signs.publishers.flips", lambda *_: flips)
@@ -149,6 +154,18 @@ def equals(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     units += [("Ann", key, index, 1) for key, index, _ in events]
     bounds = bound_rows(FINE, unit="user", neighbours=CELLS.neighbours, clip="equal", public_keys=KEYS)
     return pipeline | beam.Create(units) | bounds | sketch_rows(FINE) | ReleasePerKey(CELLS, public_keys=KEYS)
+
+
+def people(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    """Bound units in sketch space, and count them."""
+    units = [(f"unit {number}", *event) for number, event in enumerate(events)]
+    columns: dict[str, Any] = {"key": "key", "index": "index", "value": "value", "unit": "unit", "missing": "drop"}
+    agreement = ss.Agreement(
+        FINE, **columns, neighbours=FOR_PEOPLE.neighbours, clip="equal", counting=ss.Counting(4000)
+    )
+    rows = pipeline | beam.Create(units) | RowsToBatches(agreement, ["unit", "key", "index", "value"])
+    sketches = rows | BoundContributions(agreement) | SketchPerKey(agreement)
+    return sketches | ReleasePerKey(FOR_PEOPLE, public_keys=KEYS)
 
 
 def selected(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
@@ -218,6 +235,7 @@ GAMES: dict[str, tuple[Build, list[list[Event]]]] = {
     "signs": (signs, WORLDS[:2] + A_KEY_LESS),
     "bounded": (bounded, WORLDS),
     "equal in sketch space": (equals, WORLDS + A_KEY_LESS),
+    "people": (people, WORLDS + A_KEY_LESS),
     "selected keys": (selected, WORLDS[:2]),
     "distances": (distances, WORLDS[:2]),
     "nearest": (nearest, WORLDS[:2]),
@@ -318,6 +336,18 @@ def test_the_game_finds_means_in_order_of_arrival(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(means_of, "InOrder", lambda *_: Unordered())
     seen = [play(means, order, tmp_path / order) for order in ("BAC", "CAB")]
     assert differences(seen) == ["elements"]
+
+
+def test_the_game_finds_keys_without_data_that_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = CalibratedNoise._exact
+
+    def uncounted(calibrated: CalibratedNoise, sketch: ss.Sketch) -> Ints:
+        numbers = exact(calibrated, sketch)
+        return numbers[:, :64] if sketch.mass == 0 else numbers
+
+    monkeypatch.setattr(CalibratedNoise, "_exact", uncounted)
+    seen = [play(people, events, tmp_path / str(number)) for number, events in enumerate(A_KEY_LESS)]
+    assert differences(seen) == ["elements"], seen
 
 
 def test_the_game_finds_counters_of_private_data(tmp_path: Path) -> None:
