@@ -68,7 +68,8 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         typer.Option(help="With --items: how likely pieces of two units are of one item.", show_default=False),
     ] = None,
     cosine: Annotated[
-        float | None, typer.Option(help="With --items: a cosine of two keys that matters.", show_default=False)
+        str | None,
+        typer.Option(help="With --items: a cosine of two keys that matters, or several.", show_default=False),
     ] = None,
     sample: Annotated[
         Path | None,
@@ -213,7 +214,7 @@ def _facts(
         numbers: dict[str, Any] = {
             name: _numbers(of_units[name], f"--{name}") for name in ("pieces", "keys") if of_units[name]
         }
-        shares: dict[str, Any] = {name: of_units[name] for name in ("match", "cosine") if of_units[name] is not None}
+        shares: dict[str, Any] = {} if of_units["match"] is None else {"match": of_units["match"]}
         return ss.planning.TypicalUnit(items=_numbers(items or "", "--items"), **numbers, **shares)
     _check_none(of_units, "--sample says what units add; leave them out")
     if not columns["index"] or columns["unit"] is None:

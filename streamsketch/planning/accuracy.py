@@ -75,14 +75,14 @@ class Accuracy:
     units: float | Sequence[float] | None = None
     items: float = 10.0
     match: float = 0.004
-    cosine: float = 0.5
+    cosine: float | Sequence[float] = 0.5
 
     def __post_init__(self) -> None:
         if self.question not in QUESTIONS:
             raise InvalidInputError(f"question must be one of {', '.join(QUESTIONS)}, got {short(self.question)}")
         if not isinstance(self.neighbours, L1 | SketchL2):
             raise InvalidInputError(f"bounds are chosen for L1(bound) or SketchL2(bound), got {self.neighbours!r}")
-        TypicalUnit(items=self.items, match=self.match, cosine=self.cosine)
+        object.__setattr__(self, "cosine", TypicalUnit(items=self.items, match=self.match, cosine=self.cosine).cosine)
         if self.units is not None:
             object.__setattr__(self, "units", key_sizes(self.units))
         Budget(self.epsilon, self.delta)
@@ -128,7 +128,7 @@ class _CountedUnits(UnitFacts):
         return
 
     def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
-        return modelled_sums(self.sizes, self.often, (self.asked.match, self.asked.cosine), units, weights, kept)
+        return modelled_sums(self.sizes, self.often, (self.asked.match, self.asked.cosine), units, weights, kept)  # type: ignore[arg-type] # __post_init__ made it a tuple
 
     def assumed(self, unit: str) -> str:
         return f"{unit}s counted by size"

@@ -35,6 +35,8 @@ class UnitSums:
 
     Parameters
     ----------
+    pairs
+        Which keys are compared: two arrays, (n_pairs,) each.
     products
         Inner products of the keys' sums, in squared data units: (n_keys, n_keys).
     units
@@ -45,6 +47,7 @@ class UnitSums:
         How much of that clipping took, likewise.
     """
 
+    pairs: tuple[Ints, Ints]
     products: Floats
     units: Floats
     points: Floats
@@ -125,7 +128,8 @@ class TypicalUnit(UnitFacts):
         The probability that two pieces of different units in one key are of the same item: Σp², if a piece is of item j
         with probability p_j. It says how long the sums of many units are, and so how many cells they are worth.
     cosine
-        A cosine between the sums of two keys that matters.
+        A cosine between the sums of two keys that matters, or several: the closest keys make the largest relative
+        errors of distances.
 
     Raises
     ------
@@ -134,15 +138,15 @@ class TypicalUnit(UnitFacts):
 
     Examples
     --------
-    >>> print(TypicalUnit(items=[3, 10, 40], keys=2).assumed("customer"))
-    one customer adds 3, 10 or 40 items (3, 10 or 40 pieces) to each of 2 keys; two pieces match with probability 0.004
+    >>> print(TypicalUnit(items=[3, 40], keys=2).assumed("customer")[:66])
+    one customer adds 3 or 40 items (3 or 40 pieces) to each of 2 keys
     """
 
     items: Sizes
     pieces: Sizes | None = None
     keys: int | Sequence[int] = 1
     match: float = 0.004
-    cosine: float = 0.5
+    cosine: Sizes = 0.5
 
     def __post_init__(self) -> None:
         given = {name: _numbers(getattr(self, name), name) for name in ("items", "pieces", "keys")}
@@ -160,8 +164,12 @@ class TypicalUnit(UnitFacts):
             raise InvalidInputError(f"a unit is in a whole number of keys, got {short(self.keys)}")
         if not (isinstance(self.match, int | float) and 0 < self.match <= 1):
             raise InvalidInputError(f"match must be a probability, in (0, 1], got {short(self.match)}")
-        if not (isinstance(self.cosine, int | float) and -1 <= self.cosine < 1):
+        cosines = np.atleast_1d(np.asarray(self.cosine))
+        if cosines.dtype.kind not in "if" or cosines.ndim != 1 or not 1 <= cosines.size <= _MOST_SUMS:
+            raise InvalidInputError(f"cosine must be a number, or up to {_MOST_SUMS} of them, got {short(self.cosine)}")
+        if not ((cosines >= -1) & (cosines < 1)).all():
             raise InvalidInputError(f"cosine must lie in [-1, 1), got {short(self.cosine)}")
+        object.__setattr__(self, "cosine", tuple(cosines.tolist()))
         for name, numbers in (given | {"pieces": pieces}).items():
             object.__setattr__(self, name, numbers)
 
@@ -180,7 +188,7 @@ class TypicalUnit(UnitFacts):
     def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
         """Return the sums of two or more keys that are as alike as assumed; see `UnitFacts.sums`."""
         often = self.sizes.keys / self.sizes.keys.sum()  # a unit in many keys is in one of them more often
-        return modelled_sums(self.sizes, often, (self.match, self.cosine), units, weights, kept)
+        return modelled_sums(self.sizes, often, (self.match, self.cosine), units, weights, kept)  # type: ignore[arg-type] # __post_init__ made it a tuple
 
     def assumed(self, unit: str) -> str:
         """Return the assumptions in words; ``unit`` is what one unit is called."""
@@ -188,7 +196,7 @@ class TypicalUnit(UnitFacts):
         where = "one key" if keys == "1" else f"each of {keys} keys"
         return (
             f"one {unit} adds {either(self.items)} items ({either(self.pieces)} pieces) to {where}; two pieces match "
-            f"with probability {self.match:g}"
+            f"with probability {self.match:g}, two sums have a cosine of {either(self.cosine)}"
         )
 
 
@@ -206,7 +214,7 @@ def key_sizes(units: float | Sequence[float]) -> tuple[float, ...]:
 def modelled_sums(
     sizes: UnitSizes,
     often: Floats,
-    alike: tuple[float, float],
+    alike: tuple[float, Sequence[float]],
     units: Sequence[float],
     weights: Floats,
     kept: Floats,
@@ -214,7 +222,7 @@ def modelled_sums(
     """Return the sums of two or more keys whose units have these sizes so often.
 
     Pieces of different units match alike often, so a sum of n units with w pieces each has a squared norm of
-    n·Σx² + match·n(n - 1)w², and two unclipped sums have the cosine assumed.
+    n·Σx² + match·n(n - 1)w². Keys of all the sizes given, or two of the one, are as alike as each cosine says.
 
     Parameters
     ----------
@@ -225,8 +233,9 @@ def modelled_sums(
     units, weights, kept
         As in `UnitFacts.sums`.
     """
-    match, cosine = alike
-    many = np.array(units if len(units) > 1 else 2 * [*units])
+    match, cosines = alike
+    group = np.array(units if len(units) > 1 else 2 * [*units])
+    many, one = np.tile(group, len(cosines)), np.repeat(np.arange(len(cosines)), group.size)
 
     def parts(weights: Floats, kept: Floats) -> tuple[Floats, Floats]:
         """Return Σ|x| of each key, and its squared norm."""
@@ -238,9 +247,18 @@ def modelled_sums(
     everything = np.ones_like(weights)
     whole, squares = parts(everything, everything)
     left, norms = parts(weights, kept)
-    products = cosine * np.sqrt(np.outer(squares, squares)) * np.outer(left / whole, left / whole)
+    alone = np.repeat(np.asarray(cosines, dtype=np.float64), group.size)
+    products = alone * np.sqrt(np.outer(squares, squares)) * np.outer(left / whole, left / whole)
     np.fill_diagonal(products, norms)
-    return UnitSums(products, many * float((often * kept).sum()), match * whole, match * np.abs(whole - left))
+    first, second = np.triu_indices(many.size, 1)
+    compared = one[first] == one[second]
+    return UnitSums(
+        (first[compared], second[compared]),
+        products,
+        many * float((often * kept).sum()),
+        match * whole,
+        match * np.abs(whole - left),
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -354,7 +372,8 @@ class UnitSample(UnitFacts):
             return found
 
         present = ratio * _total(self._key_of[held], kept[held])
-        return UnitSums(products, present, typical(self._exact), typical(self._exact - expected))
+        pairs = np.triu_indices(present.size, 1)
+        return UnitSums(pairs, products, present, typical(self._exact), typical(self._exact - expected))
 
     def __repr__(self) -> str:
         return f"<UnitSample of {self._units:,} units>"

@@ -236,7 +236,7 @@ def _typical(part: Floats) -> float:
 
 def _pairs(sums: UnitSums) -> tuple[Floats, Floats, Floats]:
     """Return the squared norms of both sums of each pair of keys, and their inner product."""
-    one, other = np.triu_indices(len(sums.units), 1)
+    one, other = sums.pairs
     norms: Floats = np.maximum(np.diagonal(sums.products), _TINY)
     return norms[one], norms[other], sums.products[one, other]
 
@@ -270,7 +270,7 @@ def _distance_errors(
 ) -> Parts:
     """Return the errors of the squared distances between sums, each as a share of it."""
     del count_error
-    ones = [UnitSums(sums.products, np.ones_like(sums.units), sums.points, sums.lost) for sums in (exact, left)]
+    ones = [dataclasses.replace(sums, units=np.ones_like(sums.units)) for sums in (exact, left)]
     return _mean_errors(projection, noise, 0.0, *ones)
 
 
@@ -290,7 +290,7 @@ def _mean_errors(projection: Projection, noise: Noise, count_error: float, exact
 
 def _of_means(sums: UnitSums) -> tuple[Floats, Parts, tuple[Floats, Floats]]:
     """Return the squared distances between the averages of pairs of keys, their products, and how many units."""
-    one, other = np.triu_indices(len(sums.units), 1)
+    one, other = sums.pairs
     n, m = sums.units[one], sums.units[other]
     x, y, product = _pairs(sums)
     x, y, product = x / n**2, y / m**2, product / (n * m)

@@ -149,6 +149,16 @@ def test_shapes_want_small_bounds_and_sizes_large_ones() -> None:
     assert distance.chosen.bound > 1
 
 
+def test_the_closest_keys_make_the_largest_errors_of_distances() -> None:
+    def error(cosine: Any) -> float:
+        found = plan_units(TypicalUnit(items=20, cosine=cosine), units=[900, 3_000], question="distance", **PRIVACY)
+        return found.chosen.error
+
+    far, close = error(0.3), error(0.95)
+    assert far < error([0.3, 0.95]) < close
+    assert error([0.3, 0.3]) == pytest.approx(far)
+
+
 def test_equal_weights_are_for_shapes_where_sizes_are_assumed() -> None:
     """The bias of sizes, which is that of one unit too short and another too long, cancels by chance otherwise."""
     plan = plan_units(TypicalUnit(items=[5, 20, 80]), units=5_000, question="distance", **PRIVACY)
@@ -257,6 +267,7 @@ def test_mistakes_are_refused(changed: dict[str, Any], message: str) -> None:
         ({"items": 9, "keys": 1.5}, "a whole number of keys"),
         ({"items": 9, "match": 0}, "match must be a probability"),
         ({"items": 9, "cosine": 1}, r"cosine must lie in \[-1, 1\)"),
+        ({"items": 9, "cosine": []}, "cosine must be a number, or up to"),
     ],
 )
 def test_facts_that_are_none_are_refused(facts: dict[str, Any], message: str) -> None:
