@@ -247,7 +247,7 @@ def bounded_release(folder: Path) -> Callable[[], Any]:
     """Beam: from a Parquet file to a table of releases, with contributions bounded."""
     path = folder / "data.parquet"
     pq.write_table(pa.table(COLUMNS), path)
-    columns = {"key": "shop", "index": "item", "value": "sold", "unit": "customer"}
+    columns: dict[str, Any] = {"key": "shop", "index": "item", "value": "sold", "unit": "customer"}
     agreement = ss.Agreement.of(PROJECTION, **columns, neighbours=NEIGHBOURS)
     noise = AdditiveNoise(epsilon=1.0, neighbours=NEIGHBOURS)
 
@@ -266,7 +266,7 @@ def stream(folder: Path) -> Callable[[], Any]:
     Of Kafka, Java hands it on in three calls more: ``Batching.poll``, ``LogClock.getTimestampForRecord`` and
     ``MarkedSource.Reader.getCurrent``; then comes ``_content`` of `streamsketch.beam.streams.topic`.
     """
-    columns = {"key": "shop", "index": "item", "value": "sold", "unit": "customer"}
+    columns: dict[str, Any] = {"key": "shop", "index": "item", "value": "sold", "unit": "customer"}
     agreement = ss.Agreement.of(PROJECTION, **columns, neighbours=NEIGHBOURS)
     day = dataclasses.replace(NEIGHBOURS, unit="customer in one window of 86400 s")
     noise = AdditiveNoise(epsilon=1.0, neighbours=day)
