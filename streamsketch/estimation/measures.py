@@ -86,7 +86,5 @@ MEASURES: dict[By, Measure] = {
     "profile": Measure(
         "profile distance", lambda rows, columns, same: profiles_from(cosines_between(rows, columns, same=same))
     ),
-    "mean": Measure(
-        "distance of averages", lambda rows, columns, same: mean_distances_between(rows, columns, same=same)
-    ),
+    "mean": Measure("mean distance", lambda rows, columns, same: mean_distances_between(rows, columns, same=same)),
 }

@@ -250,13 +250,13 @@ def test_averages_are_compared_where_units_were_counted(tmp_path: Path, files: l
     rows = json.loads(forks.run("compare", "shops.parquet", "--by", "mean", "--json", cwd=tmp_path).stdout)
     assert (rows[0]["first"], rows[0]["second"]) == ("north", "south"), "the nearest pair comes first"
     expected = ss.mean_distance(found["north"], found["south"])
-    assert rows[0]["distance_of_averages"] == pytest.approx(expected.value)
+    assert rows[0]["mean_distance"] == pytest.approx(expected.value)
     assert rows[0]["squared_distance"]["value"] == pytest.approx(
         ss.squared_distance(found["north"], found["south"]).value
     )
-    assert [row["distance_of_averages"] is None for row in rows] == [False] * 3 + [True] * 3
+    assert [row["mean_distance"] is None for row in rows] == [False] * 3 + [True] * 3
     done = forks.run("compare", "shops.parquet", "--by", "mean", cwd=tmp_path)
-    assert "distance of averages" in done.stdout
+    assert "mean distance" in done.stdout
     said = " ".join(done.stderr.split())
     assert "Without averages, as the number of units is within two standard errors of zero" in said
     assert said.endswith("kiosk.")

@@ -33,7 +33,7 @@ def comparison_schema(keys: pa.DataType, *, ranked: bool = False, by: By = "dist
         Whether they come from `NearestNeighbours`, which adds a rank.
     by
         What is compared by; the estimates' column is ``squared_distance``, ``cosine``, ``profile_distance`` or
-        ``distance_of_averages``.
+        ``mean_distance``.
 
     Raises
     ------

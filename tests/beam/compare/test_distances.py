@@ -223,7 +223,7 @@ def test_averages_are_compared_where_units_were_counted(tmp_path: Path) -> None:
             assert estimate.value == pytest.approx(expected.value)
             assert estimate.interval() == pytest.approx(expected.interval())
     rows = queried(DistancesTo(found, by="mean", results="rows"), tmp_path, [("new", counted(500, (3,)))])
-    assert list(rows[0])[2] == "distance_of_averages"
+    assert list(rows[0])[2] == "mean_distance"
     assert [row["second"] for row in rows if row["low_95"] is None] == ["kiosk"]
     nearest = dict(queried(NearestNeighbours(1, by="mean"), tmp_path, list(found.items())))
     assert nearest["kiosk"] == []
