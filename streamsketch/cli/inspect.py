@@ -21,7 +21,7 @@ from streamsketch.cli._showing import (
     show_result,
     table_of,
 )
-from streamsketch.estimation import interval_text
+from streamsketch.estimation import interval_text, published_counts
 from streamsketch.signs import Signs
 from streamsketch.storage import SUFFIX, RawSketch, is_raw
 
@@ -96,14 +96,17 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
         "noise_standard_deviation": release.noise.k2**0.5,
         "cell_unit": release.cell_unit,
         "squared_norm": estimate_fields(norm, 0.95, "value"),
+        **_count_fields(release),
         "release_ids": [one.hex() for one in release.release_ids],
     }
+    counts = {name: f"{one}, 95 % interval {interval_text(one)}" for name, one in published_counts(release).items()}
     facts = {
         "guarantee": str(release.guarantee),
         **_projection_fields(release),
         "cells": f"{projection.sketch_dim}, unit {release.cell_unit:.6g}",
         _NOISE[release.noise_place]: f"standard deviation {release.noise.k2**0.5:.4g} grid steps",
         "squared norm": f"{norm}, 95 % interval {interval_text(norm)}",
+        **counts,
         "releases inside": str(len(release.release_ids)),
         "size": f"{file.stat().st_size:,} bytes",
     }
@@ -143,6 +146,7 @@ def _inspect_table(file: Path, releases: ss.PrivateTable, *, as_json: bool) -> N
                 "key": str(key),
                 "guarantee": guarantee_fields(release.guarantee),
                 "squared_norm": estimate_fields(norms[key], 0.95, "value"),
+                **_count_fields(release),
             }
             for key, release in releases.items()
         ]
@@ -162,6 +166,10 @@ def _inspect_table(file: Path, releases: ss.PrivateTable, *, as_json: bool) -> N
         "squared norm": [str(norm) for norm in norms.values()],
         "95 % interval": [interval_text(norm) for norm in norms.values()],
     }
+    counts = [published_counts(release) for release in releases.values()]
+    for name in ("units", "total"):
+        if any(name in one for one in counts):
+            columns[name] = [str(one.get(name, "")) for one in counts]
     show(table_of(columns))
 
 
@@ -184,6 +192,11 @@ def _inspect_raw(file: Path, *, as_json: bool) -> None:
         "size": f"{file.stat().st_size:,} bytes",
     }
     show_result(str(file), facts, fields, as_json=as_json)
+
+
+def _count_fields(release: ss.PrivateSketch) -> dict[str, Any]:
+    """Return the numbers of units and totals of a release that has them."""
+    return {name: estimate_fields(one, 0.95, "value") for name, one in published_counts(release).items()}
 
 
 def _projection_fields(held: Any) -> dict[str, Any]:

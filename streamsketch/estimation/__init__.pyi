@@ -1,6 +1,6 @@
 from .blocks import AnySketch, Block, block_of, check_comparable
 from .cosines import below_noise_floor
-from .counts import counted, total_factors, total_of, unit_factors, units_of
+from .counts import counted, published_counts, total_factors, total_of, unit_factors, units_of
 from .distances import distances_between
 from .estimate import Estimate, Estimates, estimate_cells, format_value, interval_text
 from .estimators import (
@@ -47,6 +47,7 @@ __all__ = [
     "normalised_inner_product",
     "pairwise",
     "profile_distance",
+    "published_counts",
     "squared_distance",
     "squared_norm",
     "total_factors",

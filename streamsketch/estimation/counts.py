@@ -29,6 +29,13 @@ def total_of(release: PrivateSketch) -> Estimate:
     return _estimate(release, total_factors(counting, release.guarantee.neighbours, release.projection.grid))
 
 
+def published_counts(release: PrivateSketch) -> dict[str, Estimate]:
+    """Return the estimates of ``units`` and ``total``, as far as a release has counts of them."""
+    counting = release.counting
+    found = {} if counting is None else {"units": units_of(release)}
+    return found | {"total": total_of(release)} if counting is not None and counting.slack else found
+
+
 def unit_factors(counting: Counting) -> list[float]:
     """Return the factors by which counts become the number of units."""
     return [1 / counting.units]

@@ -69,7 +69,10 @@ class Bounds:
 
         A unit moves them by what `Counting` says if it was bounded in each key by itself, or in sketch space.
         """
-        return self.counted and self.is_enforced and self.together == 1 and _relation(self).kind == neighbours.kind
+        if not (self.counted and self.is_enforced and self.together == 1):
+            return False
+        known = _relation(self)
+        return known.kind == neighbours.kind and known.max_keys <= neighbours.max_keys
 
     def without_counts(self) -> "Bounds":
         """Return the same of data whose units were not counted."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import MEASURES, By, estimate_cells, format_value, squared_norm
+from streamsketch.estimation import MEASURES, By, estimate_cells, format_value, published_counts, squared_norm
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.report.choice import Chosen, choose
 from streamsketch.report.guarantees import guarantees
@@ -108,14 +108,10 @@ def _counts(names: Sequence[str], releases: Sequence[PrivateSketch]) -> list[tup
     """Return tables of the numbers of units and of totals, where some were published, under their captions."""
     units = shorten(releases[0].guarantee.neighbours.unit)
     captions = {"units": f"Numbers of {units}s", "total": f"Totals of what is left of all {units}s"}
+    estimates = [published_counts(one) for one in releases]
     tables = []
-    for numbers, (name, caption) in enumerate(captions.items(), start=1):
-        given = [(each, one) for each, one in zip(names, releases, strict=True) if one.counts is not None]
-        rows = [
-            (each, estimate_cells(getattr(one, name)))
-            for each, one in given
-            if one.counts is not None and one.counts.size >= numbers
-        ]
+    for kind, caption in captions.items():
+        rows = [(name, estimate_cells(one[kind])) for name, one in zip(names, estimates, strict=True) if kind in one]
         tables += [(caption, rows)] if rows else []
     return tables
 

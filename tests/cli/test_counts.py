@@ -1,5 +1,6 @@
 """Counts of units by the command: agreed on, kept in raw files and sums of them, and published."""
 
+import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -43,6 +44,9 @@ def test_what_was_agreed_on_is_counted_and_published(folder: Path, forks: Forks)
     assert "the number of customers: ± 0." in forks.succeeded("explain", "n.parquet", cwd=folder)
     (past,) = load_raw(folder / "north.raw-sketch").releases
     assert past.guarantee.mechanism.counting == agreement.counting
+    rows = json.loads(forks.succeeded("inspect", "n.parquet", "--json", cwd=folder))["releases"]
+    assert [row["units"]["value"] for row in rows] == [table[row["key"]].units.value for row in rows]
+    assert str(table["jan"].units) in forks.succeeded("inspect", "n.parquet", cwd=folder)
     forks.succeeded("report", "n.parquet", "-o", "n.html", cwd=folder)
     assert "Numbers of customers" in (folder / "n.html").read_text()
 

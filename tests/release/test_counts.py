@@ -1,5 +1,6 @@
 """Counts beside the cells of a release: of units and of totals, in one draw and under one guarantee."""
 
+import copy
 import dataclasses
 import math
 import pickle
@@ -112,6 +113,19 @@ def test_tables_add_counts_by_key() -> None:
     assert table.counts is None
 
 
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])  # noqa: S301
+def test_copies_have_counts_of_their_own(duplicate: Any) -> None:
+    sketch, table = sketch_of(5, 70), table_of(["a"], [[6, 80]])
+    for one, other in ((sketch, sketch_of(1, 2)), (table, table_of(["a"], [[1, 2]]))):
+        before = one.counts.tolist()
+        again = duplicate(one)
+        again.merge(other, disjoint_units=True)
+        assert one.counts.tolist() == before
+        assert again.counts.tolist() == np.add(before, [1, 2]).tolist()
+        one.counts[:] = 9  # a copy
+        assert one.counts.tolist() == before
+
+
 def test_counts_of_other_shapes_are_refused() -> None:
     for counts in (np.zeros(3, np.int64), np.zeros(2), np.zeros((1, 2), np.int64), [1, 2]):
         with pytest.raises(InvalidInputError, match="int64 of shape"):
@@ -201,6 +215,7 @@ def test_a_release_of_sketches_clipped_in_length_says_how() -> None:
         NO_DATA,
         Bounds(L1, "scale"),
         bounds_of(together=3),
+        bounds_of(ss.L1(40, unit="customer", max_keys=2)),
         bounds_of(ended="rows were added"),
         Bounds(ss.L2(40, unit="customer"), "scale"),
     ],

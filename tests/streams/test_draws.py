@@ -9,7 +9,9 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.core.numbers import Ints
+from streamsketch.privacy import Bounds
 from streamsketch.streams import Stream
+from streamsketch.streams.draws import DrawSecret
 from streamsketch.streams.state import read_state, write_state
 from tests.streams.naive import AGREEMENT, KEYS, NEIGHBOURS, PROJECTION, Row, batch_of, over_in, policy_of
 
@@ -110,6 +112,19 @@ def test_other_rows_get_independent_noise_and_are_charged_again(place: Place, mo
     changed = slice(each * CHANGED, each * (CHANGED + 1))
     a, b = np.concatenate(first[changed]), np.concatenate(other[changed])
     assert abs(np.corrcoef(a, b)[0, 1]) < 6 / np.sqrt(a.size), "false reject: 1e-6 or less"
+
+
+def test_other_counts_of_equal_cells_get_independent_noise() -> None:
+    """Or the difference of two draws would be that of the counts."""
+    bounds = Bounds(NEIGHBOURS, "scale", counted=True)
+    publisher = ss.AdditiveNoise(epsilon=1, neighbours=NEIGHBOURS, counting=ss.Counting(10, 2)).calibrated(PROJECTION)
+    publisher = publisher.with_guarantee(publisher.guarantee.on("enforced"))
+    drawn = set()
+    for counts in ([5, 7], [6, 7], [5, 8], None):
+        given = None if counts is None else np.array(counts)
+        sketch = ss.Sketch.from_state(PROJECTION, np.zeros(64, np.int64), 0, bounds=bounds, counts=given)
+        drawn.add(DrawSecret(bytes(32)).draw(0, publisher, {"a": sketch}).id)
+    assert len(drawn) == 4
 
 
 def test_no_two_windows_keys_or_streams_share_noise(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

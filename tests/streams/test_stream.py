@@ -60,6 +60,30 @@ def test_every_window_is_released_once_with_its_sums(out: Path, monkeypatch: pyt
     assert ends == {start + 60 * n for n in range(1, over_in(LOG) + 1)}, "files show when windows end, not when it was"
 
 
+@pytest.mark.parametrize("clip", ["scale", "none"])
+def test_units_are_counted_in_each_window_as_agreed_on_if_they_are_clipped(
+    clip: str, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In windows and keys without anybody, too; the noise is 0 in all but one draw of 10^100."""
+    agreement = AGREEMENT.replace(counting=ss.Counting(10, 2))
+    stream = Stream(policy_of(out, clip=clip), agreement, out.parent / "s.raw-stream")
+    stream.add(batch_of(LOG), 1)
+    stream.save({"bytes": 1})
+    expected, _ = windows_of(LOG)
+    found = [ss.load(path) for path in sorted(out.iterdir())]
+    for number, table in enumerate(found):
+        if clip == "none":
+            assert [one.counts for one in table.values()] == [None] * 3
+            continue
+        rows = expected.get(number, [Row(0, "moon", "a", 1, "A")])
+        exact = bound_by(stream.windows.secret_of(stream._policy.first + number), rows, monkeypatch)
+        for key in KEYS:
+            units, total = exact.sketch_of(key).counts.tolist()
+            assert table[key].counts.tolist() == [10 * units, 2 * (5 * units - total)]
+    assert len({table.guarantee for table in found}) == 1
+    assert clip == "none" or any(one.counts.any() for table in found for one in table.values())
+
+
 @pytest.mark.parametrize("every", [1, 7])
 def test_a_stream_that_is_always_restarted_is_the_same(every: int, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before: dict[str, bytes] = {}
