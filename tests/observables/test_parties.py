@@ -18,6 +18,7 @@ from streamsketch.parties import Key, Round, sign, statements, verify
 from streamsketch.privacy import SystemBits
 from tests.observables import test_commands as commands
 from tests.observables.game import Seen, assert_alike, differences, fixed_key
+from tests.observables.test_bounding import Mode, bounded, exactly_bounded
 from tests.observables.test_releases import (
     KEYS,
     LAPLACE,
@@ -59,8 +60,16 @@ def refusal(work: Callable[[], Any]) -> str:
 # --- the games ----------------------------------------------------------------------------------------------------
 
 
+PARTIES: dict[str, Any] = {"parties": [key.public for key in keys()], "round_id": bytes(16)}
+PEOPLE = Mode(ss.SketchL2(1, unit="person", max_keys=1), "equal", counting=ss.Counting(4000))
+OF_PEOPLE: dict[str, Any] = {"neighbours": PEOPLE.neighbours, "counting": PEOPLE.counting}
+
+
 def a_round(**more: Any) -> Round:
-    agreed = Round(PROJECTION, parties=[key.public for key in keys()], round_id=bytes(16), **LAPLACE, **more)
+    return signed(Round(PROJECTION, **PARTIES, **LAPLACE, **more))
+
+
+def signed(agreed: Round) -> Round:
     for key in keys():
         agreed = agreed.signed(key)
     return agreed
@@ -77,6 +86,19 @@ def a_round_of_sketches(events: list[Event], folder: Path) -> Iterator[Any]:
     released = agreed.combine(sent)
     released.save(folder / "sum.sketch")
     yield str(released.explain()), str(agreed.guarantee)
+
+
+def a_round_of_people(events: list[Event], folder: Path) -> Iterator[Any]:
+    """Each event is of another person, and each party clips and counts its own."""
+    parts = [[(f"{n}", "A", index, value) for n, (_, index, value) in enumerate(own)] for own in (events, THEIRS)]
+    sketches = [bounded(part, PEOPLE).sketch_of("A") for part in parts]
+    yield [exactly_bounded(part, PEOPLE)("A") for part in parts]
+    agreed = signed(Round(PEOPLE.projection, **PARTIES, epsilon=1.0, delta=1e-6, **OF_PEOPLE))
+    sent = [agreed.contribute(sketch, key) for sketch, key in zip(sketches, keys(), strict=True)]
+    yield sent
+    released = agreed.combine(sent)
+    released.save(folder / "sum.sketch")
+    yield str(released.explain()), released.units
 
 
 def a_round_of_a_table(events: list[Event], folder: Path) -> Iterator[Any]:
@@ -138,6 +160,7 @@ def a_ledger(events: list[Event], folder: Path) -> Iterator[Any]:
 
 GAMES: dict[str, Callable[..., Iterator[Any]]] = {
     "a round of sketches": a_round_of_sketches,
+    "a round of people": a_round_of_people,
     "a round of a table": a_round_of_a_table,
     "signatures": signatures,
     "a ledger": a_ledger,
