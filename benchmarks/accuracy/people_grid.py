@@ -24,8 +24,8 @@ from streamsketch.estimation.blocks import Block
 from streamsketch.estimation.cosines import below_noise_floor
 from streamsketch.estimation.noise_effect import effect_of
 from streamsketch.intake import unit_events
-from streamsketch.privacy import Budget, Clip, Neighbours, Noise, Sensitivity, calibration
-from streamsketch.sketching import Contributions, UnitBounds, UnitDigests
+from streamsketch.privacy import Budget, Clip, Neighbours, Noise, calibration
+from streamsketch.sketching import Contributions, Runs, UnitBounds, UnitDigests
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -116,12 +116,12 @@ class People:
         return {name: np.ones_like(found) if name == COSINE else found for name, found in self.truth.items()}
 
     @functools.cached_property
-    def _events(self) -> Contributions:
+    def _events(self) -> Runs:
         people, keys, items, values = map(pa.array, (self.people, self.keys, self.items, self.values))
         read = unit_events(ss.SJLT(sketch_dim=64, sparsity=1, seed=0), people, keys, [items], values)
-        return Contributions.of(read, UnitDigests(_SECRET))
+        return Runs.of(Contributions.of(read, UnitDigests(_SECRET)))
 
-    def events(self, resolution: Fraction) -> Contributions:
+    def events(self, resolution: Fraction) -> Runs:
         """Return the rows as the library bounds them, on a grid of 1/n."""
         return dataclasses.replace(self._events, steps=self._events.steps * resolution.denominator)
 
@@ -129,19 +129,21 @@ class People:
     def clipped(self, choice: "Choice") -> tuple[Ints, Ints]:
         """Return the sums of people clipped by L1, (keys, items) in grid steps, and the people in each key.
 
-        They are the same for any map, so ask with ``Choice.without_map``.
+        They are the same for any map, so ask with `Choice.without_map`. For bounds in sketch space they are those of
+        the histogram.
         """
         return self.sums(choice, choice.projection(self, 0), self.n_items)
 
     def sums(self, choice: "Choice", projection: ss.Projection, columns: int) -> tuple[Ints, Ints]:
         """Return what a choice leaves of people, (keys, columns) in grid steps, and the people in each key."""
         bounds = UnitBounds(projection, choice.neighbours(self), max_keys=choice.most_keys(self), clip=choice.clip)
-        found, counts = np.zeros((self.n_keys, columns), dtype=np.int64), np.zeros(self.n_keys, dtype=np.int64)
+        found, counts = np.zeros(self.n_keys * columns, dtype=np.int64), np.zeros(self.n_keys, dtype=np.int64)
         for left in bounds.clipped_parts(self.events(choice.resolution), _SECRET, totals=False):
             keys = np.array([key for key, _ in left.slots], dtype=np.int64)
-            np.add.at(found, (keys[left.codes], left.indices), left.steps)
-            counts[keys] += left.units_of
-        return found, counts
+            places = keys[left.codes] * columns + left.indices
+            found += np.bincount(places, left.steps, found.size).astype(np.int64)  # exact: far below 2^53
+            counts[keys] += left.counts[:, 0]
+        return found.reshape(self.n_keys, columns), counts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,8 +185,9 @@ class Choice:
 
     @property
     def without_map(self) -> "Choice":
-        """The same for the histogram."""
-        return dataclasses.replace(self, cells=0, sparsity=1)
+        """The same for the histogram, and for any noise."""
+        protection = self.protection if self.in_sketch_space else LAPLACE
+        return dataclasses.replace(self, cells=0, sparsity=1, protection=protection)
 
     def projection(self, people: People, seed: int) -> ss.Projection:
         """Return the map of the items."""
@@ -314,8 +317,8 @@ def measure(people: People, wanted: Mapping[Choice, Sequence[float]], seeds: Ite
     seeds
         One release each.
     exact
-        True: the library's noise. False: doubles of the same variance, one draw for all choices of a map, which is
-        faster; on so fine a grid their distributions are hardly different.
+        False is faster: in sketch space, people are clipped by the norm of what they add instead of its cells, which
+        differs by colliding items, and noise is doubles of the same variance, one draw for all choices of a map.
     """
     found: Found = {}
     maps: dict[tuple[int, int], list[Choice]] = {}
@@ -324,7 +327,7 @@ def measure(people: People, wanted: Mapping[Choice, Sequence[float]], seeds: Ite
     for seed in seeds:
         for own in maps.values():
             draw = Draw(f"{people.name}; {own[0].cells}; {own[0].sparsity}; {seed}", exact=exact)
-            for choice, sums, counts in _tables(people, own, seed):
+            for choice, sums, counts in _tables(people, own, seed, exact=exact):
                 for epsilon in wanted[choice]:
                     _add(found, people, choice, (sums, counts), epsilon, draw)
     return found
@@ -349,12 +352,14 @@ class Draw:
         return math.sqrt(noise.cumulants.k2) * self._numbers[noise.name, size]
 
 
-def _tables(people: People, choices: Sequence[Choice], seed: int) -> Iterable[tuple[Choice, Ints, Ints]]:
-    """Yield choices of one k and s with the exact cells, (keys, k) in grid steps, and the people in each key."""
+def _tables(
+    people: People, choices: Sequence[Choice], seed: int, *, exact: bool
+) -> Iterable[tuple[Choice, Ints, Ints]]:
+    """Yield choices of one k and s with the cells, (keys, k) in grid steps, and the people in each key."""
     by_clip: dict[Choice, list[Choice]] = {}
     for choice in choices:
-        if not choice.in_sketch_space:
-            by_clip.setdefault(dataclasses.replace(choice.without_map, protection=LAPLACE), []).append(choice)
+        if not (exact and choice.in_sketch_space):
+            by_clip.setdefault(choice.without_map, []).append(choice)
     if by_clip:
         clipped = [people.clipped(each) for each in by_clip]
         vectors = np.concatenate([vectors for vectors, _ in clipped])
@@ -363,14 +368,18 @@ def _tables(people: People, choices: Sequence[Choice], seed: int) -> Iterable[tu
         for sums, (_, counts), own in zip(cells, clipped, by_clip.values(), strict=True):
             yield from ((choice, sums, counts) for choice in own)
     for choice in choices:
-        if choice.in_sketch_space:
+        if exact and choice.in_sketch_space:
             projection = choice.projection(people, seed)
             yield choice, *people.sums(choice, projection, projection.sketch_dim)
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def _noise(sensitivity: Sensitivity, epsilon: float, mechanism: str) -> Noise:
-    return calibration.choose(sensitivity, Budget(epsilon, DELTA), mechanism)
+def _noise(people: People, choice: Choice, epsilon: float) -> tuple[ss.Projection, ss.Counting | None, Noise]:
+    """Return a map like those released by, what is published of the number of people, and the calibrated noise."""
+    projection = choice.projection(people, 0)
+    counting = choice.counting(people, projection)
+    sensitivity = sensitivity_of(projection, choice.neighbours(people), counting)
+    return projection, counting, calibration.choose(sensitivity, Budget(epsilon, DELTA), choice.mechanism)
 
 
 def _add(
@@ -382,10 +391,7 @@ def _add(
     draw: Draw,
 ) -> None:
     """Draw noise, estimate, and add the errors of one release."""
-    projection = choice.projection(people, 0)
-    counting = choice.counting(people, projection)
-    sensitivity = sensitivity_of(projection, choice.neighbours(people), counting)
-    noise = _noise(sensitivity, epsilon, choice.mechanism)
+    projection, counting, noise = _noise(people, choice, epsilon)
     sums, counts = exact
     columns = sums.shape[1] + (counting is not None)
     drawn = draw.of(noise, people.n_keys * columns, f"{choice}; {epsilon}").reshape(people.n_keys, columns)
