@@ -6,19 +6,21 @@ is normal, from fixed seeds. Were they drawn anew, each assertion would fail wit
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import streamsketch as ss
+from streamsketch.errors import DependentNoiseError, IncompatibleAgreementsError, NoiseMismatchWarning
 from streamsketch.estimation import compare_blocks, distances_between
 from streamsketch.estimation.blocks import Block, Units
 from streamsketch.estimation.distances import norms_of, products_between
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.means import mean_distances_between, mean_norms_of, mean_products_between
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
+from streamsketch.privacy import NoiseMoments
 from streamsketch.projections import MapVariance
 from tests.counted import AGREEMENT, NEIGHBOURS, PROJECTION, bounded, counted, customers
 
@@ -258,3 +260,29 @@ def test_an_average_is_refused_where_the_number_of_units_is_unknown_or_lost() ->
     for one in (uncounted, many.scaled(2)):
         with pytest.raises(ss.InvalidInputError, match="needs the number of units, which was not published"):
             ss.mean_norm(one)
+
+
+@pytest.mark.parametrize("estimate", [ss.mean_distance, ss.mean_product])
+def test_what_cannot_be_compared_has_no_averages_to_compare(estimate: Any) -> None:
+    one = counted(300, (1, 2))
+    with pytest.raises(DependentNoiseError):
+        estimate(one, one)
+    with pytest.raises(IncompatibleAgreementsError, match="the agreements differ"):
+        estimate(one, bounded(dataclasses.replace(AGREEMENT, title="Returns"), 300, (1, 2)))
+    with pytest.raises(TypeError, match="got a ndarray"):
+        estimate(one, one.values)
+
+
+@pytest.mark.parametrize("estimate", [ss.mean_distance, lambda x, _: ss.mean_norm(x)])
+def test_averages_warn_of_noise_that_is_not_what_a_release_states(estimate: Any) -> None:
+    one, other = counted(300, (1, 2)), counted(900, (3,))
+    thin = ss.PrivateSketch(
+        one.projection,
+        one.values,
+        NoiseMoments(1.0, 0.0),
+        one.guarantee,
+        release_ids=one.release_ids,
+        counts=one.counts,
+    )
+    with pytest.warns(NoiseMismatchWarning, match=one.release_ids[0].hex()):
+        estimate(thin.with_agreement(one.agreement), other)
