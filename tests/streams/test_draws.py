@@ -13,7 +13,18 @@ from streamsketch.privacy import Bounds
 from streamsketch.streams import Stream
 from streamsketch.streams.draws import DrawSecret
 from streamsketch.streams.state import read_state, write_state
-from tests.streams.naive import AGREEMENT, KEYS, NEIGHBOURS, PROJECTION, Row, batch_of, over_in, policy_of
+from tests.streams.naive import (
+    AGREEMENT,
+    KEYS,
+    NEIGHBOURS,
+    PROJECTION,
+    Row,
+    batch_of,
+    bound_by,
+    over_in,
+    policy_of,
+    windows_of,
+)
 
 LOG = [
     Row(second, KEYS[second % 2], "abc"[second % 3], 1 + second % 5, f"c{second % 7}") for second in range(0, 400, 3)
@@ -21,13 +32,21 @@ LOG = [
 OTHER = [*LOG[:50], LOG[50]._replace(item="d"), *LOG[51:]]  # as long, with another item in one row
 CHANGED = LOG[50].at // 60
 ONE = ss.Agreement(PROJECTION, index="item", value="n", unit="customer", neighbours=ss.L1(50, unit="customer"))
+COUNTED = AGREEMENT.replace(counting=ss.Counting(1, slack=2))
+FINE, WEIGHED = PROJECTION.replace(resolution="1/8192"), ss.SketchL2(1, unit="customer", max_keys=2)
+EQUAL = COUNTED.replace(
+    projection=FINE, neighbours=WEIGHED, clip="equal", counting=ss.Counting.of(FINE, WEIGHED, delta=1e-6)
+)
 ROWS = ss.Agreement(PROJECTION, index="item", key="shop", value="n")
 HOW: dict[str, tuple[ss.Agreement, dict[str, Any]]] = {
     "scale": (AGREEMENT, {"clip": "scale"}),
     "cut": (AGREEMENT, {"clip": "cut"}),
     "none": (ROWS, {"clip": "none", "neighbours": NEIGHBOURS}),
     "one stream": (ONE, {"public_keys": None}),
+    "counted": (COUNTED, {}),
+    "equal": (EQUAL, {"delta": 1e-6}),
 }
+of_units = pytest.mark.parametrize("place", ["counted", "equal"], indirect=True)
 
 
 class Place:
@@ -40,7 +59,8 @@ class Place:
         self.out.mkdir()
         self.ledger = ss.Ledger(folder / "ledger.sqlite")
         self.ledger.dataset("sales", unit="customer", epsilon=1000.0, delta=0.1)
-        self.exact: dict[int, dict[Any, Ints]] = {}
+        self.exact: list[tuple[bytes, dict[Any, ss.Sketch]]] = []
+        """The secret and the exact sketches of each window of the last run."""
 
     def stream(self) -> Stream:
         def charge(guarantee: ss.Guarantee, ids: Any, once: str) -> None:
@@ -67,9 +87,11 @@ class Place:
         """Return the noise of each window and key of a run: what is published less the exact sketches."""
         found: list[Ints] = []
         released = Stream._released
+        self.exact = []
 
         def noting(stream: Stream, sketches: Any, draw: Any) -> bytes:
             data = released(stream, sketches, draw)
+            self.exact.append((stream.windows.secret_of(stream.windows.next), sketches))
             rows = (
                 [ss.PrivateSketch.from_bytes(data)] if self.agreement is ONE else ss.PrivateTable.from_bytes(data).rows
             )
@@ -125,6 +147,39 @@ def test_other_counts_of_equal_cells_get_independent_noise() -> None:
         sketch = ss.Sketch.from_state(PROJECTION, np.zeros(64, np.int64), 0, bounds=bounds, counts=given)
         drawn.add(DrawSecret(bytes(32)).draw(0, publisher, {"a": sketch}).id)
     assert len(drawn) == 4
+
+
+@of_units
+def test_windows_hold_the_cells_and_counts_of_one_machine(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.noise(LOG, monkeypatch)
+    windows, _ = windows_of(LOG)
+    assert len(place.exact) == over_in(LOG)
+    for number, (secret, sketches) in enumerate(place.exact):
+        expected = bound_by(secret, windows.get(number, []), monkeypatch, place.agreement)
+        for key, sketch in sketches.items():
+            told = expected.sketch_of(key)
+            assert sketch == told
+            assert sketch.counts is not None
+            assert told.counts is not None
+            assert sketch.counts.tolist() == told.counts.tolist()
+    for path in place.out.iterdir():
+        for release in ss.PrivateTable.from_bytes(path.read_bytes()).rows:
+            assert release.counting == place.agreement.counting
+            assert release.clip == ("equal" if place.agreement is EQUAL else None)
+
+
+@of_units
+def test_units_that_cancel_get_other_noise_than_none(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their cells are those of no data, their counts are not: one noise would show the difference of counts."""
+    end = Row(300, "moon", "a", 1, "A")
+    with_two = place.noise([Row(1, "north", "a", 1, "A"), Row(2, "north", "a", -1, "B"), end], monkeypatch)
+    sketch = place.exact[0][1]["north"]
+    assert not sketch.state().any()
+    assert sketch.counts is not None
+    assert sketch.counts[0] == 2
+    without = place.noise([Row(1, "moon", "a", 1, "A"), end], monkeypatch)
+    same = [np.array_equal(one, other) for one, other in zip(with_two, without, strict=True)]
+    assert same == [False] * len(KEYS) + [True] * (len(same) - len(KEYS)), "in the first window"
 
 
 def test_no_two_windows_keys_or_streams_share_noise(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
