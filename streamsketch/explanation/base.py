@@ -15,7 +15,7 @@ from streamsketch.release import NoiseCheck, Verdict
 
 _FALSE_ALARMS = 0.05
 _BASES: dict[Basis | None, str] = {
-    "enforced": "what each adds was clipped to that bound",
+    "enforced": "what each adds was brought within that bound",
     "asserted": "nothing was clipped to that bound: whoever released the data asserts that it holds",
     None: "the release does not say whether that bound was enforced or is asserted",
 }
@@ -55,9 +55,10 @@ class BaseExplanation(ABC):
             keys = "one key" if neighbours.max_keys == 1 else f"up to {neighbours.max_keys} keys"
             keys = "" if neighbours.any_keys else f" in {keys},"
             rows = ", whatever its rows hold" if self.guarantee.basis == "enforced" else ""
+            all_of_them = "sketch" if neighbours.max_keys == 1 else "sketches of all keys together"
             change = (
-                f"one {unit},{keys} in the data or not{rows}, which changes the exact sketches of all keys together by "
-                f"an L2 norm of at most {bound}"
+                f"one {unit},{keys} in the data or not{rows}, which changes the exact {all_of_them} by an L2 norm of "
+                f"at most {bound}"
             )
         elif isinstance(neighbours, L2):
             change = f"one {unit}, in the data or not, whose vector has a Euclidean norm of at most {bound}"

@@ -384,7 +384,7 @@ def test_it_says_whether_the_bound_was_enforced() -> None:
     hashed = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
     bounded = ss.bounding.bound_units([(None, *bought)], hashed, neighbours=near).sketch_of("")
     released = bounded.release(epsilon=0.5, neighbours=near)
-    assert released.explain().who.endswith("at most 5; what each adds was clipped to that bound")
+    assert released.explain().who.endswith("at most 5; what each adds was brought within that bound")
     assert not any("beyond the bound" in said for said in released.explain().not_protected)
     older = PrivateSketch.from_bytes(tampered(released, basis=None).to_bytes())
     assert older.explain().who.endswith("the release does not say whether that bound was enforced or is asserted")
