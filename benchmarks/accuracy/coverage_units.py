@@ -199,14 +199,17 @@ def _usual(one: Found) -> bool:
 
 
 def _checks(found: list[Found], count: int) -> list[Check]:
-    error = 1.96 * math.sqrt(0.95 * 0.05 / count)
-    least = min(one.covered[2] for one in found)
-    checks = [Check("95 % intervals cover 93.5 % or more; least share", least, 0.935, 1.0, error=error)]
-    usual = [one for one in found if _usual(one)]
+    def check(claim: str, share: float, low: float, high: float, settings: int) -> Check:
+        return Check(
+            claim, share, low, high, 1.96 * math.sqrt(share * (1 - share) / count), data=f"{settings} settings"
+        )
+
+    shares = [one.covered[2] for one in found]
+    checks = [check("95 % intervals cover 93 % or more; least share", min(shares), 0.93, 1.0, len(shares))]
+    usual = [one.covered[2] for one in found if _usual(one)]
     if usual:
         claim = "with 256 cells and more, and units not alike, they cover 98.5 % or less; greatest share"
-        greatest = max(one.covered[2] for one in usual)
-        checks.append(Check(claim, greatest, 0.0, 0.985, error=error, data=f"{len(usual)} settings"))
+        checks.append(check(claim, max(usual), 0.0, 0.985, len(usual)))
     return checks
 
 
