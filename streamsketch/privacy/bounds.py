@@ -112,6 +112,8 @@ class Bounds:
         if disjoint_units:
             conditions.add(f"no {mine.unit} is in two of the parts that were merged")
         ways = {*self.clip.split(_AND), *other.clip.split(_AND)}
+        if "equal" in ways and mine.bound != theirs.bound:
+            ways.add("scale")  # units of one part count less than those of the other
         clip = _AND.join(way for way in _WAYS if way in ways)
         bound, keys, together = self._added(other, keyed=keyed, disjoint_units=disjoint_units)
         if keys > MOST_KEYS:

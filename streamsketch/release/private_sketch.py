@@ -294,7 +294,8 @@ class PrivateSketch(Published):
     def clip(self) -> SketchClip | None:
         """For `SketchL2` neighbours that were enforced, how each unit's sketch was clipped: ``"scale"`` or ``"equal"``.
 
-        None otherwise, and where parts were merged or added that may have units in common.
+        To the bound of the neighbours, that is. None otherwise, and where parts were merged or added that were clipped
+        to other bounds, or that may have units in common.
         """
         return self._clip
 

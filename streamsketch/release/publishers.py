@@ -406,8 +406,10 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         return numbers_of(sketch, self.guarantee.neighbours, self.counting).reshape(1, -1)
 
     def _described(self, released: PrivateSketch, bounds: Bounds) -> PrivateSketch:
+        stated, enforced = self.guarantee.neighbours, bounds.neighbours
         is_known = self.guarantee.basis == "enforced" and bounds.counted  # no unit was added twice
-        if is_known and isinstance(self.guarantee.neighbours, SketchL2) and bounds.clip in get_args(SketchClip):
+        is_length = isinstance(stated, SketchL2) and enforced is not None and stated.bound == enforced.bound
+        if is_known and is_length and bounds.clip in get_args(SketchClip):
             return released.with_clip(cast("SketchClip", bounds.clip))
         return released
 

@@ -206,6 +206,7 @@ def test_a_release_of_sketches_clipped_in_length_says_how() -> None:
     twice.merge(fine())
     wide = dataclasses.replace(GAUSSIAN, counting=None, neighbours=ss.SketchL2(6, unit="customer", max_keys=1))
     assert wide.release(twice).clip is None
+    assert wide.release(fine()).clip is None, "units are brought to less than what is stated"
 
 
 @pytest.mark.parametrize(

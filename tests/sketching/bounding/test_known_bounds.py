@@ -201,6 +201,12 @@ def test_without_one_customer_in_two_parts_their_bounds_stay() -> None:
     assert condition in str(guarantee)
 
 
+def test_units_of_parts_with_other_bounds_do_not_count_the_same() -> None:
+    parts = [one_unit(number, ss.SketchL2(bound, unit=UNIT), {"clip": "equal"}) for number, bound in ((1, 10), (2, 20))]
+    parts[0].merge(parts[1], disjoint_units=True)
+    assert parts[0].bounds.clip == "scale and equal"
+
+
 NEAR = ss.L1(10, unit=UNIT, max_keys=2)
 ASSERTED = "no customer is in two of the parts that were merged"
 PARTS: dict[str, Callable[[int], ss.SketchTable]] = {
