@@ -33,7 +33,8 @@ class FilesJob:
 
     It writes ``sketches.parquet``, ``sketches/KEY.sketch``, and ``cosines`` and ``distances`` as Parquet and CSV. The
     table of releases is (ε, δ)-differentially private for the agreement's neighbours. The bound is enforced where the
-    agreement names a unit and ``clip`` is not ``"none"``; elsewhere you assert it.
+    agreement names a unit and ``clip`` is not ``"none"``; elsewhere you assert it. Where it is enforced, units are
+    counted as the agreement says.
 
     Parameters
     ----------
@@ -108,7 +109,9 @@ class FilesJob:
     def publisher(self) -> AdditiveNoise:
         """What draws the noise."""
         neighbours: Any = self.agreement.neighbours
-        return AdditiveNoise(epsilon=self.epsilon, delta=self.delta, neighbours=neighbours, mechanism=self.mechanism)
+        budget: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "mechanism": self.mechanism}
+        counting = self.agreement.counting if self.is_enforced else None
+        return AdditiveNoise(**budget, neighbours=neighbours, counting=counting)
 
     @property
     def guarantee(self) -> Guarantee:

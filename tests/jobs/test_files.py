@@ -224,6 +224,38 @@ def test_units_are_clipped_as_asked(sales: Path, clip: Any, norms: set[int]) -> 
     assert ss.squared_norm(table["south"]).value == pytest.approx(10**2 + 2.5**2, abs=1)
 
 
+FINE = AGREEMENT.projection.replace(resolution="1/8192")
+CUSTOMER = ss.SketchL2(1, unit="customer", max_keys=2)
+PEOPLE = AGREEMENT.replace(
+    projection=FINE,
+    unit="customer",
+    neighbours=CUSTOMER,
+    clip="equal",
+    counting=ss.Counting.of(FINE, CUSTOMER, delta=1e-6),
+)
+
+
+def test_customers_count_the_same_and_are_counted_as_agreed_on(sales: Path) -> None:
+    """Ann's 1e6 and Bob's 2.50 are one length; in the north is Ann alone, in the south both, by parts."""
+    paid = pa.array([1e6, 0.0, -1e6, 2.5, 0.0])
+    customers = SALES.append_column("customer", pa.array(["Ann", "Ann", "Ann", "Bob", "Bob"]))
+    pq.write_table(customers.set_column(3, "paid", paid), sales / "sales.parquet")
+    one = job(sales, agreement=PEOPLE, delta=1e-6, epsilon=5e5)
+    table = one.run()
+    assert {key: round(release.units.value, 1) for key, release in table.items()} == {
+        "east": 0,
+        "north": 1,
+        "south": 2,
+        "west/1": 0,
+    }
+    assert table.guarantee == one.guarantee.on("enforced")
+    assert table.guarantee.mechanism.counting == PEOPLE.counting
+    assert ss.squared_norm(table["north"]).value == pytest.approx(1 / 2, abs=0.05)  # half of Ann, in squares
+    assert ss.squared_norm(table["south"]).value == pytest.approx(3 / 2, abs=0.05)
+    with pytest.raises(ss.InvalidInputError, match="the agreement says clip='equal', got 'scale'"):
+        job(sales, agreement=PEOPLE, delta=1e-6, clip="scale")
+
+
 def test_a_file_in_the_place_of_the_folder_is_one_sentence(sales: Path) -> None:
     (sales / "out").write_text("mine")
     with pytest.raises(ss.InvalidInputError, match="names a folder for the results"):

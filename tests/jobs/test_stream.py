@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -185,6 +186,33 @@ def test_a_job_follows_an_agreement(unit: str | None, tmp_path: Path) -> None:
         assert release.values.tolist() == sketch.state().tolist()
         assert release.agreement == agreement.fingerprint
         assert release.guarantee.neighbours == ss.L1(5, unit="sale" if unit is None else "sale in one window of 60 s")
+
+
+@pytest.mark.usefixtures("root_key")
+@pytest.mark.parametrize(("period", "within"), [({}, "window of 60 s"), ({"period": 180}, "period of 180 s")])
+def test_a_job_counts_people_and_publishes_the_same_bytes_after_a_restore(
+    period: dict[str, Any], within: str, tmp_path: Path
+) -> None:
+    """Both aircraft of the first minute weigh the same; one that came before in its period is dropped."""
+    projection = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/8192")
+    near = ss.SketchL2(1, unit="aircraft", max_keys=2)
+    counting = ss.Counting.of(projection, near, delta=1e-6)
+    people = AGREEMENT.replace(projection=projection, neighbours=near, clip="equal", counting=counting)
+    rows = [("AA", "x", "N1", 5), ("AA", "x", "N1", 6), ("AA", "y", "N2", 7), ("UA", "x", "N1", 70)]
+    put(tmp_path / "log", "001.parquet", rows)
+    end(tmp_path / "log")
+    found = []
+    for epoch in (None, 1):
+        changed: dict[str, Any] = {"agreement": people, "epsilon": 5e5, "delta": 1e-6, "epoch": epoch}
+        assert run(tmp_path, [], **changed, **period) == 0
+        found.append(published(tmp_path))
+        shutil.rmtree(tmp_path / "out")
+    assert found[0] == found[1]
+    releases = [ss.PrivateSketch.from_bytes(data) for name, data in found[0].items() if name.endswith(".sketch")]
+    assert {(one.guarantee.neighbours, one.clip) for one in releases} == {
+        (ss.SketchL2(1, unit=f"aircraft in one {within}", max_keys=2), "equal")
+    }
+    assert sorted(round(one.units.value) for one in releases) == [0, 0, 0, 0, *([0, 2] if period else [1, 2])]
 
 
 @pytest.mark.usefixtures("root_key")
