@@ -180,8 +180,7 @@ def sampled(people: People) -> UnitSample:
 
 def planned(people: People, facts: UnitFacts, question: str, most_cells: int) -> tuple[Choice, float]:
     """Return what is planned for the sizes of the keys, to two digits, for ε = 1, and its predicted error."""
-    present = np.unique(people.people * people.n_keys + people.keys) % people.n_keys
-    sizes = [float(f"{size:.2g}") for size in np.bincount(present)]
+    sizes = [float(f"{size:.2g}") for size in people.people_in]
     plan = plan_units(
         facts,
         units=sizes if isinstance(facts, TypicalUnit) else float(np.mean(sizes)),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import streamsketch as ss
 from benchmarks import trials
 from streamsketch.accounting.sensitivity import sensitivity_of
-from streamsketch.estimation.blocks import Block
+from streamsketch.estimation.blocks import Block, Units
 from streamsketch.estimation.cosines import below_noise_floor
 from streamsketch.estimation.noise_effect import effect_of
 from streamsketch.intake import unit_events
@@ -92,6 +92,11 @@ class People:
         """The number of people."""
         return np.unique(self.people).size
 
+    @functools.cached_property
+    def people_in(self) -> Ints:
+        """How many people are in each key: (keys,)."""
+        return np.bincount(np.unique(self.people * self.n_keys + self.keys) % self.n_keys, minlength=self.n_keys)
+
     @property
     def equal_length(self) -> int:
         """The length of people that weigh the same; the answers to other lengths follow from it."""
@@ -107,8 +112,8 @@ class People:
         """The exact answers of the raw data for each question: (pairs,) each."""
         vectors = np.zeros((self.n_keys, self.n_items))
         np.add.at(vectors, (self.keys, self.items), self.values)
-        present = np.unique(self.people * self.n_keys + self.keys) % self.n_keys
-        return answers(vectors @ vectors.T, None, np.bincount(present, minlength=self.n_keys), self.pairs)
+        products, units = vectors @ vectors.T, Units(self.people_in.astype(np.float64), np.zeros(self.n_keys))
+        return answers(products, np.diagonal(products), units, self.pairs)
 
     @functools.cached_property
     def size(self) -> Mapping[str, Floats]:
@@ -261,26 +266,26 @@ Found = dict[tuple[str, float, Choice], Errors]
 """Question, ε and choice → errors."""
 
 
-def answers(
-    products: Floats, squared_norms: Floats | None, counts: NDArray[Any], pairs: tuple[Ints, Ints]
-) -> dict[str, Floats]:
-    """Return the answer to each question for each pair: (pairs,) each.
+def answers(products: Floats, squared_norms: Floats, units: Units, pairs: tuple[Ints, Ints]) -> dict[str, Floats]:
+    """Return the answer to each question for each pair, by the library's estimators: (pairs,) each.
 
     Parameters
     ----------
-    products
-        Inner products: (keys, keys).
-    squared_norms
-        By default the diagonal of the products; of a release without the noise's part, NaN below the noise floor.
-    counts
-        People in each key; not above 0 where not known.
+    products, squared_norms
+        Of the sums of people: (keys, keys), and (keys,) without the noise's part.
+    units
+        People in each key, NaN where not known; distances of averages are NaN there, and where they are few.
+    pairs
+        Pairs of keys.
     """
-    norms = np.diagonal(products) if squared_norms is None else squared_norms
-    (i, j), product = pairs, products[pairs]
+    (i, j), product, norms = pairs, products[pairs], squared_norms
     with np.errstate(invalid="ignore", divide="ignore"):
-        people = np.where(counts > 0, counts, np.nan)
         cosine = np.clip(product / np.sqrt(norms[i] * norms[j]), -1, 1)
-        mean = norms[i] / people[i] ** 2 + norms[j] / people[j] ** 2 - 2 * product / (people[i] * people[j])
+        known = units.number > 2 * np.sqrt(units.variance)
+        number = np.where(known, units.number, np.nan)
+        weight, spread = number / (number**2 + units.variance), units.variance / number**2
+        averages = weight**2 * norms * (1 - spread * (1 - spread) / (1 + 3 * spread))
+        mean = averages[i] + averages[j] - 2 * weight[i] * weight[j] * product
     return {COSINE: cosine, DISTANCE: norms[i] + norms[j] - 2 * product, MEAN: mean}
 
 
@@ -405,12 +410,12 @@ def _add(
         projection.variance,
         effect_of(projection, "output"),
     )
-    people_in = np.zeros(people.n_keys) if counting is None else counts + drawn[:, -1] / counting.units
+    units = Units(np.nan * every, 0 * every)
     if counting is not None:
-        people_in[people_in <= 2 * math.sqrt(noise.cumulants.k2) / counting.units] = 0
+        units = Units(counts + drawn[:, -1] / counting.units, noise.cumulants.k2 / counting.units**2 * every)
     norms = block.squared_norms
     products = block.values @ block.values.T
-    given = answers(products, norms, people_in, people.pairs)
+    given = answers(products, norms, units, people.pairs)
     hidden = below_noise_floor(block)
     given[COSINE][hidden[people.pairs[0]] | hidden[people.pairs[1]]] = np.nan
     for question, values in given.items():

@@ -92,9 +92,13 @@ def test_releases_of_people_are_the_library_s(protection: str) -> None:
     table = bound_units([tuple(rows)], projection, neighbours=relation, clip=choice.clip)
     assert np.array_equal(table.cells, sums)
     assert counts.tolist() == [np.unique(people.people[people.keys == key]).size for key in range(3)]
-    released = table.release(epsilon=20.0, delta=1e-6, neighbours=relation, public_keys=range(3))
+    counting = choice.counting(people, projection)
+    publisher = ss.release.AdditiveNoise(epsilon=20.0, neighbours=relation, delta=1e-6, counting=counting)
+    released = publisher.release_table(table, public_keys=range(3))
     keys = [released[key] for key in range(3)]
     block = block_of(keys)
-    given = people_grid.answers(block.values @ block.values.T, block.squared_norms, counts, people.pairs)
-    for found, question in ((ss.pairwise(keys, by="cosine"), QUESTIONS[0]), (ss.pairwise(keys), QUESTIONS[1])):
-        assert given[question] == pytest.approx(found.value[people.pairs], rel=1e-9)
+    assert block.units is not None
+    given = people_grid.answers(block.values @ block.values.T, block.squared_norms, block.units, people.pairs)
+    expected = (ss.pairwise(keys, by="cosine"), ss.pairwise(keys, by="distance"), ss.pairwise(keys, by="mean"))
+    for question, found in zip(QUESTIONS, expected, strict=True):
+        assert given[question] == pytest.approx(found.value[people.pairs], rel=1e-9, nan_ok=True)
