@@ -63,6 +63,10 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     keys: Annotated[
         str | None, typer.Option(help="With --items: in how many keys one is; by default 1.", show_default=False)
     ] = None,
+    shares: Annotated[
+        str | None,
+        typer.Option(help="With --items: how frequent each size is; by default all alike.", show_default=False),
+    ] = None,
     match: Annotated[
         float | None,
         typer.Option(help="With --items: how likely pieces of two units are of one item.", show_default=False),
@@ -123,7 +127,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     """
     _check_files(projection, agreement, index, seed, sample)
     columns = columns_from(index or [], key, unit_column, value)
-    of_units = {"pieces": pieces, "keys": keys, "match": match, "cosine": cosine}
+    of_units = {"pieces": pieces, "keys": keys, "shares": shares, "match": match, "cosine": cosine}
     asked = {"units": units, "question": question, "bounds": bounds}
     of_streams: dict[str, Any] = {
         "squared_distance": squared_distance,

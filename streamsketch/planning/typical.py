@@ -22,7 +22,7 @@ from streamsketch.errors import InvalidInputError
 Sizes: TypeAlias = float | Sequence[float]
 
 _MOST_SUMS = 64  # keys of a sample whose sums are compared: those of most units
-_MOST_CELLS = 1 << 25  # of these sums, whose items are held one by one
+_MOST_CELLS = 1 << 24  # of these sums, whose items are held one by one
 _MOST_SIZES = 4096
 _MOST_UNITS = 1e15
 _LARGEST = 1e12
@@ -124,6 +124,10 @@ class TypicalUnit(UnitFacts):
         How much it adds to one key, Σ|value|: as many numbers, or one for all. By default 1 an item.
     keys
         In how many keys a unit is: as many numbers, or one for all.
+    shares
+        How frequent each size is among units, as many numbers; by default all are as frequent. Distances and averages
+        depend on the largest units, so say what the largest hundredth adds: ``items=[10, 40, 400]``,
+        ``shares=[0.5, 0.49, 0.01]``.
     match
         The probability that two pieces of different units in one key are of the same item: Σp², if a piece is of item j
         with probability p_j. It says how long the sums of many units are, and so how many cells they are worth.
@@ -145,6 +149,7 @@ class TypicalUnit(UnitFacts):
     items: Sizes
     pieces: Sizes | None = None
     keys: int | Sequence[int] = 1
+    shares: Sequence[float] | None = None
     match: float = 0.004
     cosine: Sizes = 0.5
 
@@ -154,6 +159,8 @@ class TypicalUnit(UnitFacts):
         for name, numbers in given.items():
             if len(numbers) not in {0, 1, longest}:
                 raise InvalidInputError(f"{name} must be one number or {longest}, as the others, got {len(numbers)}")
+        if self.shares is not None:
+            object.__setattr__(self, "shares", _shares(self.shares, longest))
         pieces = given["pieces"] or given["items"]
         if (np.array(pieces) < np.array(given["items"])).any():
             raise InvalidInputError(
@@ -187,8 +194,8 @@ class TypicalUnit(UnitFacts):
 
     def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
         """Return the sums of two or more keys that are as alike as assumed; see `UnitFacts.sums`."""
-        often = self.sizes.keys / self.sizes.keys.sum()  # a unit in many keys is in one of them more often
-        return modelled_sums(self.sizes, often, (self.match, self.cosine), units, weights, kept)  # type: ignore[arg-type] # __post_init__ made it a tuple
+        often = self.sizes.keys * (1.0 if self.shares is None else np.array(self.shares))  # a unit in many keys
+        return modelled_sums(self.sizes, often / often.sum(), (self.match, self.cosine), units, weights, kept)  # type: ignore[arg-type] # __post_init__ made it a tuple
 
     def assumed(self, unit: str) -> str:
         """Return the assumptions in words; ``unit`` is what one unit is called."""
@@ -363,7 +370,9 @@ class UnitSample(UnitFacts):
         """
         ratio = float(np.mean(units)) / float(np.mean(self.units))
         expected, chance = self._by_key(weights * kept), np.sqrt(kept)
-        products = ratio**2 * (expected @ expected.T - self._own(weights * kept)) + ratio * self._own(weights * chance)
+        own = self._own(weights * chance)
+        expected_own = own if (kept == 1).all() else self._own(weights * kept)
+        products = ratio**2 * (expected @ expected.T - expected_own) + ratio * own
         popular = abs(self._exact) / np.abs(self._exact).sum(axis=1, keepdims=True)
         held = self._key_of >= 0
 
@@ -382,22 +391,33 @@ class UnitSample(UnitFacts):
     def _exact(self) -> Floats:
         return self._by_key(np.ones(self._key_of.size))
 
+    @functools.cached_property
+    def _cells(self) -> tuple[Ints, Ints, Floats]:
+        """For each value of the compared keys its entry of `sizes`, its place in `_by_key`, and the value."""
+        entries = self._values.tocoo()
+        held = self._key_of[entries.coords[0]] >= 0
+        row, item = (coordinate[held].astype(np.int64) for coordinate in entries.coords)
+        return row, self._key_of[row] * self._values.shape[1] + item, entries.data[held]
+
     def _by_key(self, weights: Floats) -> Floats:
         """Return each key's weighted sum: (n_keys, n_items)."""
-        held = np.flatnonzero(self._key_of >= 0)
-        shape = (int(self._key_of.max()) + 1, self._key_of.size)
-        by_key = sparse.csr_array((weights[held], (self._key_of[held], held)), shape=shape)
-        found: Floats = (by_key @ self._values).toarray()
-        return found
+        row, place, values = self._cells
+        shape = int(self._key_of.max()) + 1, self._values.shape[1]
+        return _total(place, weights[row] * values, shape[0] * shape[1]).reshape(shape)
+
+    @functools.cached_property
+    def _pairs(self) -> tuple[Ints, Ints, Ints, Floats]:
+        """For each two entries of one unit in compared keys: both, their place among pairs of keys, and the product."""
+        one, other = self._products.coords
+        held = (self._key_of[one] >= 0) & (self._key_of[other] >= 0)
+        one, other = one[held], other[held]
+        return one, other, self._key_of[one] * (self._key_of.max() + 1) + self._key_of[other], self._products.data[held]
 
     def _own(self, weights: Floats) -> Floats:
         """Return what units' own entries add to the inner products of the keys' sums: (n_keys, n_keys)."""
         size = int(self._key_of.max()) + 1
-        one, other = self._products.coords
-        held = (self._key_of[one] >= 0) & (self._key_of[other] >= 0)
-        pairs = self._key_of[one] * size + self._key_of[other]
-        products = weights[one] * weights[other] * self._products.data
-        return _total(pairs[held], products[held], size * size).reshape(size, size)
+        one, other, place, products = self._pairs
+        return _total(place, weights[one] * weights[other] * products, size * size).reshape(size, size)
 
     def assumed(self, unit: str) -> str:
         """Return the assumptions in words; ``unit`` is what one unit is called."""
@@ -423,6 +443,14 @@ def _codes(table: pa.Table, columns: Sequence[str]) -> Ints:
     return found
 
 
+def _shares(given: Sequence[float], count: int) -> tuple[float, ...]:
+    shares = tuple(given)
+    real = all(isinstance(share, int | float) and 0 < share <= _LARGEST for share in shares)
+    if not real or len(shares) != count:
+        raise InvalidInputError(f"shares must be {count} numbers above 0, as many as sizes, got {short(shares)}")
+    return shares
+
+
 def _numbers(given: Any, what: str) -> tuple[float, ...]:
     if given is None and what == "pieces":
         return ()
@@ -436,7 +464,7 @@ def _numbers(given: Any, what: str) -> tuple[float, ...]:
 
 def either(numbers: Any) -> str:
     """Return numbers as words: 3, 10 or 40; of many the first and the last."""
-    shown = [f"{number:,.6g}" for number in numbers]
+    shown = [f"{number:,.6g}" for number in (numbers[:1] if len(set(numbers)) == 1 else numbers)]
     if len(shown) > _MOST_SHOWN:
         shown = [shown[0], "…", shown[-1]]
         return " ".join(shown)

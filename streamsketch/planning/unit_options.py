@@ -28,10 +28,10 @@ Question: TypeAlias = Literal["cosine", "distance", "mean", "point"]
 QUESTIONS: tuple[Question, ...] = get_args(Question)
 
 _LEAST_CELLS = 16
-_SPARSITIES = (2, 4, 8)
+_SPARSITY = 4  # beside 1: errors of sums of many units hardly depend on it
 _FLOOR = 2.0  # standard errors of an empty stream's squared norm, below which there is no cosine
 _STEPS = 1 << 12  # of an L1 bound: entries are scaled to whole steps
-_TENTHS = (10, 15, 20, 30, 40, 50, 60, 80)  # of a power of ten: the error is flat in between
+_TENTHS, _FEWER = (10, 15, 20, 30, 40, 50, 60, 80), (10, 20, 30, 50)  # of a power of ten, for SketchL2 and for L1
 _MOST_BOUNDS = 64
 _TINY = 1e-300  # instead of 0, to divide by
 
@@ -168,7 +168,7 @@ def _ways(facts: UnitFacts, goal: UnitGoal, given: list[Fraction] | None) -> Ite
     sizes = facts.sizes
     most, typical = int(sizes.keys.max()), int(np.median(sizes.keys))
     for keys in sorted({1, typical, most}):
-        for bound in _bounds(sizes.pieces) if given is None else given:
+        for bound in _bounds(sizes.pieces, _FEWER) if given is None else given:
             yield L1(bound, goal.unit, keys), "scale"
     lengths = np.sqrt(sizes.whole_squares)
     for bound in _bounds(lengths) if given is None else given:
@@ -177,13 +177,13 @@ def _ways(facts: UnitFacts, goal: UnitGoal, given: list[Fraction] | None) -> Ite
         yield SketchL2(bound, goal.unit, most), "equal"
 
 
-def _bounds(sizes: Floats) -> list[Fraction]:
+def _bounds(sizes: Floats, series: tuple[int, ...] = _TENTHS) -> list[Fraction]:
     """Return 1, 1.5, 2, 3, … from below the least of sizes to above the largest; or the size, if there is but one."""
     least, most = float(sizes.min()), float(sizes.max())
     if most <= least * (1 + 1e-9):
         return [Fraction(most).limit_denominator(1000)]
     decades = range(math.floor(math.log10(least)), math.floor(math.log10(most)) + 2)
-    found = [Fraction(tenths, 10) * Fraction(10) ** decade for decade in decades for tenths in _TENTHS]
+    found = [Fraction(tenths, 10) * Fraction(10) ** decade for decade in decades for tenths in series]
     first = next(place for place, bound in enumerate(found) if bound > least)
     last = next(place for place, bound in enumerate(found) if bound >= most)
     return found[max(first - 1, 0) : last + 1][-_MOST_BOUNDS:]
@@ -195,9 +195,8 @@ def _projections(limits: Goal, dim: int) -> Iterator[Projection]:
     cells = _LEAST_CELLS
     while cells <= limits.max_cells and cells < dim:
         yield CountSketch(dim=dim, sketch_dim=cells, seed=0)
-        for sparsity in _SPARSITIES:
-            if sparsity <= min(limits.max_nonzeros, cells // 2):
-                yield SJLT(dim=dim, sketch_dim=cells, sparsity=sparsity, seed=0)
+        if limits.max_nonzeros >= _SPARSITY:
+            yield SJLT(dim=dim, sketch_dim=cells, sparsity=_SPARSITY, seed=0)
         cells *= 2
 
 

@@ -16,7 +16,7 @@ from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, Un
 from streamsketch.privacy import Budget, Clip, Guarantee, Neighbours
 from streamsketch.projections import Projection
 
-_NEAR_BEST = 1.03  # the optimum is flat: half the cells often cost less than this
+_NEAR_BEST = {True: 1.03, False: 1.06}  # the optimum is flat, and sums shorter than those stated want fewer cells
 _WORTH_SAYING = 1.1  # times the error
 _NO_PART = 1e-3  # of the error
 _HOPELESS = 0.3  # of a cosine
@@ -109,7 +109,10 @@ class UnitPlan:
         kinds: dict[str, list[UnitOption]] = {}
         for option in self.options:
             kinds.setdefault(_kind(option), []).append(option)
-        found = [self.chosen if kind == _kind(self.chosen) else _best(options) for kind, options in kinds.items()]
+        found = [
+            self.chosen if kind == _kind(self.chosen) else _best(options, _NEAR_BEST[True])
+            for kind, options in kinds.items()
+        ]
         return sorted(found, key=lambda option: (option is not self.chosen, option.error))
 
     def to_dict(self) -> dict[str, Any]:
@@ -159,11 +162,12 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     It compares what a unit may add, an `L1` bound or a `SketchL2` bound, how it is clipped to that, the noise, and the
     size of the sketch, by the predicted root mean square error of the question that is asked: the errors of map and
     noise (THEORY.md 4), and the bias by which the answer from clipped units differs from that of all that they add.
-    Recommended is the smallest sketch whose error is within 3 % of the least, and for cosines, of equally small ones,
-    that in which every unit counts the same, as that needs no bound.
+    Recommended is the smallest sketch whose error is within 3 % of the least, or 6 % for a typical unit, of which less
+    is known. Of equally small ones, for cosines, it is that in which every unit counts the same: it needs no bound.
 
     How well a plan predicts depends on what is known. Cosines depend on typical units. The bias of distances, averages
-    and points depends on the largest units, of which ``items`` should then say what is known: a public sample does.
+    and points depends on the largest units: those of a public sample, or of sizes of which ``shares`` say how frequent
+    they are.
 
     Parameters
     ----------
@@ -232,7 +236,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     options = unit_options(facts, goal, budget, wanted)
     # with equal weights, what large units lose and small ones gain cancels in sizes only if all units are known
     fair = question == "cosine" or facts.knows_all
-    chosen = _best(one for one in options if fair or one.clip != "equal")
+    chosen = _best((one for one in options if fair or one.clip != "equal"), _NEAR_BEST[facts.knows_all])
     ordered = tuple(sorted(options, key=lambda one: (one.cells, one.nonzeros, one.error)))
     return UnitPlan(facts, many, unit, question, budget.epsilon, budget.delta, chosen, ordered)
 
@@ -245,10 +249,10 @@ def _many(facts: UnitFacts, units: float | Sequence[float] | None) -> tuple[floa
     return facts.units
 
 
-def _best(options: Iterable[UnitOption]) -> UnitOption:
+def _best(options: Iterable[UnitOption], near: float) -> UnitOption:
     """Return the one to recommend: of those of nearly the least error the smallest, and of these that of no bound."""
     options = list(options)
-    enough = _NEAR_BEST * min(one.error for one in options)
+    enough = near * min(one.error for one in options)
     return min((one for one in options if one.error <= enough), key=_preference)
 
 

@@ -159,6 +159,17 @@ def test_the_closest_keys_make_the_largest_errors_of_distances() -> None:
     assert error([0.3, 0.3]) == pytest.approx(far)
 
 
+def test_shares_say_how_frequent_sizes_are() -> None:
+    asked: dict[str, Any] = {"units": 2_000, "question": "distance", "bounds": [5, 10, 20], **PRIVACY}
+
+    def errors(**sizes: Any) -> list[float]:
+        return [one.error for one in plan_units(TypicalUnit(**sizes), **asked).options]
+
+    three_to_one = errors(items=[5, 300], shares=[0.75, 0.25])
+    assert three_to_one == pytest.approx(errors(items=[5, 5, 5, 300]))
+    assert three_to_one != pytest.approx(errors(items=[5, 300]))
+
+
 def test_equal_weights_are_for_shapes_where_sizes_are_assumed() -> None:
     """The bias of sizes, which is that of one unit too short and another too long, cancels by chance otherwise."""
     plan = plan_units(TypicalUnit(items=[5, 20, 80]), units=5_000, question="distance", **PRIVACY)
@@ -263,6 +274,8 @@ def test_mistakes_are_refused(changed: dict[str, Any], message: str) -> None:
         ({"items": []}, "items must be a number, or up to"),
         ({"items": "7"}, "items must be a number, or up to"),
         ({"items": [1, 2], "keys": [1, 2, 3]}, "items must be one number or 3"),
+        ({"items": [1, 9], "shares": [0.5]}, "shares must be 2 numbers above 0"),
+        ({"items": [1, 9], "shares": [0.5, 0]}, "shares must be 2 numbers above 0"),
         ({"items": 9, "pieces": 3}, "at least one piece of each item"),
         ({"items": 9, "keys": 1.5}, "a whole number of keys"),
         ({"items": 9, "match": 0}, "match must be a probability"),
