@@ -33,7 +33,6 @@ from streamsketch.privacy import (
     SketchL2,
     SystemBits,
     calibration,
-    check_counted,
 )
 from streamsketch.projections import Projection, transform_read
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
@@ -462,7 +461,9 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     def __post_init__(self) -> None:
         check_mechanism(self.neighbours, self.budget.warn_if_weak(), self.mechanism)
         if self.counting is not None:
-            check_counted(self.neighbours)
+            if not isinstance(self.counting, Counting):
+                raise TypeError(f"counting must be a streamsketch.Counting, got a {type(self.counting).__name__}")
+            self.counting.check_for(self.neighbours)
 
     @functools.cached_property
     def budget(self) -> Budget:

@@ -239,6 +239,13 @@ def test_neighbours_without_a_proof_are_refused_at_once(neighbours: Any) -> None
         ss.AdditiveNoise(epsilon=1, delta=1e-6, neighbours=neighbours, counting=Counting(1))
 
 
+def test_slack_without_a_bound_on_totals_and_other_types_are_refused_at_once() -> None:
+    with pytest.raises(InvalidInputError, match="leave it out"):
+        ss.AdditiveNoise(epsilon=1, delta=1e-6, neighbours=ANY, counting=Counting(1, 1))
+    with pytest.raises(TypeError, match="must be a streamsketch"):
+        ss.AdditiveNoise(epsilon=1, delta=1e-6, neighbours=ANY, counting=1)  # type: ignore[arg-type]
+
+
 # --- what is checked, spent and explained ----------------------------------------------------------------------------
 
 
