@@ -34,7 +34,7 @@ class FilesJob:
     It writes ``sketches.parquet``, ``sketches/KEY.sketch``, and ``cosines`` and ``distances`` as Parquet and CSV. The
     table of releases is (ε, δ)-differentially private for the agreement's neighbours. The bound is enforced where the
     agreement names a unit and ``clip`` is not ``"none"``; elsewhere you assert it. Where it is enforced, units are
-    counted as the agreement says.
+    counted as the agreement says, and ``means`` has the distances of their averages.
 
     Parameters
     ----------

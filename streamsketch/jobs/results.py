@@ -21,6 +21,7 @@ from streamsketch.wire import load
 _LONGEST_NAME = 200
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _COMPARED: tuple[By, ...] = ("distance", "cosine")
+_OF_COUNTED: tuple[By, ...] = ("mean",)
 SKETCHES = "sketches.parquet"
 
 
@@ -34,7 +35,7 @@ def read_releases(folder: str) -> PrivateTable:
 
 
 def read_comparisons(folder: str, by: By) -> pa.Table:
-    """Return the table of distances or cosines in a folder of results."""
+    """Return the table of distances, cosines or distances of averages in a folder of results."""
     with FileSystems.open(FileSystems.join(folder, f"{by}s.parquet")) as file:
         return pq.read_table(pa.BufferReader(file.read()))
 
@@ -42,11 +43,13 @@ def read_comparisons(folder: str, by: By) -> pa.Table:
 def write_results(releases: PrivateTable, folder: str) -> None:
     """Write ``sketches/KEY.sketch``, and all distances and cosines as Parquet and CSV, nearest pair first.
 
-    The Parquet files carry the releases' guarantee as metadata. Cosines of a stream below the noise floor are null.
+    Where units were counted, ``means`` has the distances of their averages. The Parquet files carry the releases'
+    guarantee as metadata. Cosines of a stream below the noise floor are null.
     """
     for key, release in releases.items():
         write(FileSystems.join(folder, "sketches"), f"{_file_name(str(key))}.sketch", release.to_bytes())
-    for by in _COMPARED:
+    are_counted = all(release.counts is not None for release in releases.values())
+    for by in (*_COMPARED, *_OF_COUNTED) if are_counted else _COMPARED:
         table = comparisons(releases, by).replace_schema_metadata({"guarantee": str(releases.guarantee)})
         content, text = io.BytesIO(), io.BytesIO()
         pq.write_table(table, content)
@@ -59,7 +62,7 @@ def write_results(releases: PrivateTable, folder: str) -> None:
 
 
 def comparisons(releases: PrivateTable, by: By) -> pa.Table:
-    """Return all distances or cosines between releases, nearest pair first, those without a value last."""
+    """Return all comparisons of releases by one measure, nearest pair first, those without a value last."""
     found = pairwise(list(releases.values()), by=by).to_arrow([str(key) for key in releases])
     gone = pc.is_nan(found.column("estimate"))
     for place, name in enumerate(found.column_names[2:], 2):
@@ -84,7 +87,7 @@ def clear(folder: str) -> None:
     """Remove the results of an earlier run from the folder, so that old releases are not taken for new ones."""
     names = [
         SKETCHES,
-        *(f"{by}s.{kind}" for by in _COMPARED for kind in ("parquet", "csv", "png")),
+        *(f"{by}s.{kind}" for by in (*_COMPARED, *_OF_COUNTED) for kind in ("parquet", "csv", "png")),
         "sketches/*.sketch",
     ]
     if "://" not in folder and Path(folder).is_file():

@@ -130,6 +130,11 @@ class StreamJob:
         if policy.period is not None and not policy.is_enforced:
             raise InvalidInputError('units are bounded in a period by clipping them: leave out "clip": "none"')
         policy.publisher(self.agreement)  # finds mistakes before the job runs
+        if policy.comparisons == "mean" and policy.noise(self.agreement).counting is None:
+            raise InvalidInputError(
+                "averages need the number of units: make an agreement that counts them (counting), or say "
+                '"comparisons": "distance"'
+            )
 
     @property
     def stream(self) -> str:

@@ -25,7 +25,7 @@ VERSION = 1
 _PLACES = ("folder", "ledger", "dataset")
 _OF_JOBS = ("stream", "stop", "comparisons", "period", "max_windows")
 
-Comparisons: TypeAlias = Literal["distance", "cosine"]
+Comparisons: TypeAlias = Literal["distance", "cosine", "mean"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class StreamPolicy:
         No window is released that starts at this time or later, as ISO 8601 has it; by default there is no end.
     comparisons
         What a job publishes beside releases, of each key with the window before and of the keys of a window: squared
-        ``"distance"``, the default, or ``"cosine"``.
+        ``"distance"``, the default, ``"cosine"``, or ``"mean"``, the distance of averages where units are counted.
     period, max_windows
         Bound a unit in each period, in seconds or as ``"1 day"``, instead of in each window: it may contribute in
         ``max_windows`` windows of a period, by default 1, and the guarantee is for a period.

@@ -252,6 +252,9 @@ def test_customers_count_the_same_and_are_counted_as_agreed_on(sales: Path) -> N
     assert table.guarantee.mechanism.counting == PEOPLE.counting
     assert ss.squared_norm(table["north"]).value == pytest.approx(1 / 2, abs=0.05)  # half of Ann, in squares
     assert ss.squared_norm(table["south"]).value == pytest.approx(3 / 2, abs=0.05)
+    means = read_comparisons(str(sales / "out"), "mean").to_pylist()
+    (met,) = [row["mean_distance"] for row in means if (row["first"], row["second"]) == ("north", "south")]
+    assert met == pytest.approx(ss.mean_distance(table["north"], table["south"]).value)
     with pytest.raises(ss.InvalidInputError, match="the agreement says clip='equal', got 'scale'"):
         job(sales, agreement=PEOPLE, delta=1e-6, clip="scale")
 

@@ -127,6 +127,7 @@ def test_the_command_runs_the_job(tmp_path: Path) -> None:
         ({"time_format": "%d.%m.%Y"}, "messages have Arrow times"),
         ({"period": 180, "clip": "none"}, "by clipping them"),
         ({"public_keys": None}, "has a key column, so list public_keys"),
+        ({"comparisons": "mean"}, "averages need the number of units"),
     ],
 )
 def test_what_a_job_cannot_follow_is_refused_before_it_runs(
@@ -203,7 +204,8 @@ def test_a_job_counts_people_and_publishes_the_same_bytes_after_a_restore(
     end(tmp_path / "log")
     found = []
     for epoch in (None, 1):
-        changed: dict[str, Any] = {"agreement": people, "epsilon": 5e5, "delta": 1e-6, "epoch": epoch}
+        changed: dict[str, Any] = {"agreement": people, "epsilon": 5e5, "delta": 1e-6, "comparisons": "mean"}
+        changed["epoch"] = epoch
         assert run(tmp_path, [], **changed, **period) == 0
         found.append(published(tmp_path))
         shutil.rmtree(tmp_path / "out")
@@ -212,6 +214,8 @@ def test_a_job_counts_people_and_publishes_the_same_bytes_after_a_restore(
     assert {(one.guarantee.neighbours, one.clip) for one in releases} == {
         (ss.SketchL2(1, unit=f"aircraft in one {within}", max_keys=2), "equal")
     }
+    pairs = [json.loads(data) for name, data in found[0].items() if name.endswith("pairs.json")]
+    assert ["mean_distance" in row for window in pairs for row in window] == [True] * 3
     assert sorted(round(one.units.value) for one in releases) == [0, 0, 0, 0, *([0, 2] if period else [1, 2])]
 
 

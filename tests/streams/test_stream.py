@@ -339,7 +339,7 @@ GOOD: dict[str, Any] = {
         ({"start": "now"}, "the column start holds text that is no time"),
         ({"clock": "wall"}, "clock must be one of events, heartbeats"),
         ({"clip": "shave"}, "clip must be 'scale'"),
-        ({"comparisons": "angle"}, "comparisons must be one of distance, cosine"),
+        ({"comparisons": "angle"}, "comparisons must be one of distance, cosine, mean"),
         ({"stop": "2026-01-01"}, "stop must be after start"),
         ({"period": "90 s"}, "period must be a multiple of the window"),
         ({"period": "2 h", "max_windows": 0}, "max_windows"),

@@ -26,6 +26,7 @@ from streamsketch.sketching import Sketch, SketchTable, codes_of, table_keys
 _BATCH_ROWS = 1 << 17  # that enter at once
 _TABLE_BYTES = 1 << 26  # of the sketches of one bundle and window that are kept as a table
 _EVENT_BYTES = 24  # of an event that waits: place of its key, index and steps
+_NO_UNITS, _MOST = (0, 0), (1 << 64) - 1
 _FLUSH_BYTES = 1 << 27  # of one bundle, all windows together; then partial sketches move on
 
 
@@ -204,7 +205,7 @@ class PartialSketches:
 
     def __init__(self, projection: Projection, most_keys: int) -> None:
         self._projection, self._most_keys = projection, most_keys
-        self._counts: dict[Any, Ints] = {}  # of units, by key
+        self._counts: dict[Any, tuple[int, int]] = {}  # of units, by key
         self._start()
 
     def _start(self) -> None:
@@ -244,9 +245,11 @@ class PartialSketches:
 
     def count(self, distinct: Sequence[Any], counts: Ints) -> None:
         """Add counts of units whose rows are added, too; parameters as `SketchTable.add_counts`."""
-        for place in np.flatnonzero(counts[:, 0]).tolist():
-            key, held = distinct[place], self._counts.get(distinct[place])
-            self._counts[key] = counts[place] if held is None else held + counts[place]
+        held = self._counts
+        for key, units, total in zip(distinct, *counts.T.tolist(), strict=True):  # numbers of Python: slots are many
+            if units:
+                before = held.get(key, _NO_UNITS)
+                held[key] = before[0] + units, before[1] + total
 
     def take(self) -> Iterator[tuple[Any, Sketch]]:
         """Yield each key's sketch and start anew."""
@@ -265,7 +268,8 @@ class PartialSketches:
     def _counted(self, table: SketchTable) -> Iterator[tuple[Any, Sketch]]:
         """Yield a table's sketches with the counts of their units; those of keys that are not in it wait on."""
         if counts := {key: self._counts.pop(key) for key in table if key in self._counts}:
-            table.add_counts(list(counts), np.array(list(counts.values())))
+            numbers = [[number & _MOST for number in each] for each in counts.values()]  # modulo 2^64, as cells are
+            table.add_counts(list(counts), np.array(numbers, dtype=np.uint64).view(np.int64))
         yield from _sketches(table)
 
 
