@@ -45,7 +45,8 @@ def new(  # noqa: PLR0913 - the fields of a round
 ) -> None:
     """Write down what parties agree on before they publish one sum: everybody signs it, then contributes.
 
-    The bound is on what one unit contributes to all parties together.
+    The bound is on what one unit contributes to all parties together. Under an agreement that counts units, and its
+    bound, the sum has their number; each unit must then have data at one party alone.
     """
     new_file(output, ROUND, "a round")
     bounds = {"l1": l1, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
@@ -65,6 +66,7 @@ def new(  # noqa: PLR0913 - the fields of a round
         delta=delta,
         neighbours=stated,
         mechanism=mechanism,
+        counting=agreed.counting if agreed is not None and stated == agreed.neighbours else None,
         honest=honest,
         parties=public_keys(party) or (),
     )
@@ -154,6 +156,7 @@ def combine(
     released = agreed.combine(read_bounded(path, most) for path in contributions)
     released.save(output)
     facts = {"guarantee": str(released.guarantee), "squared norm": str(ss.squared_norm(released))}
+    facts |= {} if released.counts is None else {"units": str(released.units)}
     fields = {"file": str(output), "guarantee": guarantee_fields(released.guarantee)}
     show_result(str(output), facts, fields, as_json=as_json)
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import streamsketch as ss
@@ -64,6 +65,31 @@ def test_a_round_from_keys_to_a_release(folder: Path, forks: Forks) -> None:
     assert ss.load(folder / "again.sketch") == released
     sentence = forks.refused("round", "combine", "round.json", files[0], "-o", "part.sketch", cwd=folder)
     assert "no contribution of South" in sentence
+
+
+def test_a_round_counts_units_as_agreed_on(folder: Path, forks: Forks) -> None:
+    people = pa.table({"item": ["milk"], "customer": ["Ann"]})
+    agreement = ss.agree(people, ss.SJLT(sketch_dim=64, sparsity=4, seed=3), index="item", unit="customer")
+    agreement.save(folder / "a.json")
+    for name, count in (("north", 5), ("south", 8)):
+        rows = "".join(f"{'milk' if one % 2 else 'tea'},{name} {one}\n" for one in range(count))
+        (folder / f"{name}.csv").write_text(f"item,customer\n{rows}")
+        raw = f"{name} bounded.raw-sketch"
+        forks.succeeded("sketch", f"{name}.csv", "--agreement", "a.json", "-o", raw, cwd=folder)
+    budget = "--epsilon", "1e5", "--delta", "1e-6"
+    forks.succeeded("round", "new", "round.json", "--agreement", "a.json", *budget, *PARTIES, cwd=folder)
+    sign_by_all(folder, forks)
+    assert (
+        "one customer has data at one party alone"
+        in json.loads(forks.succeeded("round", "show", "round.json", "--json", cwd=folder))["guarantee"]["text"]
+    )
+    for name in ("north", "south"):
+        sent = contribute(f"{name} bounded", "-o", f"{name}.contribution")
+        forks.succeeded(*[one.replace(f"{name} bounded.pem", f"{name}.pem") for one in sent], cwd=folder)
+    files = "north.contribution", "south.contribution"
+    shown = forks.succeeded("round", "combine", "round.json", *files, "-o", "sum.sketch", cwd=folder)
+    assert "units" in shown
+    assert ss.load(folder / "sum.sketch").units.value == pytest.approx(13, abs=0.2)
 
 
 def test_nobody_contributes_twice_in_whatever_process(folder: Path, forks: Forks) -> None:
