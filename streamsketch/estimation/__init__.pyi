@@ -1,6 +1,6 @@
 from .blocks import AnySketch, Block, block_of, check_comparable
 from .cosines import below_noise_floor
-from .counts import counted, published_counts, total_factors, total_of, unit_factors, units_of
+from .counts import estimate_of_counts, published_counts, total_factors, total_of, unit_factors, units_of
 from .distances import distances_between
 from .estimate import Estimate, Estimates, estimate_cells, format_value, interval_text
 from .estimators import (
@@ -32,10 +32,10 @@ __all__ = [
     "check_comparable",
     "compare_blocks",
     "cosine",
-    "counted",
     "distances_between",
     "effect_of",
     "estimate_cells",
+    "estimate_of_counts",
     "few_units",
     "format_value",
     "inner_product",

@@ -47,7 +47,7 @@ def total_factors(counting: Counting, neighbours: Neighbours, grid: Fraction) ->
     return [float(bound * grid / counting.units), -float(grid / counting.slack)]
 
 
-def counted(value: float, noise: NoiseMoments, factors: list[float]) -> Estimate:
+def estimate_of_counts(value: float, noise: NoiseMoments, factors: list[float]) -> Estimate:
     """Return the estimate of a sum of counts times factors: its error is that of independent noises times these."""
     variance, fourth = noise.k2 * sum(one**2 for one in factors), noise.k4 * sum(one**4 for one in factors)
     return Estimate(value, 0.0, variance, lowest=0.0, kurtosis=fourth / variance**2 if variance else 0.0)
@@ -63,4 +63,4 @@ def _counting(release: PrivateSketch) -> Counting:
 def _estimate(release: PrivateSketch, factors: list[float]) -> Estimate:
     numbers = () if release.counts is None else release.counts.tolist()
     value = sum(factor * float(number) for factor, number in zip(factors, numbers, strict=False))
-    return counted(value, release.noise, factors)
+    return estimate_of_counts(value, release.noise, factors)

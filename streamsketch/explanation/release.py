@@ -10,8 +10,8 @@ from streamsketch.accounting import number_for, sensitivity_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import (
     Estimate,
-    counted,
     effect_of,
+    estimate_of_counts,
     format_value,
     noise_unit,
     total_factors,
@@ -293,7 +293,7 @@ class Explanation(BaseExplanation):
         factors = {"units": unit_factors(self.counting)}
         if self.counting.slack:
             factors["total"] = total_factors(self.counting, self.guarantee.neighbours, self.projection.grid)
-        return {name: counted(0.0, self.noise, one).standard_error for name, one in factors.items()}
+        return {name: estimate_of_counts(0.0, self.noise, one).standard_error for name, one in factors.items()}
 
     @functools.cached_property
     def better_noise(self) -> BetterNoise | None:

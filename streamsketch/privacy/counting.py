@@ -258,7 +258,8 @@ def _cells_alone(projection: CountedMap, neighbours: Neighbours) -> Sensitivity:
     if not isinstance(neighbours, SketchL2):
         raise TypeError(f"no count is proven for {neighbours!r}")
     squared = neighbours.squared_cell_steps(projection)
-    return Sensitivity(math.isqrt(projection.sketch_dim * keys * squared), squared, projection.sketch_dim * keys)
+    cells = min(projection.sketch_dim * keys, squared)  # each that moves does so by a step or more
+    return Sensitivity(math.isqrt(cells * squared), squared, projection.sketch_dim)
 
 
 def _most_units(cells: Sensitivity, keys: int, *, doubled: bool, laplace: bool) -> int:

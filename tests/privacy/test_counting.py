@@ -69,6 +69,29 @@ def test_default_weights_widen_the_noise_by_three_percent_at_most(
         assert 1 < math.sqrt(wide / narrow) < 1.031
 
 
+@pytest.mark.parametrize("keys", [1, 13, 4000])
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_default_weights_in_sketch_space_widen_the_noise_by_nearly_three_percent(delta: float, keys: int) -> None:
+    projection, neighbours = dataclasses.replace(SMALL, resolution="1/16384"), ss.SketchL2(1, max_keys=keys)
+    counting, budget = Counting.of(projection, neighbours, delta=delta), Budget(1.0, delta)
+    assert counting.slack == 0
+    plain, counted = (sensitivity_of(projection, neighbours, one) for one in (None, counting))
+    narrow, wide = (calibration.choose(one, budget, "auto").cumulants.k2 for one in (plain, counted))
+    assert 1.027 < math.sqrt(wide / narrow) <= 1.03 * (1 + 1e-9)
+    assert Counting.of(projection, neighbours, delta=1e-9, epsilon=1, tolerance=7 * math.sqrt(keys)).units > 1
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "message"),
+    [(ss.SketchL2(1), "may be in any number of keys"), (ss.SketchL2(1, max_keys=1 << 30), "max_keys")],
+)
+def test_too_many_keys_a_unit_are_refused(neighbours: ss.SketchL2, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Counting.of(dataclasses.replace(SMALL, resolution="1/4096"), neighbours, delta=1e-9)
+    with pytest.raises(InvalidInputError, match="leave it out"):
+        Counting(1, 1).check_for(ss.SketchL2(1, max_keys=2))
+
+
 @pytest.mark.parametrize("keys", [1, 3])
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 def test_a_tolerance_is_met_by_the_least_weight(delta: float, keys: int) -> None:
