@@ -47,7 +47,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     one_coordinate: OneCoordinate = None,
     unit: Annotated[str, typer.Option(help="What is protected, in a word.")] = "event",
     max_keys: Annotated[
-        int | None, typer.Option(help="How many keys' sketches one unit may be in; by default 1.")
+        int | None, typer.Option(help="How many keys' sketches one unit may be in; by default 1, or what is known.")
     ] = None,
     items: Annotated[
         str | None,
@@ -134,7 +134,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         "events": events,
         "relative_error": relative_error,
     }
-    of_streams |= {"l1": l1, "l2": l2, "one_coordinate": one_coordinate, "max_keys": max_keys}
+    of_streams |= {"l1": l1, "l2": l2, "one_coordinate": one_coordinate}
     privacy: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     limits: dict[str, Any] = {"max_cells": max_cells, "max_nonzeros": max_nonzeros}
     found: ss.planning.Plan | ss.planning.UnitPlan
@@ -148,6 +148,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
             question=question or "cosine",  # type: ignore[arg-type] # it checks
             units=None if units is None else _numbers(units, "--units"),
             unit=unit,
+            max_keys=max_keys,
             dim=_dim(dim),
             bounds=None if bounds is None else bounds.split(","),
             **limits,

@@ -111,6 +111,8 @@ class UnitGoal:
         The most cells and nonzeros.
     dim
         Number of possible indices.
+    max_keys
+        In how many keys a unit may be; by default as many as the sizes say.
     """
 
     question: Question
@@ -119,6 +121,7 @@ class UnitGoal:
     counted: bool
     limits: Goal
     dim: int = HASHED_DIM
+    max_keys: int | None = None
 
 
 def unit_options(
@@ -166,8 +169,8 @@ def clipped(facts: UnitFacts, neighbours: Neighbours, clip: Clip) -> tuple[Float
 def _ways(facts: UnitFacts, goal: UnitGoal, given: list[Fraction] | None) -> Iterator[tuple[Neighbours, Clip]]:
     """Yield each bound with a way to clip to it."""
     sizes = facts.sizes
-    most, typical = int(sizes.keys.max()), int(np.median(sizes.keys))
-    for keys in sorted({1, typical, most}):
+    most = goal.max_keys or int(sizes.keys.max())
+    for keys in sorted({1, min(int(np.median(sizes.keys)), most), most}):
         for bound in _bounds(sizes.pieces, _FEWER) if given is None else given:
             yield L1(bound, goal.unit, keys), "scale"
     lengths = np.sqrt(sizes.whole_squares)

@@ -13,7 +13,7 @@ from streamsketch.estimation import format_value
 from streamsketch.planning.facts import Goal
 from streamsketch.planning.typical import UnitFacts, either, key_sizes
 from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, UnitOption, unit_options
-from streamsketch.privacy import Budget, Clip, Guarantee, Neighbours
+from streamsketch.privacy import MOST_KEYS, Budget, Clip, Guarantee, Neighbours
 from streamsketch.projections import Projection
 
 _NEAR_BEST = {True: 1.03, False: 1.06}  # the optimum is flat, and sums shorter than those stated want fewer cells
@@ -151,6 +151,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     question: Question = "cosine",
     units: float | Sequence[float] | None = None,
     unit: str = "unit",
+    max_keys: int | None = None,
     dim: int = HASHED_DIM,
     bounds: Iterable[Exact] | None = None,
     count: bool = True,
@@ -183,6 +184,9 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
         the smallest matter most. By default those of the sample.
     unit
         What one is called.
+    max_keys
+        In how many keys a unit may be; one in more is left in so many. By default as many as ``facts`` know of: give
+        more where a typical unit is in fewer keys than some, as bounds on sketches hold for all keys together.
     dim
         Number of possible indices. Where all of them are known and few, noise on the raw histogram is compared, too.
     bounds
@@ -223,6 +227,8 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
         raise InvalidInputError("averages need the number of units: plan for them with count=True")
     check_text("the privacy unit", unit)
     check_int(dim, "dim", 1, HASHED_DIM)
+    if max_keys is not None:
+        check_int(max_keys, "max_keys", 1, MOST_KEYS - 1)
     many = _many(facts, units)
     if isinstance(bounds, str):
         raise InvalidInputError(f"bounds must be several numbers, such as [5, 10, 20], got {short(bounds)}")
@@ -232,7 +238,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     if wanted == []:
         raise InvalidInputError("there is no bound to plan for; give at least one, or leave out bounds")
     budget = Budget(epsilon, delta).warn_if_weak()
-    goal = UnitGoal(question, many, unit, count, Goal(max_cells=max_cells, max_nonzeros=max_nonzeros), dim)
+    goal = UnitGoal(question, many, unit, count, Goal(max_cells=max_cells, max_nonzeros=max_nonzeros), dim, max_keys)
     options = unit_options(facts, goal, budget, wanted)
     # with equal weights, what large units lose and small ones gain cancels in sizes only if all units are known
     fair = question == "cosine" or facts.knows_all

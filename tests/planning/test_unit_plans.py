@@ -241,6 +241,13 @@ def test_hopeless_plans_say_so() -> None:
     assert "below the noise floor" in " ".join(str(plan).split())
 
 
+def test_a_unit_may_be_in_more_keys_than_a_typical_one() -> None:
+    typical = TypicalUnit(items=40, keys=3)
+    assert plan_units(typical, units=500, **PRIVACY).neighbours.max_keys == 3
+    assert plan_units(typical, units=500, max_keys=24, **PRIVACY).neighbours.max_keys == 24
+    assert plan_units(typical, units=500, max_keys=2, **PRIVACY).neighbours.max_keys == 2
+
+
 def test_bounds_may_be_given() -> None:
     plan = plan_units(TypicalUnit(items=40), units=500, bounds=["5/2", 7], question="distance", **PRIVACY)
     assert {one.bound for one in plan.options} == {Fraction(5, 2), Fraction(7)}
@@ -259,6 +266,7 @@ def test_bounds_may_be_given() -> None:
         ({"bounds": [0]}, "must be positive"),
         ({"bounds": []}, "no bound"),
         ({"epsilon": 0}, "epsilon"),
+        ({"max_keys": 0}, "max_keys must be an int"),
         ({"max_cells": 8}, "at most 8 cells; raise max_cells to 16"),
     ],
 )
