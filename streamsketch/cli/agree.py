@@ -84,9 +84,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         raise ss.InvalidInputError("say which columns are sketched: --index NAME:TYPE for each, in order")
     schema = None if sample is None else _schema(sample)
     by = projection_from(projection, sketch_dim=sketch_dim, sparsity=sparsity, resolution=resolution, seed=seed)
-    said = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
+    options = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
     word = unit or ("event" if unit_column is None else column_name(unit_column))
-    bounds: dict[str, Any] = {"neighbours": neighbours_of(said, word, max_keys), "clip": clip}
+    bounds: dict[str, Any] = {"neighbours": neighbours_of(options, word, max_keys), "clip": clip}
     if bounds["neighbours"] is None and unit_column is not None:
         bounds = whole_unit_bounds(by, word, keyed=key is not None, max_keys=max_keys, clip=clip)  # type: ignore[arg-type]
     elif bounds["neighbours"] is None and (unit is not None or max_keys is not None or count):

@@ -158,7 +158,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     chosen = ss.bounding.choose_bound(totals, grid, **by)
     asked = "" if question is None else f"{question}: at ε = {release_epsilon:g}"
     option = "--l1" if norm == "l1" else "--sketch-l2"
-    facts, fields = _said(chosen, word, asked)
+    facts, fields = _facts_of(chosen, word, asked)
     facts["next"] = f"agree, or sketch --unit-column, with {option} {chosen.bound}"
     show_result("A bound, chosen privately", facts, fields | {"candidates": grid}, as_json=as_json)
 
@@ -169,7 +169,7 @@ def _relation(norm: str, grid: list[str], unit: str, max_keys: int) -> ss.L1 | s
     return (ss.L1 if norm == "l1" else ss.SketchL2)(grid[0], unit, max_keys)
 
 
-def _said(chosen: ss.bounding.ChosenBound, unit: str, asked: str) -> tuple[dict[str, str], dict[str, Any]]:
+def _facts_of(chosen: ss.bounding.ChosenBound, unit: str, asked: str) -> tuple[dict[str, str], dict[str, Any]]:
     """Return what a choice was and cost, for people and for JSON."""
     fields: dict[str, Any] = {"bound": str(chosen.bound), **chosen.budget.to_dict()}
     facts = {

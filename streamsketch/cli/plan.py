@@ -156,8 +156,8 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         agreed_on: dict[str, Any] = found.agreement_arguments
     else:
         _check_none(of_units | asked, "these are about whole units; say --items or --sample, too")
-        said = {"l1": l1, "l2": l2, "one_coordinate": one_coordinate}
-        neighbours = neighbours_of(said, unit, max_keys) or ss.L1(1, unit, max_keys or 1)
+        given = {"l1": l1, "l2": l2, "one_coordinate": one_coordinate}
+        neighbours = neighbours_of(given, unit, max_keys) or ss.L1(1, unit, max_keys or 1)
         streams = ss.planning.StreamFacts(
             dim=_dim(dim),
             squared_distances=squared_distance or None,

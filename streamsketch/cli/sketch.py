@@ -237,8 +237,8 @@ def _agreement_from(
         if given := given_options(bound | clipping):
             raise ss.InvalidInputError(f"{given}: say whose contributions are bounded, --unit-column COLUMN")
     else:
-        said = {name: bound[name] for name in ("l1", "sketch_l2")}
-        neighbours = neighbours_of(said, bound["unit"] or unit, bound["max_keys"])
+        bounds = {name: bound[name] for name in ("l1", "sketch_l2")}
+        neighbours = neighbours_of(bounds, bound["unit"] or unit, bound["max_keys"])
         if neighbours is None:
             raise ss.InvalidInputError(
                 "say how much one unit may add: --l1 BOUND to a key, in the values' units; or --sketch-l2 BOUND to the "

@@ -255,10 +255,10 @@ def _many(facts: UnitFacts, units: float | Sequence[float] | None) -> tuple[floa
     return facts.units
 
 
-def _best(options: Iterable[UnitOption], near: float) -> UnitOption:
+def _best(options: Iterable[UnitOption], factor: float) -> UnitOption:
     """Return the one to recommend: of those of nearly the least error the smallest, and of these that of no bound."""
     options = list(options)
-    enough = near * min(one.error for one in options)
+    enough = factor * min(one.error for one in options)
     return min((one for one in options if one.error <= enough), key=_preference)
 
 

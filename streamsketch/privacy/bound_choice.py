@@ -111,8 +111,8 @@ class ChosenBound:
         neighbours
             Those of the releases: adding or removing one unit.
         """
-        how = "permute-and-flip choice of the bound" if self.share is not None else "noisy counts of units by size"
-        return Guarantee.of(self.budget, neighbours, Mechanism.stated(how))
+        method = "permute-and-flip choice of the bound" if self.share is not None else "noisy counts of units by size"
+        return Guarantee.of(self.budget, neighbours, Mechanism.stated(method))
 
 
 def choose_bound(

@@ -152,8 +152,8 @@ class Guarantee:
 
     def __str__(self) -> str:
         conditions = f", only if: {'; '.join(self.conditions)}" if self.conditions else ""
-        said = self.neighbours.when_enforced if self.basis == "enforced" else self.basis
-        basis = "" if said is None else f", {said}"
+        stated = self.neighbours.when_enforced if self.basis == "enforced" else self.basis
+        basis = "" if stated is None else f", {stated}"
         return f"{self.budget} for {self.neighbours}{basis}, by {self.mechanism}{conditions}"
 
 
