@@ -3,7 +3,8 @@
 All contenders read the same Parquet columns and end with one release a key. *Columns* is `ReadColumns` into
 `SketchPerKey` and `ReleasePerKey`; *rows* is Beam's own row reader into the same, on a twentieth of the events; the
 *plain CombineFn* updates a sketch in ``add_input``, element by element, as one would write it first, on the same
-twentieth. *Bounded* adds `BoundContributions` to the columns, with a hundred thousand units. Rows alone, to sketches
+twentieth. *Bounded* adds `BoundContributions` to the columns, with a hundred thousand units, and *in sketch space* does
+so by `SketchL2` and equal weights, with counts of units. Rows alone, to sketches
 and with the garbage collector on as in a job, stand beside the floor: the same rows only read, by the runner itself.
 The runner's fixed cost, some tenths of a second, weighs more on the smaller inputs and on ``--quick``.
 """
@@ -35,6 +36,10 @@ _PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=1024, sparsity=8, seed=2024)
 _AGREEMENT = ss.Agreement(_PROJECTION, key="key", index="index", value="value", missing="keep")
 _NEIGHBOURS = ss.L1(100, unit="unit", max_keys=20)
 _BOUNDED = _AGREEMENT.replace(unit={"unit": "integer"}, neighbours=_NEIGHBOURS)
+_FINE, _CELLS = _PROJECTION.replace(resolution="1/16384"), ss.SketchL2(1, unit="unit", max_keys=20)
+_WEIGHED = _BOUNDED.replace(
+    projection=_FINE, neighbours=_CELLS, clip="equal", counting=ss.Counting.of(_FINE, _CELLS, delta=1e-6)
+)
 
 
 def run(effort: Effort) -> list[Row]:
@@ -68,6 +73,17 @@ def run(effort: Effort) -> list[Row]:
             rounds,
             target=Target("ours", 200),
         )
+        cells = compare(
+            "the same, in sketch space",
+            {
+                "in sketch space": Work(
+                    lambda: run_pipeline(_bounded(whole, agreement=_WEIGHED), _release(_WEIGHED)), n
+                ),
+                "bounded": Work(lambda: run_pipeline(_bounded(whole, agreement=_BOUNDED), _release(_BOUNDED)), n),
+            },
+            rounds,
+            target=Target("ratio", 1.5),
+        )
         rows = compare(
             f"{fewer:,} rows (key, (index, value)), {_KEYS} keys",
             {
@@ -81,7 +97,7 @@ def run(effort: Effort) -> list[Row]:
         beside = dataclasses.replace(
             released, name="the same, beside the plain CombineFn", others={}, target=Target("ratio", 1 / 8)
         )
-        return [released, beside, cut, rows]
+        return [released, beside, cut, cells, rows]
 
 
 @contextlib.contextmanager
@@ -128,7 +144,12 @@ def read_and_sketch(*paths: Path, bounded: bool = False) -> beam.PTransform:
     names = [str(path) for path in paths]
     if not bounded:
         return ReadColumns(names, _AGREEMENT) | SketchPerKey(_AGREEMENT)
-    return ReadColumns(names, _BOUNDED) | BoundContributions(_BOUNDED) | SketchPerKey(_BOUNDED)
+    return _bounded(*paths, agreement=_BOUNDED)
+
+
+def _bounded(*paths: Path, agreement: ss.Agreement) -> beam.PTransform:
+    names = [str(path) for path in paths]
+    return ReadColumns(names, agreement) | BoundContributions(agreement) | SketchPerKey(agreement)
 
 
 def _rows(path: Path) -> beam.PTransform:
@@ -148,9 +169,15 @@ def _sketched_rows(path: Path) -> beam.PTransform:
 
 def release(*, bounded: bool = False) -> beam.PTransform:
     """Return what releases the sketches, each key once."""
+    return _release(_BOUNDED if bounded else _AGREEMENT.replace(neighbours=ss.L1(9)))
+
+
+def _release(agreement: ss.Agreement) -> beam.PTransform:
     keys = [f"key {key}" for key in range(_KEYS)]
-    neighbours = _NEIGHBOURS if bounded else ss.L1(9)
-    return ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=neighbours), public_keys=keys, projection=_PROJECTION)
+    neighbours: Any = agreement.neighbours
+    delta = 1e-6 if isinstance(neighbours, ss.SketchL2) else 0.0
+    noise = AdditiveNoise(epsilon=1.0, delta=delta, neighbours=neighbours)
+    return ReleasePerKey(noise, public_keys=keys, projection=agreement.projection)
 
 
 def run_pipeline(*steps: beam.PTransform) -> None:
