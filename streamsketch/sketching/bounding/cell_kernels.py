@@ -24,8 +24,7 @@ def entries_to_cells(  # noqa: PLR0913, PLR0917 - columns and places
     signs: Signs,
     steps: Ints,
     scratch: Ints,
-    owners: Ints,
-    first: int,
+    met: Ints,
     out_cells: Ints,
     out_steps: Ints,
     at: int,
@@ -42,34 +41,30 @@ def entries_to_cells(  # noqa: PLR0913, PLR0917 - columns and places
     entries, signs
         Those of each row: (n, s).
     steps
-        Of each row: (n,).
+        Of each row, not zero: (n,).
     scratch
         k zeros, which are left as such.
-    owners
-        The last pair that met each of the k cells, or -1: a list of cells met has none twice, even if it was zero
-        again in between.
-    first
-        The number of the first pair, larger than any in ``owners``.
+    met
+        Room for the entries of one pair, and one more.
     out_cells, out_steps, at
         Where to write, from which place on.
     ends
         For where each pair's cells end, (p,).
     """
     for pair in range(starts.size):
-        end = at
+        many = 0
         for row in range(starts[pair], stops[pair]):
             step = steps[row]
             for entry in range(entries.shape[1]):
                 cell = entries[row, entry]
-                out_cells[end] = cell
-                end += owners[cell] != first + pair
-                owners[cell] = first + pair
+                met[many] = cell  # a second time if it was zero again in between
+                many += scratch[cell] == 0
                 scratch[cell] += signs[row, entry] * step
-        for place in range(at, end):
-            cell = out_cells[place]
+        for place in range(many):
+            cell = met[place]
             out_cells[at], out_steps[at] = cell, scratch[cell]
             at += scratch[cell] != 0
-            scratch[cell] = 0
+            scratch[cell] = 0  # so a cell that was met twice is written once
         ends[pair] = at
     return at
 

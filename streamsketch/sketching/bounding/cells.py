@@ -127,8 +127,7 @@ class _CellFinder:
         self.most = np.minimum(entries, width)
         """How many cells of each pair are not zero, at most."""
         self._work = np.full(rows.size, width) if few is None else entries
-        self._scratch = np.zeros(width, dtype=np.int64)
-        self._owners, self._found = np.full(width, -1, dtype=np.int64), 0
+        self._scratch, self._met = np.zeros(width, dtype=np.int64), np.empty(_PIECE + 1, dtype=np.int64)
 
     def cells_of(self, pairs: slice) -> tuple[Ints, Ints, Ints]:
         """Return the cells of pairs that are not zero, what is in them, and where those of each pair end."""
@@ -148,8 +147,7 @@ class _CellFinder:
         fits = self._work[pairs.start] <= _PIECE  # if not, it is one pair of many rows
         if (found := self._projection.sparse_entries(indices) if fits else None) is not None:
             rows = starts - start, stops - start, *found, values
-            number, self._found = self._found, self._found + starts.size  # a pair that is found twice has two
-            return entries_to_cells(*rows, self._scratch, self._owners, number, cells, steps, at, ends)
+            return entries_to_cells(*rows, self._scratch, self._met, cells, steps, at, ends)
         table = np.zeros((starts.size, self._projection.sketch_dim), dtype=np.int64)
         self._projection.add_to_rows(table, np.repeat(np.arange(starts.size), stops - starts), indices, values)
         return rows_to_cells(table, cells, steps, at, ends)
