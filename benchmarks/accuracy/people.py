@@ -151,10 +151,16 @@ def _summed(people: Any, keys: Any, items: Any, values: Any = None) -> tuple[tup
     return (u, k, i), v
 
 
+def _keys_of(people: People) -> Ints:
+    """Return in how many keys each person is."""
+    person = np.unique(people.people, return_inverse=True)[1]
+    return np.bincount(np.unique(person * people.n_keys + people.keys) // people.n_keys)
+
+
 def stated(people: People) -> TypicalUnit:
     """Return what an owner may state of people, to two digits: ten sizes that are equally frequent."""
     person = np.unique(people.people, return_inverse=True)[1]
-    keys = np.bincount(np.unique(person * people.n_keys + people.keys) // people.n_keys)
+    keys = _keys_of(people)
     items, pieces = np.bincount(person) / keys, np.bincount(person, people.values) / keys
     groups = np.array_split(np.argsort(items * keys, kind="stable"), min(10, keys.size))
     sums = np.zeros((people.n_keys, people.n_items))
@@ -169,7 +175,9 @@ def stated(people: People) -> TypicalUnit:
         pieces=[max(each) for each in zip(typical(items), typical(pieces), strict=True)],
         keys=[max(1, round(number)) for number in typical(keys)],
         match=float(f"{match:.1g}"),
-        cosine=float(f"{min(0.9, float(np.median(people.truth[COSINE]))):.1g}"),
+        cosine=[
+            min(0.98, float(f"{one:.2g}")) for one in np.quantile(people.truth[COSINE], (0.05, 0.25, 0.5, 0.75, 0.95))
+        ],
     )
 
 
@@ -184,6 +192,7 @@ def planned(people: People, facts: UnitFacts, question: str, most_cells: int) ->
     plan = plan_units(
         facts,
         units=sizes if isinstance(facts, TypicalUnit) else float(np.mean(sizes)),
+        max_keys=int(_keys_of(people).max()),
         epsilon=1.0,
         delta=DELTA,
         question=_ASKED[question],

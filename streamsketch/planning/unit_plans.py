@@ -343,7 +343,10 @@ def _choices(plan: UnitPlan) -> str:
 
 def _notes(plan: UnitPlan) -> Iterator[str]:
     yield f"Assumed: {plan.facts.assumed(plan.unit)}; {either(plan.units)} {plan.unit}s in a key."
-    chosen, kind = plan.chosen, plan.neighbours.kind
+    chosen, kind, keys = plan.chosen, plan.neighbours.kind, plan.neighbours.max_keys
+    if not plan.facts.knows_all and keys < plan.facts.sizes.keys.max() + 1:
+        where = "one key" if keys == 1 else f"{keys} keys"
+        yield f"What one {plan.unit} adds beyond {where} is dropped: give max_keys if some are in more."
     for other in plan.alternatives()[1:]:
         if (
             other.error > _WORTH_SAYING * chosen.error
