@@ -21,6 +21,7 @@ from streamsketch.projections.variance import MapVariance, independent_entries
 
 _WORTH_A_SCRATCH = 3  # cells for each entry of a batch, at most: a scratch of twice as many is cleared and folded
 _CELLS_WORTH_ORDER = 4  # cells of a table for each entry, up to which its rows are taken in order
+_ITEMS_WORTH_ORDER = 10  # for each row of a table, at least: those of a row are padded to tiles of 16
 _MOST_SPARSE = 2  # a column with more than one entry in so many cells is dense
 _MOST_COUNTED = 1 << 26  # cells of columns rebuilt for the spectral bound
 _MATRIX_PRODUCT = 8  # with more than one nonzero in so many entries, a dense matrix product is faster
@@ -163,7 +164,8 @@ class BlockHashed(Projection):
         """Add each item's column to its row of a table in O(s); see `Projection.add_to_rows`."""
         if len(table) == 1:
             return self.add_to(table[0], indices, values)
-        if indices.size * self.blocks * _CELLS_WORTH_ORDER < table.size:
+        few = indices.size < _ITEMS_WORTH_ORDER * len(table)
+        if few or indices.size * self.blocks * _CELLS_WORTH_ORDER < table.size:
             return self._add_to_slots(table, slots, indices, values)
         slots, indices, values = read_only(slots), read_only(indices), read_only(values)
         bounds = self.check_bounds(indices, values)
