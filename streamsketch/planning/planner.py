@@ -31,6 +31,8 @@ def plan(
     at a confidence follows the normal distribution, and for differences in few items, where sparsity pays, the
     distribution of THEORY.md 4.1.
 
+    The neighbours are given here. `streamsketch.planning.plan_units` finds a bound on whole units, such as persons.
+
     Parameters
     ----------
     streams

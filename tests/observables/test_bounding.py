@@ -22,8 +22,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.core.numbers import Ints
-from streamsketch.privacy import Counting, Neighbours, bound_choice
-from streamsketch.privacy.bound_choice import choose_bound, exponents_of
+from streamsketch.privacy import Budget, Counting, DiscreteLaplace, Neighbours, bound_choice
+from streamsketch.privacy.bound_choice import ChosenBound, choose_bound, counts_by_size, exponents_of
 from streamsketch.release import AdditiveNoise
 from streamsketch.release.publishers import CalibratedNoise
 from streamsketch.sketching.bounding import clip, units
@@ -473,16 +473,25 @@ def test_the_game_finds_totals_of_rows_in_place_of_units(monkeypatch: pytest.Mon
     assert max(loss(one, other) for one, other in NEIGHBOURS) > 2 * EPSILON
 
 
-def differing_steps() -> int:
+class Whatever:
+    """A criterion to which all bounds are the same, so that what is seen is how units are counted."""
+
+    def errors(self, bounds: Sequence[Fraction], counts: Sequence[int], deviation: float) -> list[float]:
+        del counts, deviation
+        return [0.0 for _ in bounds]
+
+
+def differing_steps(**by: Any) -> int:
     """Return in how many ways choosing works, at the worst of some tapes, over worlds of one size and of others."""
+    by = by or {"share": SHARE}
     streams: Sequence[Any] = [[], [1.0], [1.0] * 9, [2000.0] * 9, [float(at) for at in range(9)]]
     streams = [*streams, *(totals_of(world) for world in WORLDS)]
-    choose_bound([1.0], GRID, epsilon=EPSILON)
+    choose_bound([1.0], GRID, epsilon=EPSILON, **by)
     worst = 0
     for seed in range(5):
         found = [
             steps_of(
-                lambda tape, totals=totals: choose_bound(totals, GRID, epsilon=EPSILON, share=SHARE, bits=tape),  # type: ignore[misc]
+                lambda tape, totals=totals: choose_bound(totals, GRID, epsilon=EPSILON, bits=tape, **by),  # type: ignore[misc]
                 Tape([], seed),
                 __file__,
             )
@@ -495,6 +504,7 @@ def differing_steps() -> int:
 
 def test_choosing_takes_the_same_steps_and_bits_whatever_the_totals() -> None:
     assert differing_steps() == 1
+    assert differing_steps(accuracy=Whatever()) == 1
 
 
 def test_the_game_finds_a_choice_that_stops_at_the_first_success(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -509,6 +519,19 @@ def test_the_game_finds_a_choice_that_stops_at_the_first_success(monkeypatch: py
 
     monkeypatch.setattr(bound_choice, "_first_to_succeed", first)
     assert differing_steps() > 1
+
+
+def test_the_game_finds_noise_that_is_drawn_for_sizes_that_occur_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def where_some_are(totals: Any, grid: Sequence[Fraction], budget: Budget, accuracy: Any, bits: Any) -> ChosenBound:
+        counts = counts_by_size(totals, grid)
+        some = np.flatnonzero(counts)
+        counts[some] += DiscreteLaplace(Fraction(2)).sample(some.size + 1, bits)[1:]
+        return ChosenBound(
+            grid[0], budget, None, len(grid), tuple(counts.tolist()), tuple(accuracy.errors(grid, [], 0))
+        )
+
+    monkeypatch.setattr(bound_choice, "_most_accurate", where_some_are)
+    assert differing_steps(accuracy=Whatever()) > 1
 
 
 def bound_chosen_by_command(world: list[Row], folder: Path, patch: pytest.MonkeyPatch) -> Seen:
