@@ -60,13 +60,15 @@ def new(  # noqa: PLR0913 - the fields of a round
         stated = agreed.neighbours
     if stated is None:
         raise ss.InvalidInputError("say how much one unit can change: --l1, --sketch-l2 or --one-coordinate BOUND")
+    counting = agreed.counting if agreed is not None and stated == agreed.neighbours else None
     made = Round(
         load_projection(projection) if agreed is None else agreed.projection,  # type: ignore[arg-type] # one is there
         epsilon=epsilon,
         delta=delta,
         neighbours=stated,
         mechanism=mechanism,
-        counting=agreed.counting if agreed is not None and stated == agreed.neighbours else None,
+        counting=counting,
+        clip=agreed.clip if agreed and counting and isinstance(stated, ss.SketchL2) else None,  # type: ignore[arg-type] # never "cut"
         honest=honest,
         parties=public_keys(party) or (),
     )

@@ -7,7 +7,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -49,11 +49,12 @@ from streamsketch.privacy import (
     Neighbours,
     Noise,
     Shares,
+    SketchL2,
     SystemBits,
     calibration,
 )
 from streamsketch.projections import Projection
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, numbers_of
+from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, SketchClip, numbers_of
 from streamsketch.sketching import Sketch
 
 _ROUND_ID_BYTES = 16
@@ -97,6 +98,9 @@ class Round:
         Counts of units beside the cells, as in `AdditiveNoise`: what a party's data say of its units is added up under
         the masks as its cells are. A party that counts units has clipped them by itself, so the guarantee is for units
         with data at one party alone.
+    clip
+        With `counting`, under `SketchL2`: how all parties clip their units, ``"scale"`` or ``"equal"``. The release
+        states it, and data that were clipped otherwise are refused.
     round_id
         16 random bytes; by default new ones. Never used twice. Masks do not rest on that alone: each party adds 32
         random bytes when it signs, and a key refuses a second contribution.
@@ -129,6 +133,7 @@ class Round:
     delta: float = 0.0
     mechanism: str = "auto"
     counting: Counting | None = None
+    clip: SketchClip | None = None
     honest: int | None = None
     round_id: bytes = dataclasses.field(default_factory=lambda: secrets.token_bytes(_ROUND_ID_BYTES))
     signatures: Sequence[bytes] | None = dataclasses.field(default=None, compare=False, repr=False)
@@ -143,6 +148,8 @@ class Round:
         budget = Budget(self.epsilon, self.delta).warn_if_weak()
         check_mechanism(self.neighbours, budget, self.mechanism)
         check_carried(self.neighbours)
+        if self.clip is not None:
+            self._check_clip(self.clip)
         object.__setattr__(self, "parties", parties)
         object.__setattr__(self, "signatures", None if self.signatures is None else tuple(self.signatures))
         object.__setattr__(self, "honest", honest)
@@ -338,13 +345,24 @@ class Round:
         if key is not None:
             key.check_unspent(self._whole, self._name)
 
+    def _check_clip(self, clip: str) -> None:
+        if clip not in get_args(SketchClip) or not isinstance(self.neighbours, SketchL2) or self.counting is None:
+            raise InvalidInputError(
+                f"a round says how parties clip units, 'scale' or 'equal', where they are bounded to SketchL2 and "
+                f"counted; got {short(clip)} for {self.neighbours!r}, {self.counting or 'without counting'}"
+            )
+
     def check_counted(self, bounds: Bounds) -> None:
-        """Raise `InvalidInputError` if units are to be counted, and data with these bounds have no count of them."""
+        """Raise `InvalidInputError` if units are to be counted, or clipped alike, and those of these data were not."""
         if self.counting is not None and not bounds.counts_for(self.neighbours):
             raise InvalidInputError(
                 f"the round counts {self.neighbours.unit}s, and there is no count of them in these data: units are "
                 f"counted where they are bounded (streamsketch.bound), to neighbours of the same kind and each key by "
                 f"itself"
+            )
+        if self.clip is not None and bounds.clip != self.clip:
+            raise InvalidInputError(
+                f"all parties of the round clip units by {self.clip!r}, and these data were clipped by {bounds.clip!r}"
             )
 
     def for_key(self, key: str | bytes | int) -> "Round":
@@ -398,7 +416,7 @@ class Round:
             release_ids=[digest.digest()[:RELEASE_ID_BYTES]],
             data_ids=ids,
             counts=None if counting is None else total[k:],
-        )
+        ).with_clip(self.clip)
 
     # --- inside -----------------------------------------------------------------------------------------------
 
@@ -474,8 +492,8 @@ def _fields_of(agreed: Round, form: int) -> dict[str, Any]:
     }
     if form == 1:
         return fields
-    counting = {} if agreed.counting is None else {"counting": agreed.counting.to_dict()}
-    return fields | counting | {"format": form}
+    later = {"counting": agreed.counting and agreed.counting.to_dict(), "clip": agreed.clip}
+    return fields | {name: value for name, value in later.items() if value is not None} | {"format": form}
 
 
 def _format_of(fields: dict[str, Any]) -> Any:
@@ -492,6 +510,7 @@ def _arguments_of(fields: dict[str, Any]) -> dict[str, Any]:
         "neighbours": Neighbours.from_dict(fields["neighbours"]),
         "mechanism": fields["mechanism"],
         "counting": Counting.from_dict(fields["counting"]) if "counting" in fields else None,
+        "clip": fields.get("clip"),
         "parties": [PublicKey.from_text(line) for line in fields["parties"]],
         "honest": fields["honest"],
         "round_id": bytes.fromhex(fields["round"]),

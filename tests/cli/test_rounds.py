@@ -89,7 +89,9 @@ def test_a_round_counts_units_as_agreed_on(folder: Path, forks: Forks) -> None:
     files = "north.contribution", "south.contribution"
     shown = forks.succeeded("round", "combine", "round.json", *files, "-o", "sum.sketch", cwd=folder)
     assert "units" in shown
-    assert ss.load(folder / "sum.sketch").units.value == pytest.approx(13, abs=0.2)
+    released = ss.load(folder / "sum.sketch")
+    assert released.units.value == pytest.approx(13, abs=0.2)
+    assert released.clip == agreement.clip == "equal"
 
 
 def test_nobody_contributes_twice_in_whatever_process(folder: Path, forks: Forks) -> None:

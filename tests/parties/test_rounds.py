@@ -1,6 +1,7 @@
 """Rounds: the sum of all parties' sketches with one noise, and nothing else."""
 
 import base64
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -128,6 +129,7 @@ def counted_sites(kind: str) -> tuple[Round, list[ss.Sketch]]:
         columns: list[Any] = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
         bounded = bound_units([(*columns[:3], columns[3])], projection, neighbours=neighbours, clip=clip)
         made.append(bounded.sketch_of("key 0"))
+    how |= {"clip": clip} if isinstance(neighbours, ss.SketchL2) else {}
     return Round(projection, **how, parties=[key.public for key in KEYS[:3]]), made
 
 
@@ -146,6 +148,7 @@ def test_counts_of_units_add_up_under_the_masks_as_cells_do(kind: str) -> None:
     assert released.counts[0] == agreed.counting.units * 7  # 3, 0 and 4 of key 0
     assert released.units.value == pytest.approx(7)
     assert released.guarantee.mechanism.counting == agreed.counting
+    assert released.clip == {"l1": None, "equal": "equal", "scale": "scale"}[kind]
     assert "one patient has data at one party alone" in str(released.guarantee)
     assert ss.PrivateSketch.from_bytes(released.to_bytes()) == released
     if kind == "l1":
@@ -161,6 +164,15 @@ def test_the_noise_of_a_round_hides_counts_too() -> None:
     assert 1 < agreed.noise.cumulants.k2 / plain.noise.cumulants.k2 <= 1.03**2
     assert agreed.fingerprint != plain.fingerprint
     assert "counting" not in plain.to_json()
+
+
+def test_units_that_were_clipped_otherwise_than_agreed_on_are_refused() -> None:
+    (agreed, data), (other, _) = counted_sites("equal"), counted_sites("scale")
+    with pytest.raises(InvalidInputError, match="clip units by 'scale', and these data were clipped by 'equal'"):
+        other.contribute(data[0], again(KEYS[0]))
+    for changes in ({"counting": None}, {"clip": "cut"}, {"neighbours": ONE, "counting": ss.Counting(1)}):
+        with pytest.raises(InvalidInputError, match="a round says how parties clip units"):
+            dataclasses.replace(agreed, **changes)
 
 
 def test_units_that_were_not_counted_are_refused_before_the_key_is_spent() -> None:

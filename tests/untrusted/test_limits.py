@@ -273,7 +273,7 @@ def test_no_raw_sketch_builds_a_huge_matrix_while_it_is_read() -> None:
     agreement = huge.to_json().encode()
     coded = SketchCoder().encode(ss.CountSketch(dim=9, sketch_dim=huge.sketch_dim, seed=1).sketch())
     (length,) = (int.from_bytes(coded[:4], "little"),)
-    forged = len(agreement).to_bytes(4, "little") + coded[4:22] + agreement + coded[22 + length :]
+    forged = len(agreement).to_bytes(4, "little") + coded[4:23] + agreement + coded[23 + length :]
     for read, data in ((raw_from_bytes, _raw_bytes(huge)), (SketchCoder().decode, forged)):
 
         def refused(read: Callable[[bytes], Any] = read, data: bytes = data) -> None:

@@ -235,7 +235,7 @@ class ReleasePerKey(beam.PTransform):
         publisher: Any = self._publisher
         if known.given == publisher.neighbours != holds and known.bounds.is_enforced:
             publisher = dataclasses.replace(publisher, neighbours=holds)
-        if isinstance(publisher, AdditiveNoise) and publisher.counting is None and not self._assert_bounds:
+        if isinstance(publisher, AdditiveNoise) and publisher.counting is None:
             publisher = dataclasses.replace(publisher, counting=counting_of(known, publisher.neighbours))
         return publisher
 
