@@ -32,7 +32,7 @@ _NO_WORDS: Words = np.empty(0, dtype=np.uint64)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bounded:
-    """What is left of the events of many units: one row for each unit, slot and index.
+    """What is left of the events of many units: one row for each unit, slot and index or cell.
 
     Parameters
     ----------

@@ -159,7 +159,8 @@ def bound_units(
         More are possible if ``neighbours`` is an `L1` that says 1: the bound then holds for all keys **together**, at
         the noise of a unit with one key. That is proved for noise added to cells and for `signs.DPSignLogistic`;
         other sign mechanisms refuse such a table. Under `L2` it is refused here: ``L2(bound/√m, max_keys=m)`` has the
-        ℓ2 sensitivity that one ball for m keys would have, and states its ℓ1 sensitivity.
+        ℓ2 sensitivity that one ball for m keys would have, and states its ℓ1 sensitivity. `SketchL2` bounds all keys
+        that a unit keeps together, in as many as it says.
     clip
         ``"scale"`` shrinks a unit's vector as a whole; ``"cut"`` keeps some of its values, under `L1`; ``"equal"``,
         under `SketchL2`, also lengthens what is shorter than the bound, so that each unit counts the same. Under `L2`

@@ -275,6 +275,17 @@ def test_a_unit_keeps_so_many_keys_and_the_bound_holds_for_all_of_them(max_keys:
     assert 0.99 * LIMIT**2 <= squares <= LIMIT**2
 
 
+def test_a_unit_in_many_keys_is_clipped_over_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (np.arange(3000), np.arange(3000), np.ones(3000, dtype=int), np.zeros(3000, dtype=int))
+    bounds: dict[str, Any] = {"neighbours": ss.SketchL2(4), "clip": "equal"}
+    table = ss.bounding.bound_units([rows], PROJECTION, **bounds)
+    assert len(table) == 3000
+    assert 0.98 * LIMIT**2 < int((table.cells**2).sum()) <= LIMIT**2
+    for constant in ("PART", "CELLS_A_SLOT", "LARGE"):
+        monkeypatch.setattr(cells, f"_{constant}", 2000 if constant == "PART" else 0)
+    assert ss.bounding.bound_units([rows], PROJECTION, **bounds) == table
+
+
 def test_a_unit_is_shortened_or_lengthened_and_the_summary_says_so() -> None:
     rows = (None, ["tea", "tea", "jam", "rye"], [1, 2, 300, 5], ["Ann", "Ann", "Bob", "Cid"])
     for clip, lengthened, kept in (("scale", 0, 3 + 4 + 4), ("equal", 1, 12)):
