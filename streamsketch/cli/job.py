@@ -91,7 +91,10 @@ def files(  # noqa: PLR0913 - a command's options are its parameters
     ] = False,
     clip: Annotated[
         str | None,
-        typer.Option(help="Beyond the bound: scale a unit's values, the default, cut some off, or none."),
+        typer.Option(
+            help="How units are clipped, unless the agreement says: scale, the default, cut, equal, or none.",
+            show_default=False,
+        ),
     ] = None,
     delimiter: Annotated[str, typer.Option(help="What is between the cells of CSV.")] = ",",
     window: Annotated[
@@ -117,7 +120,8 @@ def files(  # noqa: PLR0913 - a command's options are its parameters
     """Sketch files on a cluster, release each key once, and compare all releases.
 
     The folder gets sketches.parquet, sketches/KEY.sketch, and cosines and distances as Parquet and CSV. Units are
-    clipped where the agreement names them, unless --clip none says that they keep to the bound.
+    clipped where the agreement names them, unless --clip none says that they keep to the bound. Where the agreement
+    counts them, the folder also gets means, the distances of averages.
     """
     if bool(public_key) == keys_are_public:
         raise ss.InvalidInputError("say which keys are released: --public-key NAMES, or --keys-are-public; one of both")
