@@ -110,7 +110,8 @@ class Counting:
         ------
         InvalidInputError
             For other neighbours; where a whole grid step is more than the share, as a unit moves the cells by few steps
-            or is in many keys; for a tolerance that would more than double the noise, or without ε.
+            or is in many keys; for a tolerance that is no positive number, would more than double the noise, or is
+            without ε; for an unknown mechanism.
 
         Examples
         --------
@@ -122,6 +123,7 @@ class Counting:
         Counting(units=61, slack=2)
         """
         check_counted(neighbours)
+        calibration.check_choice(Budget(1, delta), mechanism)
         alone, keys = _cells_alone(projection, neighbours), neighbours.max_keys
         slack = math.isqrt(projection.l2_sensitivity_squared) if isinstance(neighbours, L1) else 0
         most = _most_units(alone, keys, doubled=tolerance is not None, laplace=_is_laplace(alone, delta, mechanism))
@@ -132,8 +134,8 @@ class Counting:
         if epsilon is None:
             raise InvalidInputError("the standard error of a count depends on ε: give epsilon with tolerance")
         budget = Budget(epsilon, delta)
-        if not tolerance > 0:
-            raise InvalidInputError(f"the tolerance of a count must be positive, in units, got {tolerance!r:.40}")
+        if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | Fraction) or not tolerance > 0:
+            raise InvalidInputError(f"the tolerance of a count is a positive number, in units, got {short(tolerance)}")
 
         def error(weight: int) -> float:
             noise = calibration.choose(cls(weight).beside(alone, neighbours), budget, mechanism)
@@ -272,8 +274,8 @@ def _most_units(cells: Sensitivity, keys: int, *, doubled: bool, laplace: bool) 
     if weight < 1:
         raise InvalidInputError(
             f"a count of units weighs a grid step at least, which would widen the noise by more than "
-            f"{float(grown - 1):.0%} where one unit moves the cells of {keys} keys by {math.isqrt(cells.l2_squared)} "
-            f"steps in all: use a finer resolution, or fewer keys a unit (max_keys)"
+            f"{float(grown - 1):.0%} where one unit moves the cells of {keys} {'key' if keys == 1 else 'keys'} by "
+            f"{math.isqrt(cells.l2_squared)} steps in all: use a finer resolution, or fewer keys a unit (max_keys)"
         )
     return min(weight, _MOST)
 

@@ -129,12 +129,15 @@ def test_other_neighbours_are_refused(neighbours: ss.L2, message: str) -> None:
     ("options", "message"),
     [
         ({"tolerance": 10}, "give epsilon"),
-        ({"tolerance": 0, "epsilon": 1}, "must be positive"),
-        ({"tolerance": math.nan, "epsilon": 1}, "must be positive"),
+        ({"tolerance": 0, "epsilon": 1}, "positive number"),
+        ({"tolerance": math.nan, "epsilon": 1}, "positive number"),
+        ({"tolerance": "10", "epsilon": 1}, "positive number"),
+        ({"mechanism": "gauss"}, "mechanism must be one of"),
+        ({"mechanism": "gaussian"}, "delta"),
         ({"tolerance": 1, "epsilon": 1}, "more than double the noise"),
     ],
 )
-def test_tolerances_that_no_weight_meets_are_refused(options: dict[str, Any], message: str) -> None:
+def test_tolerances_that_no_weight_meets_and_unknown_noise_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         Counting.of(SMALL, ss.L1(50), delta=0, **options)
 
