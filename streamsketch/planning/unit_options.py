@@ -33,6 +33,7 @@ _FLOOR = 2.0  # standard errors of an empty stream's squared norm, below which t
 _STEPS = 1 << 12  # of an L1 bound: entries are scaled to whole steps
 _TENTHS, _FEWER = (10, 15, 20, 30, 40, 50, 60, 80), (10, 20, 30, 50)  # of a power of ten, for SketchL2 and for L1
 _MOST_BOUNDS = 64
+_ROUNDING = Fraction(1, 10**9)  # of a size that is a float
 _TINY = 1e-300  # instead of 0, to divide by
 
 
@@ -184,7 +185,8 @@ def _bounds(sizes: Floats, series: tuple[int, ...] = _TENTHS) -> list[Fraction]:
     """Return 1, 1.5, 2, 3, … from below the least of sizes to above the largest; or the size, if there is but one."""
     least, most = float(sizes.min()), float(sizes.max())
     if most <= least * (1 + 1e-9):
-        return [Fraction(most).limit_denominator(1000)]
+        step = Fraction(10) ** (math.floor(math.log10(most)) - 2)
+        return [math.ceil(Fraction(most) * (1 - _ROUNDING) / step) * step]
     decades = range(math.floor(math.log10(least)), math.floor(math.log10(most)) + 2)
     found = [Fraction(tenths, 10) * Fraction(10) ** decade for decade in decades for tenths in series]
     first = next(place for place, bound in enumerate(found) if bound > least)

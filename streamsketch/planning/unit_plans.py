@@ -299,17 +299,21 @@ def _headline(plan: UnitPlan) -> str:
     option = plan.chosen
     projection = option.projection
     if option.clip == "equal":
-        what = f"each {plan.unit} counts the same (sketches of L2 norm {option.bound})"
+        what = f"each {plan.unit} counts the same (sketches of L2 norm {_bound(option)})"
     elif option.neighbours.kind == "l1":
         keys = "" if option.neighbours.max_keys == 1 else f" in each of at most {option.neighbours.max_keys} keys"
-        what = f"at most {option.bound} of a {plan.unit}{keys} (L1), scaled"
+        what = f"at most {_bound(option)} of a {plan.unit}{keys} (L1), scaled"
     else:
-        what = f"at most {option.bound} of a {plan.unit} (L2 norm of its sketches), scaled"
+        what = f"at most {_bound(option)} of a {plan.unit} (L2 norm of its sketches), scaled"
     parts = [f"{what}. {_map_name(option)} with k = {option.cells:,} cells"]
     parts += [f"s = {option.nonzeros} touched by an update"] if option.nonzeros > 1 else []
     parts += [f"resolution{NO_BREAK}{projection.resolution}", f"{option.mechanism.title()} noise"]
     parts += [] if option.counting is None else [f"and a count of {plan.unit}s"]
     return ", ".join(parts)
+
+
+def _bound(option: UnitOption) -> str:
+    return f"{float(option.bound):,.6g}"
 
 
 def _map_name(option: UnitOption) -> str:
@@ -330,7 +334,7 @@ def _choices(plan: UnitPlan) -> str:
     rows += [
         (
             f"{'>' if option is plan.chosen else ' '} {_kind(option)}",
-            str(option.bound),
+            _bound(option),
             f"{option.neighbours.max_keys:,}",
             f"{option.cells:,}" if option.nonzeros == 1 else f"{option.cells:,} (s = {option.nonzeros})",
             *(_shown(plan, part, option.error) for part in (option.map_error, option.noise_error, option.bias)),

@@ -248,6 +248,16 @@ def test_a_unit_may_be_in_more_keys_than_a_typical_one() -> None:
     assert plan_units(typical, units=500, max_keys=2, **PRIVACY).neighbours.max_keys == 2
 
 
+def test_units_of_one_size_are_not_clipped_for_sizes() -> None:
+    for items, pieces in ((40, 40), (7, 1_234_567)):
+        typical = TypicalUnit(items=items, pieces=pieces)
+        plan = plan_units(typical, units=500, question="distance", **PRIVACY)
+        kept = [one for one in plan.options if one.clip == "scale"]
+        assert {one.bias for one in kept} == {0.0}
+        assert all(float(one.bound) < 1.01 * typical.sizes.pieces.max() for one in kept)
+        assert "/" not in str(plan).partition("Choices")[0].partition("resolution")[0]
+
+
 def test_bounds_may_be_given() -> None:
     plan = plan_units(TypicalUnit(items=40), units=500, bounds=["5/2", 7], question="distance", **PRIVACY)
     assert {one.bound for one in plan.options} == {Fraction(5, 2), Fraction(7)}
