@@ -3,7 +3,7 @@
 A choice is how a person is clipped, to which bound, which noise hides it, and k and s of the map. Clipping, noise and
 estimates are the library's; noise is keyed, so that a study gives the same figures each time. A release of all keys
 answers three questions about each pair: the cosine, the squared distance, and the squared distance of averages. An
-undefined answer counts as 0.
+undefined answer counts as an error of 1.
 """
 
 import dataclasses
@@ -422,9 +422,9 @@ def _add(
         if question == MEAN and counting is None:
             continue
         undefined = np.isnan(values)
-        known = np.where(undefined, 0.0, values)
         rescaled = choice.protection == EQUAL and choice.bound == people.equal_length and question != COSINE
         for bound in people.l2_bounds if rescaled else (choice.bound,):
-            error = (known * (bound / choice.bound) ** 2 - people.truth[question]) / people.size[question]
+            error = (values * float(bound / choice.bound) ** 2 - people.truth[question]) / people.size[question]
+            error[undefined] = 1.0
             which = dataclasses.replace(choice, bound=bound) if rescaled else choice
             found.setdefault((question, epsilon, which), Errors()).add(error, float(undefined.mean()))
