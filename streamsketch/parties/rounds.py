@@ -360,9 +360,13 @@ class Round:
                 f"counted where they are bounded (streamsketch.bound), to neighbours of the same kind and each key by "
                 f"itself"
             )
-        if self.clip is not None and bounds.clip != self.clip:
+        known = bounds.neighbours
+        if self.clip is not None and (
+            bounds.clip != self.clip or known is None or known.bound != self.neighbours.bound
+        ):
             raise InvalidInputError(
-                f"all parties of the round clip units by {self.clip!r}, and these data were clipped by {bounds.clip!r}"
+                f"all parties of the round clip units by {self.clip!r} to {self.neighbours.bound}, and these data were "
+                f"clipped by {bounds.clip!r} to {known and known.bound}: bound them to the round's neighbours"
             )
 
     def for_key(self, key: str | bytes | int) -> "Round":

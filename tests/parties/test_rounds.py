@@ -168,8 +168,11 @@ def test_the_noise_of_a_round_hides_counts_too() -> None:
 
 def test_units_that_were_clipped_otherwise_than_agreed_on_are_refused() -> None:
     (agreed, data), (other, _) = counted_sites("equal"), counted_sites("scale")
-    with pytest.raises(InvalidInputError, match="clip units by 'scale', and these data were clipped by 'equal'"):
+    with pytest.raises(InvalidInputError, match=r"clip units by 'scale' to .*, and these data were clipped by 'equal'"):
         other.contribute(data[0], again(KEYS[0]))
+    wider = dataclasses.replace(agreed.neighbours, bound=1000)
+    with pytest.raises(InvalidInputError, match="to the round's neighbours"):  # its units would weigh half
+        dataclasses.replace(agreed, neighbours=wider).contribute(data[0], again(KEYS[0]))
     for changes in ({"counting": None}, {"clip": "cut"}, {"neighbours": ONE, "counting": ss.Counting(1)}):
         with pytest.raises(InvalidInputError, match="a round says how parties clip units"):
             dataclasses.replace(agreed, **changes)

@@ -115,6 +115,8 @@ class BoundAcrossWindows(beam.PTransform):
         kept = admitted | self._bound
         known = known_of(kept)
         bounds = dataclasses.replace(known.bounds, neighbours=self._neighbours)
+        if bounds.clip == "equal" and self._max_windows > 1:  # units in fewer windows count less over the period
+            bounds = dataclasses.replace(bounds, clip="scale and equal")
         return with_known(
             kept, dataclasses.replace(known, bounds=bounds, span=Span(self._bound.neighbours.unit, periods))
         )
