@@ -145,6 +145,27 @@ def whole_unit_bounds(
         max_keys = MOST_KEYS if keyed else 1
     neighbours = SketchL2(1, unit, max_keys)
     if counting is None and not neighbours.any_keys:
-        fine = fine_enough(projection, neighbours)
-        counting = Counting.of(fine, neighbours, delta=_SMALL_DELTA, mechanism="gaussian")
+        counting = counting_of(fine_enough(projection, neighbours), neighbours)
     return {"neighbours": neighbours, "clip": "equal", "counting": counting}
+
+
+def counting_of(projection: Projection, neighbours: Neighbours) -> Counting:
+    """Return weights of counts that widen by at most 3 % the noise which a bound is made for.
+
+    That is Gaussian noise for bounds on sketches, and Laplace noise for others.
+
+    Parameters
+    ----------
+    projection
+        The public map, on the grid that the agreement has.
+    neighbours
+        `L1`, or `SketchL2` with ``max_keys``.
+
+    Raises
+    ------
+    InvalidInputError
+        As `Counting.of`.
+    """
+    if isinstance(neighbours, SketchL2):
+        return Counting.of(projection, neighbours, delta=_SMALL_DELTA, mechanism="gaussian")
+    return Counting.of(projection, neighbours, delta=0.0)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement import fine_enough, whole_unit_bounds
+from streamsketch.agreement import counting_of, fine_enough, whole_unit_bounds
 from streamsketch.cli._agreeing import (
     L1,
     L2,
@@ -28,7 +28,6 @@ from streamsketch.cli._agreeing import (
 )
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, show_result
-from streamsketch.privacy import Counting
 
 
 def agree(  # noqa: PLR0913 - the fields of an agreement
@@ -56,7 +55,10 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     ] = None,
     count: Annotated[
         bool | None,
-        typer.Option("--count/--no-count", help="Publish how many units are in each key, from 3 % of the noise."),
+        typer.Option(
+            "--count/--no-count",
+            help="Publish how many units are in each key, for 3 % more noise; by default where no bound is given.",
+        ),
     ] = None,
     missing: Missing = "refuse",
     title: Title = "",
@@ -73,8 +75,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
 ) -> None:
     """Write down what all parties sketch by: projection, columns and types, bounds, and what missing means.
 
-    With --unit-column and no bound each unit is protected, whatever its rows hold, and counts the same: --sketch-l2 1
-    --clip equal. Units are counted, where it is known in how many keys one may be (--max-keys).
+    With --unit-column and no bound, each unit is protected, whatever its rows hold, and counts the same: --sketch-l2 1
+    --clip equal. With --key, add --max-keys, in how many keys one unit may be: then units are counted, too.
 
     A column is NAME:TYPE, of type integer, text, bytes, date, timestamp, boolean or decimal(PLACES). A name alone has
     the type it has in SAMPLE; without SAMPLE it is text.
@@ -93,7 +95,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         raise ss.InvalidInputError("--unit, --max-keys and --count belong to a bound: say --unit-column, or --l1 BOUND")
     fine = fine_enough(by, bounds["neighbours"])
     if count is not None:
-        bounds["counting"] = Counting.of(fine, bounds["neighbours"], delta=0.0) if count else None
+        bounds["counting"] = counting_of(fine, bounds["neighbours"]) if count else None
     fields: dict[str, Any] = {
         **columns_from(index, key, unit_column, value, () if schema is None else schema.names),
         **bounds,
@@ -122,13 +124,22 @@ def _facts(agreed: ss.Agreement, given: ss.Projection) -> dict[str, str]:
         "unit": "" if agreed.unit is None else str(agreed.unit),
         "bound": "" if agreed.neighbours is None else str(agreed.neighbours),
         "clip": agreed.clip or "",
-        "published": "" if agreed.counting is None else f"beside the cells, {agreed.counting}",
+        "published": _counts(agreed),
         "grid": grid,
         "missing": agreed.missing,
         "projection": agreed.projection.to_json(),
         "fingerprint": agreed.fingerprint,
     }
     return {name: fact for name, fact in facts.items() if fact}
+
+
+def _counts(agreed: ss.Agreement) -> str:
+    if agreed.counting is not None:
+        return f"beside the cells, {agreed.counting}"
+    if agreed.unit is None or not isinstance(agreed.neighbours, ss.SketchL2):
+        return ""
+    remedy = "--max-keys" if agreed.neighbours.any_keys else "--count"
+    return f"no count of units, so no averages: {remedy} adds it"
 
 
 def _schema(sample: Path) -> pa.Schema:

@@ -64,7 +64,7 @@ def merge(
 def _merge_raw(files: list[Path], output: Path, *, disjoint_units: bool, as_json: bool) -> None:
     parts: list[RawSketch] = [load_raw_file(file) for file in files]
     kind = type(parts[0].state)
-    total = parts[0].state
+    total, stated = parts[0].state, parts[0].neighbours
     for file, part in zip(files[1:], parts[1:], strict=True):
         if type(part.state) is not kind:
             raise ss.InvalidInputError(
@@ -81,4 +81,7 @@ def _merge_raw(files: list[Path], output: Path, *, disjoint_units: bool, as_json
     if as_json:
         show_json({"file": str(output), "secret": True, "events": events, "fingerprint": total.projection.fingerprint})
         return
+    enforced = total.bounds.neighbours
+    if enforced not in (None, stated):
+        say(f"A unit may be in several of the files, so the bound that was enforced is now: {enforced}.")
     say(f"{output}, secret: {plural(events, 'event')} of {len(files)} files.")

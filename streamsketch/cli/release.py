@@ -64,12 +64,13 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Add noise to a raw sketch and write what may be shared.
 
-    Who is protected, and up to which bound, say --unit, --max-keys and --l1, --l2, --sketch-l2 or
-    --one-coordinate; without them,
-    the bounds that `sketch` enforced on the data, or those of their agreement. A relation that does not follow from
-    these is refused, unless --assert-bounds says that it holds all the same. The guarantee says whether its bound was
-    enforced or is asserted. Where it is asserted, each event must belong to one unit; with --one-coordinate, each index
-    to one event, or the values must be multiples of the resolution.
+    Who is protected, and up to which bound, say --unit, --max-keys and --l1, --l2, --sketch-l2 or --one-coordinate. By
+    default it is the bound that `sketch` enforced on the data, or that of their agreement. A relation that does not
+    follow from these is refused, unless --assert-bounds says that it holds all the same. The guarantee says whether its
+    bound was enforced or is asserted. Where it is asserted, each event must belong to one unit; with --one-coordinate,
+    each index to one event, or the values must be multiples of the resolution.
+
+    A bound on sketches (--sketch-l2) needs --delta, such as 1e-6, or --mechanism laplace.
 
     The raw file records it. Neither it nor a raw file beside it with some of the same data, such as a copy or a merge,
     is released again without --again: privacy loss adds up. With --ledger it is charged to the budget of --dataset, or
@@ -83,6 +84,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         raw = raw_file.load()
         unstated = stated is None and unit is None and max_keys is None
         neighbours = require_neighbours(raw.neighbours if unstated else stated)
+        _check_delta(neighbours, delta, mechanism)
         _check_keys(file, raw.state, neighbours, public_keys, keys_are_public=keys_are_public)
         if isinstance(raw.state, ss.Sketch):
             new_file(output, ".sketch", "a release")
@@ -127,6 +129,15 @@ def require_neighbours(neighbours: Neighbours | None) -> Neighbours:
             "norm, --sketch-l2 BOUND, as that of its sketch, or --one-coordinate BOUND; one of them"
         )
     return neighbours
+
+
+def _check_delta(neighbours: Neighbours, delta: float, mechanism: str) -> None:
+    """Raise `InvalidInputError` for a bound on sketches with Laplace noise that no option asks for."""
+    if isinstance(neighbours, ss.SketchL2) and delta == 0 and mechanism == "auto":
+        raise ss.InvalidInputError(
+            "a bound on sketches is made for Gaussian noise, which needs --delta, such as 1e-6. Without it, noise is "
+            "Laplace and many times as wide; if that is meant, say --mechanism laplace"
+        )
 
 
 def _check_keys(

@@ -118,7 +118,8 @@ def _lazy_batches(rows: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:
 
 def _check_names(wanted: list[str], names: list[str]) -> None:
     if wrong := [name for name in wanted if names.count(name) != 1]:
-        raise InvalidInputError(f"the table must have {', '.join(wrong)} exactly once; it has {short(names)}")
+        columns = "the column" if len(wrong) == 1 else "each of the columns"
+        raise InvalidInputError(f"the table must have {columns} {', '.join(wrong)} exactly once; it has {short(names)}")
 
 
 def names_of(index: str | Sequence[str] | None) -> list[str]:

@@ -8,8 +8,8 @@ from streamsketch.privacy import Counting, Neighbours, NoiseMoments
 from streamsketch.release import PrivateSketch
 
 _COUNT = (
-    "release with AdditiveNoise(…, counting=Counting.of(projection, neighbours, delta=…)), or under an agreement that "
-    "says counting=…, data whose units were bounded"
+    "bound the data under an agreement that counts units, as streamsketch.agree(…, unit=…, max_keys=…) makes it, or "
+    "release them with AdditiveNoise(…, counting=Counting.of(projection, neighbours, delta=…))"
 )
 
 

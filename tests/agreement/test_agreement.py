@@ -361,7 +361,7 @@ def test_floats_want_a_word_and_missing_columns_are_named() -> None:
         ss.agree(table, HASHED, index="item")
     assert ss.agree(table, HASHED, index={"item": "integer"}).index == (Column("item", "integer"),)
     for fields in ({"index": "there"}, {"index": "sold", "value": "there"}):
-        with pytest.raises(ss.InvalidInputError, match="must have there exactly once"):
+        with pytest.raises(ss.InvalidInputError, match="must have the column there exactly once"):
             ss.agree(table, HASHED, **fields)
     with pytest.raises(TypeError, match="__arrow_c_stream__"):
         ss.agree([1, 2], HASHED, index="item")

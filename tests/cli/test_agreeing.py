@@ -104,6 +104,19 @@ def test_what_is_chosen_is_shown_with_its_reason(folder: Path, forks: Forks) -> 
     assert counted.counting == Counting.of(counted.projection, ss.L1(40, unit="buyer"), delta=0)
 
 
+@pytest.mark.parametrize(("options", "shown"), [
+    (["--max-keys", "3"], "a count of units (weight 2334)"),
+    (["--max-keys", "3", "--sketch-l2", "1", "--clip", "equal", "--count"], "a count of units (weight 2334)"),
+    (["--max-keys", "3", "--sketch-l2", "1", "--clip", "equal"], "no count of units, so no averages: --count adds it"),
+    ([], "no count of units, so no averages: --max-keys adds it"),
+])  # fmt: skip
+def test_counts_of_bounds_on_sketches_weigh_what_gaussian_noise_allows(
+    options: list[str], shown: str, folder: Path, forks: Forks
+) -> None:
+    text = forks.succeeded("agree", *PEOPLE, "--key", "land", *options, "-o", "keyed.json", cwd=folder)
+    assert shown in " ".join(text.split())
+
+
 def test_a_name_with_colons_is_named_with_its_type_or_by_a_sample(tmp_path: Path, forks: Forks) -> None:
     forks.succeeded("agree", "--index", "a:b:text", "--key", "x:date:text", "-o", "one.json", cwd=tmp_path)
     one = ss.Agreement.load(tmp_path / "one.json")
@@ -316,7 +329,10 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
     ),
     "two bounds": (["agree", "--index", "a", "--l1", 1, "--one-coordinate", 1, "-o", "x.json"], "give one of them"),
     "a sample of CSV": (["agree", "rows.csv", "--index", "item", "-o", "x.json"], "rows.csv is not a Parquet file"),
-    "a column that is not there": (["agree", "rows.parquet", "--index", "x", "-o", "x.json"], "must have x exactly"),
+    "a column that is not there": (
+        ["agree", "rows.parquet", "--index", "x", "-o", "x.json"],
+        "must have the column x exactly",
+    ),
     "options of a projection that is there": (
         ["agree", "--index", "item", "--projection", "bare.json", "--seed", 1, "-o", "x.json"],
         "says all about the projection; leave out --seed",

@@ -58,7 +58,7 @@ def test_mistakes_are_named_and_change_nothing() -> None:
     sketch, table = PROJECTION.sketch(), PROJECTION.table()
     with pytest.raises(TypeError, match="got a dict"):
         sketch.update_rows(COLUMNS, index="item")
-    with pytest.raises(ss.InvalidInputError, match=r"must have price exactly once; it has \['shop', 'item'"):
+    with pytest.raises(ss.InvalidInputError, match=r"must have the column price exactly once; it has \['shop', 'item'"):
         sketch.update_rows(pa.table(COLUMNS), index="item", value="price")
     twice = pa.table([["a"], ["b"]], names=["item", "item"])
     with pytest.raises(ss.InvalidInputError, match="item exactly once"):
@@ -123,7 +123,7 @@ def test_columns_of_pandas_may_be_levels_of_its_index_or_there_twice() -> None:
     assert updated(frame.set_index(["item", "shop"]), "item") == expected
     twice = pd.concat([frame, frame[["sold"]]], axis=1)
     assert updated(twice, "item") == expected
-    with pytest.raises(ss.InvalidInputError, match="must have sold exactly once"):
+    with pytest.raises(ss.InvalidInputError, match="must have the column sold exactly once"):
         updated(twice, "sold")
     with pytest.raises(ss.InvalidInputError, match="names of columns are text, got 5"):
         PROJECTION.sketch().update_rows(frame, index=[5])  # type: ignore[list-item]
@@ -194,7 +194,7 @@ def test_a_lazy_frame_is_read_in_batches(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(type(frame), "collect", None)
     lengths = [batch.num_rows for batch in tables.batches_of(frame, ["sold"])]
     assert (sum(lengths), max(lengths)) == (1000, 100)
-    with pytest.raises(ss.InvalidInputError, match="must have price exactly once"):
+    with pytest.raises(ss.InvalidInputError, match="must have the column price exactly once"):
         list(tables.batches_of(frame, ["price"]))
     wrong = frame.with_columns(pytest.importorskip("polars").col("item").cast(int).alias("sold"))
     with pytest.raises(ss.InvalidInputError, match=r"could not be read completely \(InvalidOperationError\)"):

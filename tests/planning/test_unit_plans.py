@@ -311,7 +311,7 @@ def test_samples_that_are_none_are_refused() -> None:
         plan_units(40, units=9, epsilon=1.0)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="rows must be a data frame"):
         UnitSample.of([1], unit="who", index="item")
-    with pytest.raises(ss.InvalidInputError, match="must have when exactly once"):
+    with pytest.raises(ss.InvalidInputError, match="must have the column when exactly once"):
         UnitSample.of(invented(), unit="who", index="when")
     with pytest.raises(ss.InvalidInputError, match="no rows with a who"):
         UnitSample.of(invented().slice(0, 0), unit="who", index="item")

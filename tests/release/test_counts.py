@@ -159,7 +159,7 @@ def test_a_release_without_counting_publishes_none() -> None:
     assert "count" not in str(released.guarantee)
     plain = sketch_of(bounds=Bounds(L1, "scale")).release(epsilon=1, neighbours=L1)
     assert len(released.to_bytes()) == pytest.approx(len(plain.to_bytes()), abs=64 + 16)  # wider cells, at most
-    with pytest.raises(InvalidInputError, match="no count of units: release with AdditiveNoise"):
+    with pytest.raises(InvalidInputError, match="no count of units: bound the data under an agreement"):
         _ = released.units
     with pytest.raises(InvalidInputError, match="no count of units"):
         _ = released.total
