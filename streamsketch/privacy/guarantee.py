@@ -9,7 +9,7 @@ from streamsketch.core import check_text, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.bounds import Basis
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.mechanism import Mechanism
+from streamsketch.privacy.mechanism import AddedNoise, Mechanism
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.privacy.redundancy import Release, non_redundant, sharing_data
 
@@ -42,6 +42,12 @@ class Guarantee:
         Whether the bound of ``neighbours`` was ``"enforced"``, by clipping what each unit adds, or is ``"asserted"`` by
         the party that released the data; None before a release, and for releases older than this field.
 
+    Raises
+    ------
+    TypeError, InvalidInputError
+        For numbers out of range and wrong types; for a mechanism that counts units under neighbours for which no count
+        is proven (`Counting.check_for`).
+
     Examples
     --------
     >>> from fractions import Fraction
@@ -73,6 +79,9 @@ class Guarantee:
             )
         if self.basis not in (None, "enforced", "asserted"):
             raise InvalidInputError(f"a bound is 'enforced' or 'asserted', got {short(self.basis)}")
+        for step in self.mechanism.steps:
+            if isinstance(step, AddedNoise) and step.counting is not None:
+                step.counting.check_for(self.neighbours)
         object.__setattr__(self, "conditions", _checked_conditions(self.conditions))
         object.__setattr__(self, "epsilon", budget.epsilon)
         object.__setattr__(self, "delta", budget.delta)

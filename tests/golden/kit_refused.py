@@ -331,9 +331,15 @@ def _counts(base: Message, uncounted: Message) -> list[tuple[str, str, Message]]
         ("a weight of 2^31", "weights are below 2^31", weighted(1 << 31, 1)),
         ("slack of 2^31", "weights are below 2^31", weighted(24, 1 << 31)),
         ("counts in two layers", "units are counted beside one noise on the cells", weighted(24, 1, layers=2)),
+        ("slack in sketch space", "without a bound on totals there is no slack", _for(base, kind="sketch-l2")),
+        ("counts for one coordinate", "units are counted under l1 and sketch-l2", _for(base, kind="one-coordinate")),
         ("an unknown clip", "sketches are clipped by scale or equal", {"clip": "cut"}),
         ("an empty clip", "absent where there is none", {"clip": ""}),
     ]
+
+
+def _for(message: Message, **changes: Any) -> Message:
+    return {"guarantee": message["guarantee"] | {"neighbours": message["guarantee"]["neighbours"] | changes}}
 
 
 def _times(part: Message, factor: int) -> Message:

@@ -323,6 +323,11 @@ def check_guarantee(guarantee: dict[str, Any]) -> None:
     need(guarantee["basis"] in ("", "enforced", "asserted"), "an unknown basis of the bound")
     if "steps" in guarantee:
         check_steps(guarantee["steps"])
+        for step in guarantee["steps"]:
+            if (weights := step.get("noise", {}).get("counting")) is not None:
+                in_cells = neighbours["kind"] == "sketch-l2" and neighbours["max_keys"] < (1 << 32) - 1
+                need(neighbours["kind"] == "l1" or in_cells, "counts under neighbours that do not bound them")
+                need(not (in_cells and weights["slack"]), "slack without a bound on totals")
         need(guarantee["mechanism"] == text_of(guarantee["steps"]), "another text than that of the steps")
 
 

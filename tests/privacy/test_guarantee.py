@@ -411,3 +411,18 @@ def test_what_no_guarantee_writes_is_refused(change: dict[str, object]) -> None:
         Guarantee.from_dict(fields | change)
     with pytest.raises(InvalidInputError):
         Guarantee.from_dict([fields])
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "slack"),
+    [(OneCoordinate(1), 0), (ss.L2(1), 0), (ss.SketchL2(1), 0), (ss.SketchL2(1, max_keys=2), 1)],
+)
+def test_no_guarantee_counts_units_of_neighbours_without_a_proof(neighbours: Neighbours, slack: int) -> None:
+    """Whoever reads such bytes is not left with a guarantee that nothing can check."""
+    counted = Mechanism.of_noise(DiscreteGaussian(Fraction(9)), counting=ss.Counting(3, slack))
+    assert Guarantee(1.0, 1e-6, L1(1), counted).mechanism.counting == ss.Counting(3, slack)
+    with pytest.raises(InvalidInputError, match=r"units are counted|slack is free|any number of keys"):
+        Guarantee(1.0, 1e-6, neighbours, counted)
+    fields = Guarantee(1.0, 1e-6, L1(1), counted).to_dict()
+    with pytest.raises(InvalidInputError):
+        Guarantee.from_dict(fields | neighbours.to_dict())
