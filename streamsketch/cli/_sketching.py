@@ -85,13 +85,13 @@ class Pending:
     def warning(self) -> str:
         """What truncation lost of the values, for the operator; nothing if all is kept."""
         lost, name = self._given - self._kept, self._intake.agreement.value
+        grid = self._state.projection.grid
         if lost <= NO_LOSS * self._given:
             return ""
         return (
             f"warning: of --value {name} {100 * lost / self._given:.2g} % is lost: absolute values "
             f"sum to {self._given:,.6g}, and to {self._kept:,.6g} in the sketch, since each is truncated to a multiple "
-            f"of the resolution, {self._state.projection.grid}. A finer one, such as 1/100, keeps it; all parties "
-            f"must agree on it"
+            f"of the resolution, {grid}. A finer one, such as {grid / 100}, keeps it; all parties must agree on it"
         )
 
 

@@ -91,8 +91,8 @@ def warn_of_truncation(grid: Fraction) -> None:
     """Warn the operator that truncation loses part of the values; the text is the same for all, so it is shown once."""
     warn_outside(
         f"values are truncated to multiples of the resolution, {grid}, and part of them is lost. A finer one, such as "
-        f"1/100, keeps it, and so do integers of a smaller unit, such as cents; a float counts at its exact binary "
-        f"value, and an agreement or a Decimal reads it as it prints. This is for your eyes only",
+        f"{grid / 100}, keeps it, and so do integers of a smaller unit, such as cents; a float counts at its exact "
+        f"binary value, and an agreement or a Decimal reads it as it prints. This is for your eyes only",
         TruncationWarning,
     )
 

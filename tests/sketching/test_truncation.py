@@ -65,6 +65,14 @@ def test_integers_off_a_coarse_grid_are_told_too() -> None:
         WHOLE.replace(resolution=5).sketch().update(["x", "y"], [7, 10])
 
 
+def test_the_warning_names_a_finer_grid_than_the_one_there_is() -> None:
+    """Also of the fine grids that are chosen for bounds in sketch space."""
+    for grid, finer in {"1": "1/100", "1/8192": "1/819200", "1/3": "1/300"}.items():
+        with pytest.warns(TruncationWarning, match=f"A finer one, such as {finer}, keeps it"):
+            WHOLE.replace(resolution=grid).sketch().update("x", Decimal("19.99"))
+        WHOLE.replace(resolution=finer).sketch().update("x", Decimal("19.99"))
+
+
 def test_a_float_counts_at_its_binary_value_and_an_agreement_reads_it_as_it_prints(
     recwarn: pytest.WarningsRecorder,
 ) -> None:
