@@ -41,7 +41,7 @@ _BY = (
     "length 1, so to what they consist of; mean: squared distances of what one unit adds on average, where units were "
     "counted."
 )
-ByOption = Annotated[By, typer.Option("--by", help=f"What to compare by. {_BY}")]
+ByOption = Annotated[By, typer.Option("--by", help=f"What to compare by. {_BY}", metavar="MEASURE")]
 Only = Annotated[
     list[str] | None,
     typer.Option(

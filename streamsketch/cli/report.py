@@ -28,13 +28,18 @@ def report(
         str | None, typer.Option(help="Its heading; by default, the place's name.", show_default=False)
     ] = None,
     plan: Annotated[
-        Path | None, typer.Option(help="What `plan --json` printed, to be shown beside.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="What `plan --json` printed, without --items or --sample, to be shown beside.", show_default=False
+        ),
     ] = None,
     by: Annotated[
         By | None,
         typer.Option(
             "--by",
-            help="What to compare by. By default cosine, if the releases tell streams apart by it, or distance if not.",
+            help="What to compare by: distance, cosine, profile or mean, as in compare. By default cosine, if the "
+            "releases tell streams apart by it, or distance if not.",
+            metavar="MEASURE",
             show_default=False,
         ),
     ] = None,

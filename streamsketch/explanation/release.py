@@ -51,10 +51,10 @@ _PLACES: dict[NoisePlace, str] = {
 }
 _NOISY_THING = {"output": "a cell", "input": "a coordinate", "hadamard": "a coordinate after the Hadamard step"}
 _CLIPS: dict[SketchClip, str] = {
-    "scale": "The sketch of each {unit} that was longer than the bound was shortened to it first: the release is of "
-    "what was left.",
+    "scale": "The sketch of each {unit} that was longer than the bound was shortened to it first: estimates are "
+    "about what was left.",
     "equal": "The sketch of each {unit} was brought to the length of the bound first, so that each counts the same: "
-    "the release is of their directions.",
+    "estimates are about mixes, not amounts.",
 }
 _COUNTS = {"units": "the number of {unit}s", "total": "the total of what is left of them, in data units"}
 _COMPOSITIONS: dict[Composition | None, str] = {

@@ -358,7 +358,7 @@ def _notes(plan: UnitPlan) -> Iterator[str]:
             and kind != other.neighbours.kind
         ):
             yield (
-                f"What one gains: ± {_shown(plan, chosen.error)} for ± {_shown(plan, other.error)} with "
+                f"Gained: ± {_shown(plan, chosen.error)} instead of ± {_shown(plan, other.error)} with "
                 f"{other.mechanism.title()} noise on {other.neighbours.label}."
             )
     raw = [one for one in plan.alternatives() if one.is_raw]

@@ -37,9 +37,14 @@ def against_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSketch])
     Raises
     ------
     InvalidInputError
-        If the plan is malformed, or for another sketch.
+        If the plan is malformed, for another sketch, or for whole units (`plan_units`).
     """
     kinds = _kinds(releases)
+    if "question" in plan:
+        raise InvalidInputError(
+            "the plan is for whole units (--items or --sample), which a report does not compare with releases yet: "
+            "leave it out, or make a plan of squared distances"
+        )
     try:
         _check_same_sketch(plan["projection"], kinds[0])
         return _against_plan(plan, kinds)

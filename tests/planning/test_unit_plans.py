@@ -212,7 +212,7 @@ def test_it_is_shown_in_eighty_columns_and_as_json() -> None:
         plan = planned(question)
         text = str(plan)
         assert max(map(len, text.splitlines())) <= 80
-        assert "What one gains: ±" in text
+        assert "Gained: ±" in text
         assert "Assumed: a public sample of 600 customers" in text
         fields = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
         assert fields["chosen"]["error"] == plan.chosen.error

@@ -16,7 +16,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation.estimate import format_value
-from streamsketch.planning import Plan
+from streamsketch.planning import Plan, TypicalUnit, plan_units
 from streamsketch.report.page import page_of
 from streamsketch.report.pictures import colour, luminance, readable_on
 from tests.cli.running import Forks
@@ -201,6 +201,9 @@ def test_a_plan_of_another_sketch_is_refused() -> None:
     for broken in ({}, {"projection": 1}, plan):
         with pytest.raises(ss.InvalidInputError, match="not what `plan --json` prints"):
             page_of(releases(["a", "b"]), title="t", plan=broken)
+    people = plan_units(TypicalUnit(items=5), units=100, unit="customer", epsilon=1.0, delta=1e-6, bounds=[5])
+    with pytest.raises(ss.InvalidInputError, match="the plan is for whole units"):
+        page_of(releases(["a", "b"]), title="t", plan=people.to_dict())
 
 
 def shop_plan() -> Plan:
