@@ -51,7 +51,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     ] = None,
     max_keys: Annotated[
         int | None,
-        typer.Option(help="In how many keys one unit may be; by default 1, and in sketches' L2 norm any number."),
+        typer.Option(help="In how many keys one unit may be; by default 1, and with --sketch-l2 and --key any number."),
     ] = None,
     count: Annotated[
         bool | None,
@@ -88,7 +88,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     by = projection_from(projection, sketch_dim=sketch_dim, sparsity=sparsity, resolution=resolution, seed=seed)
     options = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
     word = unit or ("event" if unit_column is None else column_name(unit_column))
-    bounds: dict[str, Any] = {"neighbours": neighbours_of(options, word, max_keys), "clip": clip}
+    in_keys = 1 if key is None and max_keys is None else max_keys  # without keys there is one stream
+    bounds: dict[str, Any] = {"neighbours": neighbours_of(options, word, in_keys), "clip": clip}
     if bounds["neighbours"] is None and unit_column is not None:
         bounds = whole_unit_bounds(by, word, keyed=key is not None, max_keys=max_keys, clip=clip)  # type: ignore[arg-type]
     elif bounds["neighbours"] is None and (unit is not None or max_keys is not None or count):

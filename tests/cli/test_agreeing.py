@@ -98,7 +98,13 @@ def test_what_is_chosen_is_shown_with_its_reason(folder: Path, forks: Forks) -> 
     bounds = ["--sketch-l2", "40", "--clip", "scale", "--no-count"]
     forks.succeeded("agree", *PEOPLE, *bounds, "--unit", "person", "-o", "scaled.json", cwd=folder)
     scaled = ss.Agreement.load(folder / "scaled.json")
-    assert (scaled.neighbours, scaled.clip, scaled.counting) == (ss.SketchL2(40, unit="person"), "scale", None)
+    assert (scaled.neighbours, scaled.clip, scaled.counting) == (
+        ss.SketchL2(40, unit="person", max_keys=1),
+        "scale",
+        None,
+    )
+    shown = forks.succeeded("agree", *PEOPLE, "--sketch-l2", "40", "--count", "-o", "one.json", cwd=folder)
+    assert "a count of units" in shown, "of the one stream that a unit is in"
     forks.succeeded("agree", *PEOPLE, "--l1", "40", "--count", "-o", "counted.json", cwd=folder)
     counted = ss.Agreement.load(folder / "counted.json")
     assert counted.counting == Counting.of(counted.projection, ss.L1(40, unit="buyer"), delta=0)
