@@ -11,7 +11,7 @@ from streamsketch.agreement import check_alike
 from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.privacy import Claim, Counting, Guarantee, NoiseMoments, NoisePlace, Populations, compose
+from streamsketch.privacy import Claim, Counting, Guarantee, NoiseMoments, NoisePlace, Populations, SketchL2, compose
 from streamsketch.projections import Projection
 from streamsketch.release.published import Published, check_independent, check_same_place, copy_with, with_agreement
 
@@ -248,6 +248,11 @@ class PrivateSketch(Published):
         """Return the same release, of data in which, as you assert, each unit's sketch was clipped so."""
         if clip not in (None, *get_args(SketchClip)):
             raise InvalidInputError(f"a sketch is clipped by 'scale' or 'equal', got {short(clip)}")
+        if clip is not None and not isinstance(self._guarantee.neighbours, SketchL2):
+            raise InvalidInputError(
+                f"sketches are clipped to SketchL2, and the guarantee is for {self._guarantee.neighbours}: leave out "
+                f"clip={clip!r}"
+            )
         return copy_with(self, _clip=clip)
 
     @property

@@ -334,6 +334,7 @@ def _counts(base: Message, uncounted: Message) -> list[tuple[str, str, Message]]
         ("slack in sketch space", "without a bound on totals there is no slack", _for(base, kind="sketch-l2")),
         ("counts for one coordinate", "units are counted under l1 and sketch-l2", _for(base, kind="one-coordinate")),
         ("an unknown clip", "sketches are clipped by scale or equal", {"clip": "cut"}),
+        ("a clip of l1 neighbours", "sketches are clipped to sketch-l2", {"clip": "equal"}),
         ("an empty clip", "absent where there is none", {"clip": ""}),
     ]
 

@@ -224,6 +224,8 @@ def check_sketch(message: dict[str, Any]) -> None:
         alike = [encoded("NoisePart", part | {"count": 0}) for part in message["parts"]]
         need(len(set(alike)) == len(alike), "equal parts apart")
     need(message.get("clip", "scale") in ("scale", "equal"), "an unknown way to clip")
+    in_cells = message["guarantee"]["neighbours"]["kind"] == "sketch-l2"
+    need(in_cells or "clip" not in message, "sketches clipped to a bound on something else")
     if "counts" in message:
         check_counts(message)
 
