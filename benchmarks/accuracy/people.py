@@ -64,6 +64,8 @@ MANY_ITEMS = 40
 _ASKED: Mapping[str, Question] = {COSINE: "cosine", DISTANCE: "distance", MEAN: "mean"}
 _FAMILIES = (LAPLACE, GAUSSIAN, SCALE, EQUAL, HISTOGRAM)
 _FINALISTS = 2
+_WIDE = 200  # of an axis, as a ratio
+_WORST = 2.0  # error that is drawn
 _TINY = 100  # shrunk so much, it is a smoke test
 
 
@@ -361,7 +363,12 @@ def _screened(people: People, epsilons: tuple[float, ...], effort: Effort) -> Fo
     else:
         few = {people.l1_bounds[0], people.equal_length}
         choices = [choice for choice in grid(people, CELLS[:2], SPARSITIES[:1]) if choice.bound in few]
-    return measure(people, dict.fromkeys(choices, epsilons), range(effort.size(4, 1)), exact=False)
+    return measure(people, dict.fromkeys(choices, epsilons), _seeds(people, 0, 4, effort), exact=False)
+
+
+def _seeds(people: People, first: int, count: int, effort: Effort) -> range:
+    """Return so many seeds, and up to three times as many where people have few rows."""
+    return range(first, first + effort.size(count * min(3, max(1, 600_000 // people.people.size)), 1))
 
 
 def _contests(
@@ -382,14 +389,14 @@ def _contests(
         for choice in choices:
             released = _released(choice, people)
             wanted[released] = tuple(dict.fromkeys((*wanted.get(released, ()), epsilon)))
-    measured = measure(people, wanted, range(1_000, 1_000 + effort.size(6, 1)), exact=True)
+    measured = measure(people, wanted, _seeds(people, 1_000, 6, effort), exact=True)
     best: dict[tuple[str, float], dict[tuple[str, bool], tuple[Choice, Errors]]] = {}
     for (question, epsilon, protection, histogram), choices in finalists.items():
         pairs = [(choice, measured[question, epsilon, choice]) for choice in choices]
         best.setdefault((question, epsilon), {})[protection, histogram] = min(pairs, key=lambda pair: pair[1].rmse)
     once_more = [choice for choice, _ in plans.values()]
     once_more += [_released(choice, people) for asked in QUESTIONS for choice, _ in best[asked, 1.0].values()]
-    measured = measure(people, dict.fromkeys(once_more, (1.0,)), range(2_000, 2_000 + effort.size(18, 1)), exact=True)
+    measured = measure(people, dict.fromkeys(once_more, (1.0,)), _seeds(people, 2_000, 18, effort), exact=True)
     for asked in QUESTIONS:
         best[asked, 1.0] = {
             kind: (choice, measured[asked, 1.0, choice]) for kind, (choice, _) in best[asked, 1.0].items()
@@ -445,10 +452,13 @@ def _finding(contests: list[Contest], by_items: list[Contest], plans: list[Plann
         + f"\n\nAt six sites, the cosine's best error under L1 over the best in sketch space is {sweep}.\n\n"
         f"Plans from a sample of other people have {_span(plans, 'a sample')} times the error of the best of the grid, "
         f"plans from twenty typical people {_span(plans, 'typical people')}.\n\n"
-        "Cosines are best with a small bound, or with all people weighing the same, where noise dominates; with little "
-        "noise the difference between the people's mix and the items' total is left, and a larger bound is better. "
-        "Distances and distances of averages want a bound that few people exceed, as clipping shortens them. Distances "
-        "between totals of pieces are those of a few large orders, so that what hides any customer changes them."
+        "Cosines are best with a small bound or with equal weights while noise dominates. With little noise a bias is "
+        "left, as equal weights compare the average person's mix instead of the totals, and a larger bound is better. "
+        "Clipping shortens distances, so they want a bound that few people exceed, or equal weights of a length at "
+        "which the average person's distance is as large as the true one: the length must be known from elsewhere. A "
+        "few large orders make the distances between totals of pieces, so that hiding any customer changes them.\n\n"
+        "Noise on the histogram needs a list of all items and a number for each of them in each key; hashed items have "
+        "none. It is best where items are few for the number of people and the noise."
     )
 
 
@@ -495,11 +505,12 @@ def _lines(panel: Any, points: list[tuple[float, dict[str, float]]]) -> None:
 
 
 def _logarithmic(panel: Any) -> None:
-    """Make both axes logarithmic, with plain numbers at 1, 2 and 5 of each decade."""
+    """Make both axes logarithmic, with plain numbers at 1, 2 and 5 of each decade, at 1 and 3 of many."""
     panel.set_xscale("log")
     panel.set_yscale("log")
     for axis in (panel.xaxis, panel.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        low, high = axis.get_view_interval()
+        axis.set_major_locator(LogLocator(subs=(1, 3) if high > _WIDE * low else (1, 2, 5)))
         axis.set_major_formatter(FormatStrFormatter("%g"))
         axis.set_minor_locator(NullLocator())
 
@@ -517,7 +528,8 @@ def _bounds_picture(screened: Found) -> Figure:
             if protection == EQUAL and question == COSINE:
                 panel.axhline(next(iter(least.values())), color=style["color"], linewidth=1.2)
             else:
-                bounds = sorted(least)
+                style |= {"marker": ""} if protection == EQUAL else {}
+                bounds = sorted(bound for bound in least if least[bound] < _WORST)
                 panel.errorbar(bounds, [least[bound] for bound in bounds], **style, label=protection)
         _logarithmic(panel)
         panel.set_xlabel("bound on a customer (L1 or L2 norm)")

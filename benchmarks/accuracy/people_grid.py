@@ -103,6 +103,13 @@ class People:
         return self.l2_bounds[len(self.l2_bounds) // 2]
 
     @functools.cached_property
+    def lengths(self) -> tuple[Fraction, ...]:
+        """The lengths of people that weigh the same for distances: a tenth apart, as they cost no further release."""
+        low, high = float(min(self.l2_bounds)), float(max(self.l2_bounds))
+        steps = round(math.log(high / low, 1.1)) + 1
+        return tuple(Fraction(f"{length:.3g}") for length in np.geomspace(low, high, steps))
+
+    @functools.cached_property
     def pairs(self) -> tuple[Ints, Ints]:
         """Pairs of keys, the first less than the second."""
         return np.triu_indices(self.n_keys, 1)
@@ -231,7 +238,7 @@ class Choice:
     def __str__(self) -> str:
         where = f"k = {self.cells}, s = {self.sparsity}" if self.cells else "histogram"
         keys = f", {self.limit} keys" if self.limit else "" if self.in_sketch_space else ", all keys together"
-        return f"{self.protection}, bound {self.bound}{keys}, {where}"
+        return f"{self.protection}, bound {float(self.bound):g}{keys}, {where}"
 
 
 @dataclasses.dataclass
@@ -311,7 +318,7 @@ def measure(people: People, wanted: Mapping[Choice, Sequence[float]], seeds: Ite
     """Release with each seed's map and noise, and return the errors.
 
     Equal weights of another length are the same release but for a public factor, so they are released once, of
-    `People.equal_length`, and the answers scaled to each of the bounds.
+    `People.equal_length`, and the answers scaled to each of `People.lengths`.
 
     Parameters
     ----------
@@ -423,7 +430,7 @@ def _add(
             continue
         undefined = np.isnan(values)
         rescaled = choice.protection == EQUAL and choice.bound == people.equal_length and question != COSINE
-        for bound in people.l2_bounds if rescaled else (choice.bound,):
+        for bound in {choice.bound, *(people.lengths if rescaled else ())}:
             error = (values * float(bound / choice.bound) ** 2 - people.truth[question]) / people.size[question]
             error[undefined] = 1.0
             which = dataclasses.replace(choice, bound=bound) if rescaled else choice
