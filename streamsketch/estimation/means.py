@@ -40,8 +40,8 @@ class _Averages(NamedTuple):
 def mean_distance(x: AnySketch, y: AnySketch) -> Estimate:
     """Estimate ‖x/n_x - y/n_y‖₂², the squared distance of averages, in squared data units.
 
-    x and y are sums over units, of which n_x and n_y units are in the sketches: what is compared is what one unit adds
-    on average, so streams of different size can be compared. Under ``clip="equal"`` it is the average unit's mix:
+    x and y are sums over n_x and n_y units. Their averages are what one unit adds, so streams of different size can be
+    compared. Under ``clip="equal"`` it is the average unit's mix:
     each unit has the same length. Both numbers come from the releases, with noise, which is in the error.
 
     The estimate is unbiased up to the fourth power of the relative errors of n_x and n_y. With t the square of such an

@@ -279,11 +279,11 @@ class Explanation(BaseExplanation):
     @property
     def amount(self) -> list[str]:
         """How much noise there is, in a sentence."""
-        sentences = [f"{_NOISY_THING[self.noise_place]}: ± {self.noise_deviation:.4g}, in data units."]
+        amounts = [f"{_NOISY_THING[self.noise_place]}: ± {self.noise_deviation:.4g}, in data units"]
         for name, error in self.count_errors.items():
-            sentences.append(f"{_COUNTS[name].format(unit=self.guarantee.neighbours.unit)}: ± {error:.4g}.")
-        better = self.better_noise
-        return sentences if better is None else [*sentences, better.sentence(self.guarantee.delta)]
+            amounts.append(f"{_COUNTS[name].format(unit=self.guarantee.neighbours.unit)}: ± {error:.4g}")
+        sentence, better = f"{'; '.join(amounts)}.", self.better_noise
+        return [sentence] if better is None else [sentence, better.sentence(self.guarantee.delta)]
 
     @property
     def count_errors(self) -> dict[str, float]:

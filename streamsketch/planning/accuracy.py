@@ -27,10 +27,10 @@ _SURE = 2.0  # standard deviations of a noisy count, below which it may well be 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """What is asked of releases, for `choose_bound`: the bound of the least predicted error is chosen.
+    """The question that releases answer: `choose_bound` takes the bound with the least predicted error.
 
-    Its error is that of `plan_units`: of the map, of the noise, and the bias by which the answer from clipped units
-    differs from that of all that they add. It sees nothing but noisy counts of units by size.
+    The error is that of `plan_units`: from the map, from the noise, and the bias by which the answer from clipped units
+    differs from that of all that they add. The choice sees nothing but noisy counts of units by size.
 
     Parameters
     ----------

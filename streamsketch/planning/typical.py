@@ -113,7 +113,7 @@ class UnitFacts(ABC):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TypicalUnit(UnitFacts):
-    """What is assumed of a unit without a look at the data: from outside, or from figures that are public.
+    """What is publicly known of a typical unit, without a look at the data.
 
     Parameters
     ----------

@@ -160,11 +160,11 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
 ) -> UnitPlan:
     """Return how best to protect whole units, such as persons, before any private data are seen.
 
-    It compares what a unit may add, an `L1` bound or a `SketchL2` bound, how it is clipped to that, the noise, and the
-    size of the sketch, by the predicted root mean square error of the question that is asked: the errors of map and
-    noise (THEORY.md 4), and the bias by which the answer from clipped units differs from that of all that they add.
-    Recommended is the smallest sketch whose error is within 3 % of the least, or 6 % for a typical unit, of which less
-    is known. Of equally small ones, for cosines, it is that in which every unit counts the same: it needs no bound.
+    It compares kinds of bounds (`L1` and `SketchL2`), ways to clip, kinds of noise and sizes of the sketch by the
+    predicted root mean square error of the question that is asked: the errors of map and noise (THEORY.md 4), and the
+    bias by which the answer from clipped units differs from that of all that they add. Recommended is the smallest
+    sketch whose error is within 3 % of the least, or 6 % for a typical unit, of which less is known. Of equally small
+    ones, for cosines, it is that in which every unit counts the same: it needs no bound.
 
     How well a plan predicts depends on what is known. Cosines depend on typical units. The bias of distances, averages
     and points depends on the largest units: those of a public sample, or of sizes of which ``shares`` say how frequent

@@ -274,14 +274,15 @@ class SketchL2(Neighbours):
     """Streams of which one lacks one unit, which changes the **exact sketches** by an ℓ2 norm of at most ``bound``.
 
     The sketches of all keys of a release together, and of all its windows: ‖S x - S x'‖₂ ≤ bound in data units, over
-    the cells of all of them. It is a bound on what the map makes of a unit, so it holds for every map and any indices,
-    hashed ones too, whatever the unit's rows hold, once they are clipped to it: `bound`, and `BoundContributions` on
-    Beam, do so in integers. For a map that preserves norms it is about the Euclidean norm of what the unit adds: √m for
-    m different items, where an `L1` bound would be m.
+    the cells of all of them. The bound is on the unit's sketch, not on its rows. So it holds for every map and any
+    indices, hashed ones too, whatever the rows hold, once the sketch is clipped to it. `bound` and, on Beam,
+    `BoundContributions` do so in integers. A map that preserves norms gives a unit with m different items a sketch of
+    norm √m, about, where an `L1` bound would be m.
 
     Cells are integers, so the squared distance in grid steps is ⌊(bound / cell_unit)²⌋ at most, with cell_unit =
-    scale · resolution (THEORY.md 2.2). Gaussian noise hides that much at no cost for further keys. Laplace noise, and
-    all else that rests on sums of absolute values, needs ``max_keys``: k cells in m keys move by √(k·m) times as much.
+    scale · resolution (THEORY.md 2.2). Gaussian noise hides that much at no cost for further keys: release with δ > 0.
+    Laplace noise, and all else that rests on sums of absolute values, needs ``max_keys``, and is much wider: k cells in
+    m keys move by √(k·m) times as much.
 
     Parameters
     ----------
