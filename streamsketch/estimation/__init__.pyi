@@ -15,6 +15,7 @@ from .intervals import Interval
 from .means import few_units, mean_distance, mean_norm, mean_product
 from .measures import MEASURES, By, check_by, compare_blocks, pairwise
 from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
+from .ranking import Ranks
 
 __all__ = [
     "MEASURES",
@@ -26,6 +27,7 @@ __all__ = [
     "InputNoise",
     "Interval",
     "OutputNoise",
+    "Ranks",
     "below_noise_floor",
     "block_of",
     "check_by",

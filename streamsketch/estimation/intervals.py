@@ -4,7 +4,7 @@ import math
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import gammainccinv, gammaincinv, ndtri
 
 from streamsketch.core import Floats, check_int
 from streamsketch.errors import InvalidInputError
@@ -14,6 +14,7 @@ from streamsketch.projections import MapVariance, Real
 Method: TypeAlias = Literal["normal", "chebyshev"]
 
 _MOST_KURTOSIS = 6.0
+_SKEWED = 1e-7  # curvature; below it, χ² of that many degrees of freedom is as good as normal
 
 
 class Interval(NamedTuple):
@@ -42,7 +43,7 @@ class ErrorModel(NamedTuple):
     highest: float
 
 
-def invert(stated: ErrorModel, reach: float) -> Intervals:
+def invert(stated: ErrorModel, reach: float | Floats) -> Intervals:
     """Return all t in the range with |value - t| ≤ ``reach``·√S(t), S(t) the variance if t is the truth.
 
     S(t) = S + slope·(t - q) + curvature·(t - q)², q the value clipped to the range and S the stated variance. The set
@@ -81,6 +82,10 @@ def invert_selected(stated: ErrorModel, candidates: int, confidence: float, kurt
     _check_confidence(confidence)
     z = _heavier(-float(ndtri((1 - confidence) / (2 * candidates))), kurtosis)
     lowest, highest = stated.lowest, stated.highest
+    if candidates > 1 and lowest == 0 and math.isinf(highest):
+        above, below = _skewed(np.asarray(stated.curvature), (1 - confidence) / (2 * candidates), z)
+        low, high = invert(stated, below)
+        return Intervals(np.minimum(low, invert(stated, above).low), high)
     if not (math.isfinite(lowest) and math.isfinite(highest)):
         return invert(stated, z)
     middle, half = (highest + lowest) / 2, (highest - lowest) / 2
@@ -107,6 +112,22 @@ def quantile(confidence: float, method: str, kurtosis: float = 0.0) -> float:
 def _heavier(z: float, kurtosis: float) -> float:
     """Return a normal quantile for errors of an excess kurtosis; it ascends with z up to `_MOST_KURTOSIS`."""
     return z + (z**3 - 3 * z) * min(kurtosis, _MOST_KURTOSIS) / 24
+
+
+def _skewed(curvature: Floats, tail: float, z: float) -> tuple[Floats, Floats]:
+    """Return how many standard errors an estimate of a squared quantity is above or below it with probability ``tail``.
+
+    It is distributed nearly as χ² of 2 / curvature degrees of freedom, which are the cells of most maps (THEORY.md 4,
+    "Selected estimates"); as a normal variable, ``z`` both ways, where the curvature is 0.
+    """
+    values, place = np.unique(curvature, return_inverse=True)
+    freedom = 2 / np.maximum(values, _SKEWED)
+    spread = np.sqrt(2 * freedom)
+    above = (2 * gammainccinv(freedom / 2, tail) - freedom) / spread
+    below = (freedom - 2 * gammaincinv(freedom / 2, tail)) / spread
+    ends = (np.where(values > _SKEWED, end, z)[place].reshape(curvature.shape) for end in (above, below))
+    first, second = ends
+    return first, second
 
 
 def norm_growth(

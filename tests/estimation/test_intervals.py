@@ -5,8 +5,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 import streamsketch as ss
+from streamsketch.core import Floats
 from streamsketch.estimation.estimate import Estimates
 
 GRID = np.linspace(-1000.0, 1000.0, 20_001)
@@ -78,4 +80,85 @@ def test_scaling_an_estimate_scales_its_interval() -> None:
 def test_selected_intervals_are_those_at_bonferronis_quantile() -> None:
     for case in CASES:
         assert case.selected_interval(1, 0.95) == case.interval(0.95)
-        assert tuple(case.selected_interval(10, 0.9)) == pytest.approx(tuple(case.interval(0.99)))
+        if case.lowest < 0 or not case.curvature:
+            assert tuple(case.selected_interval(10, 0.9)) == pytest.approx(tuple(case.interval(0.99)))
+
+
+def test_selected_intervals_of_squares_are_at_the_quantiles_of_chi_square() -> None:
+    """All t that the value differs from by no more than χ² of 2 / curvature degrees of freedom does, either way."""
+    found = 0
+    for case in CASES:
+        if case.lowest < 0 or case.slope < 0 or not case.curvature or not case.variance:
+            continue
+        anchor, law = max(case.value, 0.0), chi2(2 / case.curvature)
+        grid = GRID[GRID >= 0]
+        variance = case.variance + case.slope * (grid - anchor) + case.curvature * (grid - anchor) ** 2
+        if variance.min() < 0:
+            continue
+        error = np.sqrt(variance)
+        above, below = ((law.isf(tail) - law.mean()) / law.std() for tail in (0.005, 0.995))
+        held = grid[(case.value - grid <= above * error) & (grid - case.value <= -below * error)]
+        low, high = case.selected_interval(10, 0.9)
+        expected = (held[0], held[-1]) if held.size else (anchor, anchor)
+        assert (low, min(high, GRID[-1])) == pytest.approx(expected, abs=2 * STEP)
+        found += held.size > 1
+    assert found > 20
+
+
+def of_streams(gaps: Floats, error: float) -> Estimates:
+    """Return the estimates of all pairs that `pairwise` would return, of this standard error."""
+    apart = 1.0 - np.eye(len(gaps))
+    return Estimates(gaps, 0.5 * error**2 * apart, 0.5 * error**2 * apart, lowest=0.0)
+
+
+def test_intervals_of_all_pairs_allow_for_each_pair_once() -> None:
+    pairs = of_streams(np.array([[0.0, 50, 90], [50, 0, 70], [90, 70, 0]]), 5.0)
+    assert pairs.distinct == 3
+    for together, alone in (
+        (pairs.interval(0.95, level="all"), pairs.interval(1 - 0.05 / 3)),
+        (pairs.interval(0.95, "chebyshev", level="all"), pairs.interval(1 - 0.05 / 3, "chebyshev")),
+    ):
+        assert together.low == pytest.approx(alone.low)
+        assert together.high == pytest.approx(alone.high)
+    between = Estimates(np.array([[50.0, 90.0]]), np.ones((1, 2)), np.ones((1, 2)))
+    assert between.distinct == 2
+    assert Estimates(np.arange(9.0).reshape(3, 3), np.ones((3, 3)), np.ones((3, 3))).distinct == 9
+    with pytest.raises(ss.InvalidInputError, match="'each' or 'all', got 'both'"):
+        pairs.interval(level="both")  # type: ignore[arg-type]
+
+
+def test_extremes_and_ranks_are_what_simultaneous_intervals_leave_open() -> None:
+    """By enumeration: of every way to place the quantities at the ends of their intervals."""
+    gaps = np.array([[0.0, 50, 90, 51], [50, 0, 70, 30], [90, 70, 0, 45], [51, 30, 45, 0]])
+    for error in (0.1, 2.0, 8.0, 40.0):
+        pairs = of_streams(gaps, error)
+        first, second = np.triu_indices(4, 1)
+        ends = pairs.interval(0.9, level="all")
+        corners = list(itertools.product(*zip(ends.low[first, second], ends.high[first, second], strict=True)))
+        assert pairs.smallest(0.9) == (min(map(min, corners)), max(map(min, corners)))
+        assert pairs.largest(0.9) == (min(map(max, corners)), max(map(max, corners)))
+        for level in ("each", "all"):
+            ends = pairs.selected_interval(3, 0.9) if level == "each" else ends
+            ranks = pairs.ranks(0.9, level=level)
+            for i in range(4):
+                others = [j for j in range(4) if j != i]
+                found = [
+                    [sum(b < a for b in corner) + 1 for a in corner]
+                    for corner in itertools.product(*((ends.low[i, j], ends.high[i, j]) for j in others))
+                ]
+                assert ranks.low[i, others].tolist() == np.min(found, axis=0).tolist()
+                assert ranks.high[i, others].tolist() == np.max(found, axis=0).tolist()
+                assert ranks.low[i, i] == ranks.high[i, i] == 0
+
+
+def test_what_is_not_known_may_have_any_rank() -> None:
+    some = Estimates(np.array([1.0, np.nan, 100.0]), np.ones(3), np.array([0.0, np.nan, 0.0]), lowest=0.0)
+    low, high = some.ranks()
+    assert (low.tolist(), high.tolist()) == ([1, 1, 2], [2, 3, 3])
+    assert some.smallest().low == 0.0
+    assert some.largest().high == math.inf
+    assert some.smallest().high == pytest.approx(some.interval(level="all").high[0])
+    with pytest.raises(ss.InvalidInputError, match="at least two streams"):
+        of_streams(np.zeros((1, 1)), 1.0).smallest()
+    with pytest.raises(ss.InvalidInputError, match="these have 3"):
+        Estimates(cube := np.zeros((1, 1, 1)), cube, cube).ranks()

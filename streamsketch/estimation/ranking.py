@@ -1,0 +1,44 @@
+"""What simultaneous intervals say of extremes and ranks."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.core import Floats
+from streamsketch.estimation.intervals import Interval, Intervals
+
+
+class Ranks(NamedTuple):
+    """Between which ranks the true quantities lie, from 1, the smallest: two int64 arrays of the estimates' shape.
+
+    0 on the diagonal of a comparison of streams with themselves.
+    """
+
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+
+def smallest_of(ends: Intervals, lowest: float) -> Interval:
+    """Return the interval of the smallest of quantities that all lie in theirs; NaN ends are of unknown ones."""
+    unknown = bool(np.isnan(ends.low).any())
+    return Interval(lowest if unknown else float(ends.low.min()), float(np.nanmin(ends.high, initial=np.inf)))
+
+
+def largest_of(ends: Intervals, highest: float) -> Interval:
+    """Return the interval of the largest; see `smallest_of`."""
+    unknown = bool(np.isnan(ends.high).any())
+    return Interval(float(np.nanmax(ends.low, initial=-np.inf)), highest if unknown else float(ends.high.max()))
+
+
+def ranks_of(low: Floats, high: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the least and the greatest rank of each of n quantities that all lie in their intervals.
+
+    A quantity has at least as many below it as there are intervals that end below its own, and as many above it as
+    there are that begin above (Klein, Wright and Wieczorek 2020). NaN ends are of unknown quantities.
+    """
+    known_low, known_high = (np.sort(end[~np.isnan(end)]) for end in (low, high))
+    below = np.where(np.isnan(low), 0, np.searchsorted(known_high, low, side="left"))
+    beyond = len(known_low) - np.searchsorted(known_low, high, side="right")
+    above = np.where(np.isnan(high), 0, beyond)
+    return below + 1, len(low) - above
