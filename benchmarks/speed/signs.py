@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 import streamsketch as ss
 from benchmarks.rows import NANOSECONDS, Effort, Row, Target, compare, compare_each
 from benchmarks.timing import Work
+from streamsketch.privacy import SystemBits, flips
+from streamsketch.privacy.samplers import discrete_laplace
 from streamsketch.signs.hamming import distances_between
 
 _CELLS = 1024
@@ -27,7 +30,8 @@ _CELLS = 1024
 
 def run(effort: Effort) -> list[Row]:
     """Measure 10,000 sketches of 1024 cells, and what it costs to publish them."""
-    return [*(row for kernels in _kernels() for row in _with_kernels(kernels, effort)), _publishing(effort)]
+    pairs = (row for kernels in _kernels() for row in _with_kernels(kernels, effort))
+    return [*pairs, _publishing(effort), _flips(effort)]
 
 
 def all_pairs(kernels: str, effort: Effort) -> list[Row]:
@@ -89,6 +93,22 @@ def _publishing(effort: Effort) -> Row:
         },
         effort,
         NANOSECONDS,
+    )
+
+
+def _flips(effort: Effort) -> Row:
+    """Measure the flips of one vector alone, bits of the operating system included, beside the noise of its cells."""
+    levels = np.random.default_rng(4).integers(0, 1000, _CELLS)
+    rate, scale, bits = Fraction(1, 256), Fraction(8), SystemBits()
+    return compare(
+        f"flips of {_CELLS} signs, SystemBits, per sign",
+        {
+            "flips": Work(lambda: flips(levels, rate, bits), _CELLS),
+            "discrete Laplace noise": Work(lambda: discrete_laplace(scale, _CELLS, bits), _CELLS),
+        },
+        effort,
+        NANOSECONDS,
+        target=Target("ours", 15),
     )
 
 

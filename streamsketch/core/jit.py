@@ -25,7 +25,7 @@ SOURCES = (
     "local/baselines/kashin.py",
     "local/random_words.py",
     "privacy/exact_coins.py",
-    "privacy/sign_flips.py",
+    "privacy/flip_sampler.py",
     "privacy/inverse_sampler.py",
     "privacy/share_samplers.py",
     "projections/explicit.py",

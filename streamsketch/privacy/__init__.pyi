@@ -7,6 +7,7 @@ from .claims import Claim
 from .composition import Accounted, PrivacyCost, account
 from .counting import Counting, check_counted
 from .exact_coins import Bytes
+from .flip_sampler import flips
 from .gaussian import DiscreteGaussian, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
 from .guarantee import MAX_CONDITIONS, Guarantee, Populations, compose
 from .individual import IndividualGuarantee
@@ -27,7 +28,7 @@ from .neighbours import L1, L2, MOST_KEYS, NEIGHBOURS, Clip, Neighbours, OneCoor
 from .noise import NOISES, Loss, Noise, NoiseMoments, Sensitivity, register, squared_distance_variance
 from .redundancy import non_redundant, sharing_data
 from .samplers import MAX_SIGMA_SQUARED, BitSource, KeyedBits, SystemBits
-from .sign_flips import FlipLaw, Shape, check_rate, flips, rate_below, sign_margin
+from .sign_flips import FlipLaw, Shape, check_rate, rate_below, sign_margin
 from .zcdp import epsilon_to_rho, pure_rho, rho_to_epsilon
 
 __all__ = [

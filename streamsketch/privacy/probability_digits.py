@@ -166,3 +166,29 @@ def exponential(x: Fraction, places: int) -> tuple[int, int]:
     for _ in range(halvings):
         low, error = low * low >> places, 2 * error + 1
     return low, error
+
+
+def logarithms(most: int, places: int) -> list[tuple[int, int]]:
+    """Return (low, error) with low ≤ 2^places · ln n ≤ low + error, for n = 1, …, most; exact at 1.
+
+    ln n = ln(n - 1) + 2(z + z³/3 + z⁵/5 + …), z = 1/(2n - 1).
+
+    Examples
+    --------
+    >>> low, error = logarithms(10, 64)[9]
+    >>> low / 2**64, error < 2**10
+    (2.302585092994046, True)
+    """
+    found = [(0, 0)]
+    for n in range(2, most + 1):
+        # Powers of z are rounded down, each by less than 1 and 1/9 of the one before: 9/8. So a term is below the true
+        # one by less than 9/8 + 1, and what follows the last power is below 9/8 + 1 as well.
+        power, square = (2 << places) // (2 * n - 1), (2 * n - 1) ** 2
+        total = terms = 0
+        while power:
+            total += power // (2 * terms + 1)
+            power //= square
+            terms += 1
+        low, error = found[-1]
+        found.append((low + total, error + 3 * terms + 3))
+    return found

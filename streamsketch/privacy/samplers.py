@@ -52,8 +52,8 @@ class SystemBits:
 class KeyedBits:
     """The bytes of SHAKE-256 keyed by a secret: a function of (secret, context), else unpredictable.
 
-    Block i of 4 KiB is SHAKE-256("streamsketch.noise.2" ‖ secret ‖ SHA-512(context) ‖ i), i as 8 bytes little-endian.
-    The 2 is the version of the samplers: the same bytes read by samplers of two versions would reveal more than two
+    Block i of 4 KiB is SHAKE-256("streamsketch.noise.3" ‖ secret ‖ SHA-512(context) ‖ i), i as 8 bytes little-endian.
+    The 3 is the version of the samplers: the same bytes read by samplers of two versions would reveal more than two
     releases do.
 
     Parameters
@@ -70,7 +70,7 @@ class KeyedBits:
     def __init__(self, secret: bytes, context: bytes) -> None:
         if len(secret) != 32:
             raise InvalidInputError(f"a noise secret must be 32 bytes, got {len(secret)}; use secrets.token_bytes(32)")
-        self._prefix = b"streamsketch.noise.2" + secret + hashlib.sha512(context).digest()
+        self._prefix = b"streamsketch.noise.3" + secret + hashlib.sha512(context).digest()
         self._block = 0
         self._rest = b""
 

@@ -1,9 +1,7 @@
-"""Exact coin flips for randomised response: integers and fair bits only.
+"""Laws of randomised response on signs: how often a sign is flipped, by how far its cell is from zero.
 
 A sign at level L ≥ 0 is flipped with probability 1/(e^{rate·L} + 1), ``rate`` a rational: at level 0 it is a fair coin.
-That is e^-x/(1 + e^-x) for x = rate·L: toss a fair coin, and on heads draw Bernoulli(e^-x); tails means keep, a success
-means flip, anything else means again (so P(flip) = ½e^-x / (½e^-x + ½)). Bernoulli(e^-x) is that of `sampling`
-(Canonne, Kamath and Steinke 2020, Algorithm 1), so no probability is ever a float.
+`streamsketch.privacy.flip_sampler` draws the flips.
 """
 
 import dataclasses
@@ -14,10 +12,8 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from scipy.special import expit
 
-from streamsketch.core import Floats, Ints, kernel, short
+from streamsketch.core import Floats, Ints, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.exact_coins import Bytes, exp_coin
-from streamsketch.privacy.samplers import BitSource, draw
 
 Shape: TypeAlias = Literal["constant", "levels", "linear"]
 
@@ -144,57 +140,3 @@ class FlipLaw:
     def __str__(self) -> str:
         level = {"constant": "", "levels": "·⌈|cell|/step⌉", "linear": "·|cell|"}[self.shape]
         return f"flips with 1/(exp({self.rate}{level}) + 1)"
-
-
-def flips(levels: Ints, rate: Fraction, bits: BitSource) -> Ints:
-    """Draw for each level L ≥ 0 whether its sign flips: 1 with probability 1/(e^{rate·L} + 1), else 0, exactly.
-
-    Levels above 2^62 / n, n the rate's numerator, count as that: capping is 1-Lipschitz, so it keeps what a flip law
-    guarantees, and the probability there is below e^-1023.
-
-    Parameters
-    ----------
-    levels
-        int64, (n,), C-contiguous, at least 0.
-    rate
-        n / 2^s, as `check_rate` wants it.
-    bits
-        Secret, uniform.
-
-    Returns
-    -------
-    ndarray
-        int64, (n,), 0 or 1.
-    """
-    check_rate(rate)
-
-    def fill(out: Ints, buffer: Bytes) -> tuple[int, int]:
-        return _flip_samples(out, buffer, levels[levels.size - out.size :], rate.numerator, rate.denominator)
-
-    return draw(fill, levels.size, bits, lambda missing: 16 * missing + 64)
-
-
-@kernel
-def _flip_samples(out: Ints, buffer: Bytes, levels: Ints, numerator: int, denominator: int) -> tuple[int, int]:
-    """Fill ``out`` while bytes last; return (samples drawn, bytes they used)."""
-    used = 0
-    most = (1 << 62) // numerator
-    for i in range(out.size):
-        exponent = min(levels[i], most) * numerator  # ≤ 2^62
-        at = used
-        while True:
-            if at >= buffer.size:
-                return i, used
-            heads = buffer[at] & 1
-            at += 1
-            if heads == 0:
-                out[i] = 0
-                break
-            success, at = exp_coin(exponent, denominator, buffer, at)
-            if at < 0:
-                return i, used
-            if success == 1:
-                out[i] = 1
-                break
-        used = at
-    return out.size, used

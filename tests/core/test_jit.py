@@ -9,7 +9,7 @@ from pathlib import Path
 
 import streamsketch
 from streamsketch.core import jit
-from streamsketch.privacy.sign_flips import _flip_samples
+from streamsketch.privacy.flip_sampler import _flip_samples
 
 ROOT = Path(streamsketch.__file__).parent
 CALLED = "from streamsketch.core.jit import kernel\n\n\n@kernel\ndef called(x):\n    return x + {}\n"
@@ -47,7 +47,7 @@ for number in added:
     Path("streamsketch/privacy/exact_coins.py").write_text(called.format(number))
     child = os.fork()
     if not child:
-        from streamsketch.privacy.sign_flips import calling
+        from streamsketch.privacy.flip_sampler import calling
         print(calling(1), dict(calling.stats.cache_hits), flush=True)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
@@ -63,7 +63,7 @@ def test_an_edit_reaches_kernels_of_other_files(tmp_path: Path) -> None:
     (package / "core").mkdir()
     (package / "core" / "__init__.py").touch()
     shutil.copy(ROOT / "core" / "jit.py", package / "core")
-    (package / "privacy" / "sign_flips.py").write_text(CALLING)
+    (package / "privacy" / "flip_sampler.py").write_text(CALLING)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     environment.pop("NUMBA_CACHE_DIR", None)
     command = [sys.executable, "-c", PROGRAM, CALLED, "1", "1", "2"]

@@ -1,20 +1,37 @@
 """Slow, readable twins of the sign sketches: flips byte by byte, their exact chances, bits counted one by one."""
 
+import functools
 from fractions import Fraction
 
 import mpmath
 
-from tests.oracles.naive_noise import ONE, Tape, as_mpf, bernoulli_exp
+from tests.oracles.naive_noise import Tape, as_mpf
+
+MOST = 1024
+"""Exponents above count as that."""
 
 
 def flip(level: int, rate: Fraction, tape: Tape) -> int:
-    """Return 1 with probability 1/(e^{rate·level} + 1)."""
-    exponent = rate * min(level, 2**62 // rate.numerator)
-    while True:
-        if tape.byte() % 2 == 0:
-            return 0
-        if all(bernoulli_exp(ONE, tape) for _ in range(int(exponent))) and bernoulli_exp(exponent % 1, tape):
-            return 1
+    """Return 1 with probability p = 1/(e^{rate·level} + 1): whether the tape's 0.b1b2b3… (base 256) is below p.
+
+    The first byte decides by itself unless it is p's first digit. Then four bytes are compared with p's four digits,
+    and one more each time that they are equal.
+    """
+    digits = chance_digits(level, rate)
+    drawn = [tape.byte()]
+    if drawn[0] == digits[0] and level:
+        drawn += [tape.byte() for _ in range(3)]
+        while drawn == digits[: len(drawn)]:
+            drawn.append(tape.byte())
+    return int(drawn < digits[: len(drawn)])
+
+
+@functools.cache
+def chance_digits(level: int, rate: Fraction) -> list[int]:
+    """Return the first 400 digits of p to base 256."""
+    with mpmath.workdps(1000):
+        chance = 1 / (mpmath.exp(as_mpf(min(rate * level, Fraction(MOST)))) + 1)
+        return list(int(mpmath.floor(chance * mpmath.mpf(256) ** 400)).to_bytes(400, "big"))
 
 
 def flip_chance(level: int, rate: Fraction) -> mpmath.mpf:

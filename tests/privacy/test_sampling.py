@@ -341,7 +341,7 @@ def test_keyed_bits_are_the_published_function_of_secret_and_context() -> None:
     context = b"pipeline 7, key JFK"
     blocks = [
         hashlib.shake_256(
-            b"streamsketch.noise.2" + SECRET + hashlib.sha512(context).digest() + i.to_bytes(8, "little")
+            b"streamsketch.noise.3" + SECRET + hashlib.sha512(context).digest() + i.to_bytes(8, "little")
         ).digest(4096)
         for i in range(3)
     ]
