@@ -103,13 +103,6 @@ class People:
         return self.l2_bounds[len(self.l2_bounds) // 2]
 
     @functools.cached_property
-    def lengths(self) -> tuple[Fraction, ...]:
-        """The lengths of people that weigh the same for distances: a tenth apart, as they cost no further release."""
-        low, high = float(min(self.l2_bounds)), float(max(self.l2_bounds))
-        steps = round(math.log(high / low, 1.1)) + 1
-        return tuple(Fraction(f"{length:.3g}") for length in np.geomspace(low, high, steps))
-
-    @functools.cached_property
     def pairs(self) -> tuple[Ints, Ints]:
         """Pairs of keys, the first less than the second."""
         return np.triu_indices(self.n_keys, 1)
@@ -318,7 +311,7 @@ def measure(people: People, wanted: Mapping[Choice, Sequence[float]], seeds: Ite
     """Release with each seed's map and noise, and return the errors.
 
     Equal weights of another length are the same release but for a public factor, so they are released once, of
-    `People.equal_length`, and the answers scaled to each of `People.lengths`.
+    `People.equal_length`, and the answers scaled to each of the bounds.
 
     Parameters
     ----------
@@ -430,7 +423,7 @@ def _add(
             continue
         undefined = np.isnan(values)
         rescaled = choice.protection == EQUAL and choice.bound == people.equal_length and question != COSINE
-        for bound in {choice.bound, *(people.lengths if rescaled else ())}:
+        for bound in {choice.bound, *(people.l2_bounds if rescaled else ())}:
             error = (values * float(bound / choice.bound) ** 2 - people.truth[question]) / people.size[question]
             error[undefined] = 1.0
             which = dataclasses.replace(choice, bound=bound) if rescaled else choice
