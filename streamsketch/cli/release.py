@@ -12,7 +12,7 @@ from streamsketch.cli._reading import naming_raw, new_file
 from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, LedgerOption, ledger_for, remaining_facts
 from streamsketch.cli._showing import Json, guarantee_fields, show_result
 from streamsketch.core import names_given
-from streamsketch.privacy import Neighbours, mechanism_names
+from streamsketch.privacy import Neighbours, check_delta_for, mechanism_names
 from streamsketch.release import AdditiveNoise
 from streamsketch.storage import (
     PastRelease,
@@ -84,7 +84,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         raw = raw_file.load()
         unstated = stated is None and unit is None and max_keys is None
         neighbours = require_neighbours(raw.neighbours if unstated else stated)
-        _check_delta(neighbours, delta, mechanism)
+        check_delta_for(neighbours, delta, mechanism)
         _check_keys(file, raw.state, neighbours, public_keys, keys_are_public=keys_are_public)
         if isinstance(raw.state, ss.Sketch):
             new_file(output, ".sketch", "a release")
@@ -129,15 +129,6 @@ def require_neighbours(neighbours: Neighbours | None) -> Neighbours:
             "norm, --sketch-l2 BOUND, as that of its sketch, or --one-coordinate BOUND; one of them"
         )
     return neighbours
-
-
-def _check_delta(neighbours: Neighbours, delta: float, mechanism: str) -> None:
-    """Raise `InvalidInputError` for a bound on sketches with Laplace noise that no option asks for."""
-    if isinstance(neighbours, ss.SketchL2) and delta == 0 and mechanism == "auto":
-        raise ss.InvalidInputError(
-            "a bound on sketches is made for Gaussian noise, which needs --delta, such as 1e-6. Without it, noise is "
-            "Laplace and many times as wide; if that is meant, say --mechanism laplace"
-        )
 
 
 def _check_keys(

@@ -23,7 +23,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.intake import times_in, window_names, window_seconds
 from streamsketch.jobs.results import SKETCHES, clear, read_releases, write_results
 from streamsketch.jobs.run import RunSecrets, beam_options
-from streamsketch.privacy import Clip, Guarantee
+from streamsketch.privacy import Clip, Guarantee, check_delta_for
 from streamsketch.release import AdditiveNoise, PrivateTable
 
 
@@ -98,6 +98,8 @@ class FilesJob:
             if len(keys) < 2:
                 raise InvalidInputError(f"give at least two public keys: there is nothing else to compare, got {keys}")
             object.__setattr__(self, "public_keys", keys)
+        neighbours: Any = agreed.neighbours
+        check_delta_for(neighbours, self.delta, self.mechanism)
         self.publisher.guarantee(agreed.projection)  # finds mistakes before the job runs
 
     @property

@@ -24,7 +24,7 @@ from .mechanism import (
     StatedInText,
     Step,
 )
-from .neighbours import L1, L2, MOST_KEYS, NEIGHBOURS, Clip, Neighbours, OneCoordinate, SketchL2
+from .neighbours import L1, L2, MOST_KEYS, NEIGHBOURS, Clip, Neighbours, OneCoordinate, SketchL2, check_delta_for
 from .noise import NOISES, Loss, Noise, NoiseMoments, Sensitivity, register, squared_distance_variance
 from .redundancy import non_redundant, sharing_data
 from .samplers import MAX_SIGMA_SQUARED, BitSource, KeyedBits, SystemBits
@@ -83,6 +83,7 @@ __all__ = [
     "calibration",
     "candidates",
     "check_counted",
+    "check_delta_for",
     "check_rate",
     "choose_bound",
     "compose",

@@ -386,3 +386,15 @@ def _root_above(square: Fraction) -> Fraction:
 
 NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, SketchL2, OneCoordinate)}
 """The relations by their names in JSON and in the exchange format."""
+
+
+def check_delta_for(neighbours: Neighbours, delta: float, mechanism: str) -> None:
+    """Raise `InvalidInputError` for Laplace noise on a bound on sketches, unless the mechanism was named.
+
+    It is meant for commands and files, whose δ is 0 by default: a release is spent before its noise is seen.
+    """
+    if isinstance(neighbours, SketchL2) and delta == 0 and mechanism == "auto":
+        raise InvalidInputError(
+            "a bound on sketches is made for Gaussian noise: give delta, such as 1e-6. With a delta of 0 the noise is "
+            "Laplace and many times as wide; if that is meant, name the mechanism, laplace, too"
+        )

@@ -14,7 +14,7 @@ from streamsketch.core import check_int, check_text, current_limits, json_fields
 from streamsketch.data import keys_named
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake import Clock, ClockKind, Tumbling, micros_in, microseconds, seconds_text
-from streamsketch.privacy import Budget, Clip, Neighbours
+from streamsketch.privacy import Budget, Clip, Neighbours, check_delta_for
 from streamsketch.release import AdditiveNoise, Calibrated
 from streamsketch.sketching import check_clip
 
@@ -231,6 +231,7 @@ class StreamPolicy:
         Units are counted as the agreement says, if they are clipped.
         """
         neighbours = self.bounds_in(agreement)
+        check_delta_for(neighbours, self.delta, self.mechanism)
         counting = agreement.counting if self.is_enforced else None
         budget: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "mechanism": self.mechanism}
         return AdditiveNoise(**budget, neighbours=neighbours, counting=counting)

@@ -138,7 +138,7 @@ def test_units_are_clipped_in_sketch_space_and_released_so(sales: Path, forks: F
     release = ["release", "a.raw-sketch", "--epsilon", "1", "--delta", "1e-6", "--keys-are-public", "-o", "a.parquet"]
     assert "does not imply" in forks.refused(*release, "--sketch-l2", "1/2", "--unit", "customer", cwd=sales)
     without = [one for one in release if one not in ("--delta", "1e-6")]
-    assert "needs --delta, such as 1e-6" in forks.refused(*without, cwd=sales)
+    assert "give delta, such as 1e-6" in forks.refused(*without, cwd=sales)
     assert "max_keys" in forks.refused(*without, "--mechanism", "laplace", cwd=sales)
     shown = json.loads(forks.succeeded(*release, "--json", cwd=sales))["guarantee"]
     assert (shown["relation"], shown["bound"], shown["basis"]) == ("sketch-l2", "1", "enforced")

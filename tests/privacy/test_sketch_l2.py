@@ -23,6 +23,7 @@ from streamsketch.privacy import (
     Budget,
     IndividualGuarantee,
     Neighbours,
+    check_delta_for,
     key_threshold,
 )
 from tests.projections import zoo
@@ -266,3 +267,11 @@ def test_where_l2_is_refused_the_message_names_it(name: str) -> None:
     projection = {"SJLT": FINE, "SRHT": ss.projections.SRHT(dim=1 << 30, sketch_dim=64, seed=1)}[name]
     with pytest.raises(ss.InvalidInputError, match=r"SketchL2\(bound\), which bounds what a unit does to the sketch"):
         sensitivity_of(projection, ss.L2(1))
+
+
+def test_laplace_noise_on_a_bound_on_sketches_must_be_named() -> None:
+    people = ss.SketchL2(1, max_keys=3)
+    for neighbours, delta, mechanism in [(people, 1e-6, "auto"), (people, 0.0, "laplace"), (ss.L1(1), 0.0, "auto")]:
+        check_delta_for(neighbours, delta, mechanism)
+    with pytest.raises(ss.InvalidInputError, match="give delta, such as 1e-6"):
+        check_delta_for(people, 0.0, "auto")
