@@ -22,7 +22,7 @@ from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, cl
 from streamsketch.privacy import L1, Budget, Neighbours, SketchL2
 from streamsketch.projections import Projection
 
-_SURE = 2.0  # standard deviations of a noisy count, below which it may well be of no unit
+_SURE = 9.3  # standard deviations of a noisy count: Laplace noise alone exceeds it once in a million draws
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,8 +90,8 @@ class Accuracy:
     def errors(self, bounds: Sequence[Fraction], counts: Sequence[int], deviation: float) -> list[float]:
         """Return the predicted error for each bound; see `streamsketch.privacy.bound_choice.Criterion`.
 
-        A count is left out that noise alone may have made, at twice its standard deviation. Units are taken to add the
-        geometric mean of the bounds on both sides of them.
+        A count is left out that noise alone may have made, as a few large units too many would decide about sizes.
+        Units are taken to add the geometric mean of the bounds on both sides of them.
         """
         found = np.array(counts, dtype=np.float64)
         found[found < _SURE * deviation] = 0.0
