@@ -8,8 +8,10 @@ from .data.canonical import HASHED_DIM
 from .errors import InvalidInputError, StreamsketchError, WireFormatError
 from .estimation.estimate import Estimate
 from .estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
+from .estimation.largest import top
 from .estimation.means import mean_distance, mean_norm, mean_product
 from .estimation.measures import pairwise
+from .estimation.points import frequency
 from .explanation.joint import explain
 from .planning.planner import plan
 from .privacy.counting import Counting
@@ -57,6 +59,7 @@ __all__ = [
     "errors",
     "estimation",
     "explain",
+    "frequency",
     "inner_product",
     "load",
     "local",
@@ -76,4 +79,5 @@ __all__ = [
     "squared_distance",
     "squared_norm",
     "storage",
+    "top",
 ]

@@ -5,6 +5,7 @@ NAMES: dict[str, str] = {
     "standard-error": "standard_error",
     "coverage": "coverage",
     "coverage-units": "coverage_units",
+    "coverage-points": "coverage_points",
     "crossover": "crossover",
     "planner": "planner",
     "comparison": "comparison",

@@ -12,9 +12,11 @@ from .estimators import (
     squared_norm,
 )
 from .intervals import Interval
+from .largest import Top, top
 from .means import few_units, mean_distance, mean_norm, mean_product
 from .measures import MEASURES, By, check_by, compare_blocks, pairwise
 from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
+from .points import PointEstimator, Points, frequency, points_of
 from .ranking import Ranks
 
 __all__ = [
@@ -27,7 +29,10 @@ __all__ = [
     "InputNoise",
     "Interval",
     "OutputNoise",
+    "PointEstimator",
+    "Points",
     "Ranks",
+    "Top",
     "below_noise_floor",
     "block_of",
     "check_by",
@@ -40,6 +45,7 @@ __all__ = [
     "estimate_of_counts",
     "few_units",
     "format_value",
+    "frequency",
     "inner_product",
     "interval_text",
     "mean_distance",
@@ -48,10 +54,12 @@ __all__ = [
     "noise_unit",
     "normalised_inner_product",
     "pairwise",
+    "points_of",
     "profile_distance",
     "published_counts",
     "squared_distance",
     "squared_norm",
+    "top",
     "total_factors",
     "total_of",
     "unit_factors",

@@ -80,7 +80,7 @@ def invert_selected(stated: ErrorModel, candidates: int, confidence: float, kurt
     """Return intervals that hold for all of ``candidates`` estimates at once; see `Estimate.selected_interval`."""
     check_int(candidates, "candidates", 1)
     _check_confidence(confidence)
-    z = _heavier(-float(ndtri((1 - confidence) / (2 * candidates))), kurtosis)
+    z = float(heavier(-float(ndtri((1 - confidence) / (2 * candidates))), kurtosis))
     lowest, highest = stated.lowest, stated.highest
     if candidates > 1 and lowest == 0 and math.isinf(highest):
         above, below = _skewed(np.asarray(stated.curvature), (1 - confidence) / (2 * candidates), z)
@@ -103,15 +103,16 @@ def quantile(confidence: float, method: str, kurtosis: float = 0.0) -> float:
     """
     _check_confidence(confidence)
     if method == "normal":
-        return _heavier(float(ndtri((1 + confidence) / 2)), kurtosis)
+        return float(heavier(float(ndtri((1 + confidence) / 2)), kurtosis))
     if method == "chebyshev":
         return 1 / math.sqrt(1 - confidence)
     raise InvalidInputError(f"method must be 'normal' or 'chebyshev', got {method!r}")
 
 
-def _heavier(z: float, kurtosis: float) -> float:
+def heavier(z: float, kurtosis: Real) -> Real:
     """Return a normal quantile for errors of an excess kurtosis; it ascends with z up to `_MOST_KURTOSIS`."""
-    return z + (z**3 - 3 * z) * min(kurtosis, _MOST_KURTOSIS) / 24
+    found: Real = z + (z**3 - 3 * z) * np.minimum(kurtosis, _MOST_KURTOSIS) / 24
+    return found
 
 
 def _skewed(curvature: Floats, tail: float, z: float) -> tuple[Floats, Floats]:

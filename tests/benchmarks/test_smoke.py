@@ -33,7 +33,7 @@ ALL = [entry for command in COMMANDS if command != "streams" for entry in entrie
 LONG = {
     *("update", "startup", "growth", "files", "hadamard", "matrices", "local", "parties"),
     *("ingest", "marginal", "processes"),
-    *("standard-error", "crossover", "comparison", "coverage", "coverage-units", "people"),
+    *("standard-error", "crossover", "comparison", "coverage", "coverage-units", "coverage-points", "people"),
     *("st-lemma8", "st-map", "ll-retrieval", "ll-svm", "ll-fig7", "ll-fig8", "ll-fig11", "ll-fig12"),
     *("afnnt-fig1", "afnnt-fig3", "afnnt-fig4-5", "afnnt-table1"),
 }

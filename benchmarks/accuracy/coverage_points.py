@@ -1,0 +1,308 @@
+"""Point queries: bias, error and coverage of how often items occur, by map, stream, estimator and kind of noise.
+
+Each trial draws a projection and noise at ε = 1, and asks for frequent, rare and absent items, and what a dictionary of
+them misses. Streams are skewed (Zipf with exponent 1.1) or even. Clipped streams are sums of units that were brought to
+one length, or shortened, in sketch space: the truth is that of exact lengths. Then a larger sketch and stream, on which
+the errors of the fifty most frequent items are relative to their counts.
+
+How it misleads: items of one trial share a projection, so shares of covered items vary more than those of independent
+ones; their standard errors are of whole trials.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+import streamsketch as ss
+from benchmarks import palette, trials
+from benchmarks.data import Data
+from benchmarks.rows import Effort
+from benchmarks.study import Study, Table
+from benchmarks.verdicts import Check
+from streamsketch.accounting.sensitivity import guarantee_of
+from streamsketch.bounding import bound_units
+from streamsketch.estimation import PointEstimator, points_of
+from streamsketch.release import AdditiveNoise
+from streamsketch.release.publishers import CalibratedNoise
+
+ITEMS, ABSENT, UNITS = 1000, 200, 400
+CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
+ASKED = np.r_[2:42, 300:400, ITEMS : ITEMS + ABSENT]
+_WEIGHTS = np.arange(1, ITEMS + 1) ** -1.1
+_SHARES = _WEIGHTS / _WEIGHTS.sum()
+_TOP = 50
+_TARGET = 0.021
+"""Root mean square relative error of the most frequent items by the median, as first measured."""
+
+Floats = NDArray[np.float64]
+Make = Callable[[int], ss.Projection]
+STREAMS = {"skewed": np.rint(20_000 * _SHARES).astype(np.int64), "even": np.full(ITEMS, 20)}
+MAPS: dict[str, Callable[..., ss.Projection]] = {
+    "SJLT, s = 5, k = 1280": functools.partial(ss.SJLT, sketch_dim=1280, sparsity=5),
+    "SJLT, s = 4, k = 1024": functools.partial(ss.SJLT, sketch_dim=1024, sparsity=4),
+    "SJLT by graph, s = 5, k = 1000": functools.partial(ss.SJLT, sketch_dim=1000, sparsity=5, construction="graph"),
+    "SJLT, s = 2, k = 1024": functools.partial(ss.SJLT, sketch_dim=1024, sparsity=2),
+    "CountSketch, k = 1024": functools.partial(ss.CountSketch, sketch_dim=1024),
+    "OPORP, dim = 1200, k = 300": functools.partial(ss.projections.OPORP, dim=ITEMS + ABSENT, sketch_dim=300),
+    "Rademacher, k = 128": functools.partial(ss.projections.Rademacher, sketch_dim=128),
+    "Identity": lambda seed: ss.projections.Identity(dim=ITEMS + ABSENT),  # noqa: ARG005 - as the others
+}
+NOISES = ("laplace", "gaussian")
+
+
+class Case(NamedTuple):
+    """What came out of one setting."""
+
+    map: str
+    stream: str
+    noise: str
+    estimator: str
+    bias: float
+    """The largest of an item, in its standard errors."""
+    error: float
+    stated: float
+    covered: Floats
+    """Shares of intervals, by confidence."""
+    together: float
+    """Share of trials in which all intervals of a dictionary at 95 % hold."""
+    missed: Floats
+    """Bias in standard deviations of what a dictionary misses, and the shares that its intervals cover."""
+
+
+def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
+    """Simulate every map, stream and noise; then clipped streams; then a larger sketch."""
+    count = effort.size(1000, 3)
+    cases: list[Case] = []
+    for name in list(MAPS)[: effort.size(80, 2)]:
+        for stream, truth in STREAMS.items():
+            for noise in NOISES:
+                cases += _cases(
+                    name, stream, noise, truth.astype(np.float64), functools.partial(_release, truth), count
+                )
+    clips: tuple[Literal["equal", "scale"], ...] = ("equal", "scale")
+    for clip in clips:
+        rows, sums = _clipped(clip)
+        units = functools.partial(_release_units, rows, clip)
+        cases += _cases("SJLT, s = 5, k = 1280", f"units, {clip}", "gaussian", sums, units, count)
+    large = _large(effort)
+    return Study(
+        [
+            Table(
+                f"Points, {ASKED.size} items, {count} projections and noises each, ε = 1",
+                (
+                    *("map", "stream", "noise", "estimator", "largest bias of an item, in its standard errors"),
+                    *("root mean square error", "stated", *(f"covered by {each:.0%}" for each in CONFIDENCES)),
+                    *("all of a dictionary, 95 %", "missed: bias / standard deviation", "missed: covered by 95 %"),
+                ),
+                [
+                    (*case[:7], *map(float, case.covered), case.together, float(case.missed[0]), float(case.missed[3]))
+                    for case in cases
+                ],
+            ),
+            Table(
+                "Fifty most frequent of 20,000 items, Zipf 1.1, 300,000 events, s = 5, k = 10,240, Laplace, ε = 1",
+                ("estimator", "root mean square relative error", "recall of the fifty"),
+                large,
+            ),
+        ],
+        _finding(cases, large),
+        {"coverage": _picture(cases)},
+        checks=_checks(cases, large),
+        source="Pagh and Thorup 2022, improved utility analysis of private CountSketch",
+    )
+
+
+def _release(truth: NDArray[np.int64], projection: ss.Projection, noise: str, seed: int) -> ss.PrivateSketch:
+    sketch = projection.sketch()
+    sketch.update(np.arange(ITEMS), truth)
+    return _noisy(sketch, trials.Budget(1.0, 1e-6 if noise == "gaussian" else 0.0, noise), seed)
+
+
+def _noisy(sketch: ss.Sketch, budget: trials.Budget, seed: int) -> ss.PrivateSketch:
+    noise = budget.noise(sketch.projection)
+    guarantee = guarantee_of(noise, budget.spent, trials.NEIGHBOURS)
+    bits = trials.keyed(f"points {sketch.projection} {budget} {seed}".encode())
+    return CalibratedNoise(sketch.projection, guarantee, noise).release(sketch, bits)
+
+
+def _clipped(clip: str) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], Floats]:
+    """Return units and items, an item of value 1 each, and the sum of units that were clipped by exact lengths."""
+    rng = np.random.default_rng(20220518)
+    units, items = [], []
+    truth = np.zeros(ITEMS)
+    for unit in range(UNITS):
+        bought = np.unique(rng.choice(ITEMS, rng.integers(1, 60), p=_SHARES))
+        length = math.sqrt(bought.size)
+        truth[bought] += _BOUND / length if clip == "equal" else min(1.0, _BOUND / length)
+        units.append(np.full(bought.size, unit))
+        items.append(bought)
+    return (np.concatenate(units), np.concatenate(items)), truth
+
+
+_BOUND = 4.0
+
+
+def _release_units(
+    rows: tuple[NDArray[np.int64], NDArray[np.int64]],
+    clip: Literal["equal", "scale"],
+    projection: ss.Projection,
+    noise: str,
+    seed: int,
+) -> ss.PrivateSketch:
+    neighbours = ss.SketchL2(_BOUND, unit="customer")
+    units, items = rows
+    columns = np.zeros_like(items), items, np.ones_like(items), units
+    fine = projection.replace(resolution="1/4096")
+    table = bound_units([columns], fine, neighbours=neighbours, clip=clip)
+    publisher = AdditiveNoise(epsilon=1.0, delta=1e-6, neighbours=neighbours).calibrated(fine)
+    return publisher.release(table[0], trials.keyed(f"points {fine} {clip} {noise} {seed}".encode()))
+
+
+def _cases(
+    name: str, stream: str, noise: str, counts: Floats, draw: Callable[..., ss.PrivateSketch], count: int
+) -> list[Case]:
+    truth = np.concatenate([counts, np.zeros(ABSENT)])[ASKED]
+    rest = float(counts @ counts - truth @ truth)
+    estimators: tuple[PointEstimator, ...] = ("mean", "median", "auto")
+    errors: dict[str, list[Floats]] = {each: [] for each in estimators}
+    stated: dict[str, list[Floats]] = {each: [] for each in estimators}
+    covered: dict[str, list[list[float]]] = {each: [] for each in estimators}
+    missed = []
+    for seed in range(count):
+        release = draw(MAPS[name](seed=seed), noise, seed)
+        of_rest = ss.top(release, ASKED, 1, estimator="mean").missed
+        missed.append([of_rest.value - rest, *(_within(rest, *of_rest.interval(each)) for each in CONFIDENCES)])
+        for each in estimators:
+            try:
+                points = points_of(release, ASKED, each)
+            except ss.InvalidInputError:  # no median of this map
+                continue
+            errors[each].append(points.value - truth)
+            stated[each].append(points.standard_error)
+            shares = [float(_within(truth, *points.interval(one)).mean()) for one in CONFIDENCES]
+            covered[each].append([*shares, float(_within(truth, *points.interval(0.95, ASKED.size)).all())])
+    rests = np.array(missed, dtype=np.float64)
+    spread = float(rests[:, 0].std()) or 1.0
+    of_rest_all = np.concatenate([[rests[:, 0].mean() / spread], rests[:, 1:].mean(axis=0)])
+    return [
+        _case((name, stream, noise, each), errors[each], stated[each], covered[each], of_rest_all)
+        for each in estimators
+        if errors[each]
+    ]
+
+
+def _case(
+    names: tuple[str, str, str, str],
+    errors: list[Floats],
+    stated: list[Floats],
+    covered: list[list[float]],
+    missed: Floats,
+) -> Case:
+    found, shares = np.array(errors), np.array(covered).mean(axis=0)
+    spread = found.std(axis=0) / math.sqrt(len(found))
+    bias = float(np.abs(found.mean(axis=0) / np.where(spread > 0, spread, np.inf)).max())
+    squares = float((np.array(stated) ** 2).mean())
+    return Case(
+        *names, bias, math.sqrt(float((found**2).mean())), math.sqrt(squares), shares[:-1], float(shares[-1]), missed
+    )
+
+
+def _within(truth: Any, low: Any, high: Any) -> Any:
+    slack = 1e-9 * np.maximum(1.0, np.abs(truth))
+    return (low - slack <= truth) & (truth <= high + slack)
+
+
+def _large(effort: Effort) -> list[tuple[str, float, float]]:
+    size = 20_000
+    weights = np.arange(1, size + 1) ** -1.1
+    counts = np.rint(300_000 * weights / weights.sum()).astype(np.int64)
+    errors: dict[PointEstimator, list[Floats]] = {"mean": [], "median": [], "auto": []}
+    recalls: dict[PointEstimator, list[float]] = {"mean": [], "median": [], "auto": []}
+    for seed in range(effort.size(30, 2)):
+        sketch = ss.SJLT(sketch_dim=10_240, sparsity=5, seed=seed).sketch()
+        sketch.update(np.arange(size), counts)
+        release = _noisy(sketch, trials.Budget(1.0, 0.0, "laplace"), seed)
+        for each, own in errors.items():
+            value = points_of(release, np.arange(size), each).value
+            own.append(value[:_TOP] / counts[:_TOP] - 1)
+            recalls[each].append(float((np.argsort(-value)[:_TOP] < _TOP).mean()))
+    return [
+        (each, math.sqrt(float((np.array(errors[each]) ** 2).mean())), float(np.mean(recalls[each]))) for each in errors
+    ]
+
+
+def _even_or_median(case: Case) -> bool:
+    """Return whether errors are as intervals take them: by the law of cells, or nearly normal."""
+    return case.estimator == "median" or (case.stream == "even" and case.map.startswith(("SJLT", "Rademacher")))
+
+
+def _checks(cases: list[Case], large: list[tuple[str, float, float]]) -> list[Check]:
+    fair = [case for case in cases if _even_or_median(case)]
+    error = {name: value for name, value, _ in large}
+    # of the largest of as many items, each in its own standard errors
+    most = trials.simultaneous_z(len(cases) * ASKED.size, 0.99)
+    return [
+        Check("no item's estimate is biased; the largest bias", max(case.bias for case in cases), 0.0, most),
+        *(
+            Check(
+                f"{confidence:.0%} intervals cover no less, but for two points; the least",
+                min(float(case.covered[place]) for case in fair),
+                confidence - 0.02,
+                1.0,
+            )
+            for place, confidence in enumerate(CONFIDENCES)
+        ),
+        Check("auto takes the median on the skewed stream", error["auto"] - error["median"], 0.0, 0.0),
+        Check("the median's relative error of the fifty most frequent", error["median"], 0.0, 1.2 * _TARGET),
+    ]
+
+
+def _ranges(cases: list[Case]) -> str:
+    shares = [[float(case.covered[place]) for case in cases] for place in range(len(CONFIDENCES))]
+    return ", ".join(
+        f"{confidence:.0%} in {min(own):.1%} to {max(own):.1%}"
+        for confidence, own in zip(CONFIDENCES, shares, strict=True)
+        if own
+    )
+
+
+def _finding(cases: list[Case], large: list[tuple[str, float, float]]) -> str:
+    fair = [case for case in cases if _even_or_median(case)]
+    skewed = [case for case in cases if case.estimator == "mean" and not _even_or_median(case)]
+    ranges, by_mean = _ranges(fair), _ranges(skewed)
+    errors = ", ".join(f"{error:.3f} by the {name} (recall {recall:.2f})" for name, error, recall in large)
+    return (
+        f"Intervals by the law of the cells, and by the mean where errors are nearly normal, cover: {ranges}. Those by "
+        f"the mean elsewhere, where errors are not normal or are few steps of one noise: {by_mean}. The root mean "
+        f"square relative error of the fifty most frequent items is {errors}. What the dictionary misses is covered by "
+        f"95 % intervals in {min(case.missed[3] for case in cases):.1%} to {max(case.missed[3] for case in cases):.1%}."
+    )
+
+
+def _picture(cases: list[Case]) -> Figure:
+    figure, axes = palette.panels(1, 3, width=4.6, height=4.6, sharex=True, sharey=True)
+    names = list(dict.fromkeys(f"{case.map}; {case.stream}" for case in cases))
+    for panel, estimator in zip(axes[0], ("mean", "median", "auto"), strict=True):
+        own = [case for case in cases if case.estimator == estimator]
+        for place, confidence in enumerate(CONFIDENCES):
+            panel.plot(
+                [float(case.covered[place]) for case in own],
+                [names.index(f"{case.map}; {case.stream}") for case in own],
+                linestyle="",
+                marker=palette.MARKERS[place],
+                markersize=5,
+                color=palette.COLOURS[place],
+                label=f"{confidence:.0%}",
+            )
+            panel.axvline(confidence, color=palette.COLOURS[place], lw=0.8)
+        panel.set_yticks(range(len(names)), names)
+        panel.set_title(estimator, loc="left", fontsize=10)
+        panel.set_xlabel("share of intervals that hold the count")
+    axes[0][0].invert_yaxis()
+    palette.legend_below(figure, axes[0][0])
+    return figure

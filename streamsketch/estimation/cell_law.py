@@ -1,0 +1,132 @@
+"""The law of the median of s cells of a sketch, each with a random sign, from the cells themselves (THEORY.md 4.5)."""
+
+import dataclasses
+import functools
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import betainc, betaincinv, binom, ndtri
+
+from streamsketch.core import Floats
+from streamsketch.estimation.intervals import quantile
+
+_MOST_SIZES = 1 << 12  # kept of the cells' sizes: all of the largest half, and quantiles of the others
+_STEPS = 256  # of the integral for a variance
+_BISECTIONS = 50
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CellLaw:
+    """The law of the median of ``count`` draws from a symmetric law, of which the absolute values are known.
+
+    The median of an even number is the mean of the middle two, as usual.
+
+    Parameters
+    ----------
+    sizes
+        Absolute values, ascending, and how often each was seen: float64, (n,) each.
+    weights
+        See ``sizes``.
+    count
+        How many are drawn, s.
+
+    Examples
+    --------
+    >>> law = CellLaw.of(np.array([-3.0, 1.0, 2.0, -1.0]), 3)
+    >>> float(law.reach(0.5)), round(float(law.variance), 3)
+    (1.0, 2.367)
+    """
+
+    sizes: Floats
+    weights: Floats
+    count: int
+
+    @classmethod
+    def of(cls, cells: Floats, count: int) -> Self:
+        """Return the law of the median of ``count`` of these cells with random signs."""
+        sizes, seen = np.unique(np.abs(cells), return_counts=True)
+        if sizes.size > _MOST_SIZES:
+            # each size stands for those from the one before it: what is left out counts as larger than it was
+            kept = _MOST_SIZES // 2
+            ends = np.linspace(0, sizes.size - kept, kept + 1).astype(np.int64)[1:] - 1
+            kept_places = np.concatenate([ends, np.arange(sizes.size - kept, sizes.size)])
+            seen = np.diff(np.cumsum(seen)[kept_places], prepend=0)
+            sizes = sizes[kept_places]
+        return cls(sizes, seen / seen.sum(), count)
+
+    def scaled(self, factor: float) -> Self:
+        """Return the law of ``factor`` times the median, for ``factor`` > 0."""
+        return dataclasses.replace(self, sizes=self.sizes * factor)
+
+    def tail(self, size: Any) -> Floats:
+        """Return the probability that the median is farther from 0 than each size ≥ 0."""
+        size = np.asarray(size, dtype=np.float64)
+        above = 1 - np.concatenate([[0.0], np.cumsum(self.weights)])[np.searchsorted(self.sizes, size, side="right")]
+        above = np.maximum(above, 0.0) / 2
+        half = self.count // 2
+        if self.count % 2:
+            odd: Floats = 2 * betainc(half + 1, half + 1, above)  # of s draws more than s/2 lie above
+            return odd
+        # P(median < -t) = C·E[F(x)^(m-1) ((1 - F(x))^m - (1 - F(-2t - x))^m); x < -t] with s = 2m, F the law of a draw
+        values, chances = self._both_sides
+        shares = np.cumsum(chances) - chances / 2
+        ends = np.concatenate([[0.0], np.cumsum(chances)])
+        factor = half * binom(self.count, half)
+        found = np.empty(size.shape)
+        for place, t in np.ndenumerate(size):
+            below = slice(0, np.searchsorted(values, -t))
+            x, share = values[below], shares[below]
+            other = (ends[np.searchsorted(values, -2 * t - x)] + ends[np.searchsorted(values, -2 * t - x, "right")]) / 2
+            terms = share ** (half - 1) * ((1 - share) ** half - np.minimum(1 - other, 1.0) ** half)
+            # the term's sign: -2t - x > x where x < -t, so F there is the larger one
+            found[place] = factor * float(chances[below] @ terms)
+        even: Floats = np.minimum(2 * found, 1.0)
+        return even
+
+    def reach(self, confidence: float) -> float:
+        """Return the least size that the median is within with probability ``confidence``.
+
+        Where the cells are too few to tell, it is the sum of the largest two sizes, or a normal quantile of standard
+        errors if that is more.
+        """
+        miss = 1 - confidence
+        half = self.count // 2
+        if self.count % 2:
+            above = 2 * float(betaincinv(half + 1, half + 1, miss / 2))
+            place = int(np.searchsorted(np.cumsum(self.weights), 1 - above - 1e-12))
+            found, known = float(self.sizes[min(place, self.sizes.size - 1)]), above >= self.weights[-1]
+        else:
+            low, high = 0.0, float(self.sizes[-1])
+            for _ in range(_BISECTIONS):
+                middle = (low + high) / 2
+                low, high = (middle, high) if float(self.tail(middle)) > miss else (low, middle)
+            found = high
+            known = self.sizes.size > 1 and float(self.tail(self.sizes[-2])) <= miss
+        if known:
+            return found
+        # in the largest cell an item errs by what is there without it, which the next size allows for
+        wide: float = quantile(confidence, "normal") * self.variance**0.5
+        return max(float(self.sizes[-2:].sum()), wide)
+
+    @functools.cached_property
+    def variance(self) -> float:
+        """The median's variance: ∫ 2t·P(|median| > t) dt, up to the largest size."""
+        if self.count <= 2:  # the mean
+            return float(self.weights @ self.sizes**2) / self.count
+        ends = np.concatenate([[0.0], self.sizes])  # between two sizes the tail of an odd median is constant
+        if self.count % 2 == 0:
+            ends = ends[np.unique(np.linspace(0, self.sizes.size, _STEPS).astype(np.int64))]
+        middles = (ends[1:] + ends[:-1]) / 2
+        return float(self.tail(middles) @ np.diff(ends**2))
+
+    @functools.cached_property
+    def _both_sides(self) -> tuple[Floats, Floats]:
+        values = np.concatenate([-self.sizes[::-1], self.sizes])
+        return values, np.concatenate([self.weights[::-1], self.weights]) / 2
+
+
+@functools.lru_cache(maxsize=64)
+def normal_median_variance(count: int) -> float:
+    """Return the variance of the median of ``count`` normal variables of variance 1."""
+    points = ndtri((np.arange(_MOST_SIZES) + 0.5) / (2 * _MOST_SIZES))
+    return CellLaw.of(points, count).variance

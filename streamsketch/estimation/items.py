@@ -1,0 +1,135 @@
+"""Items that estimates are asked for, one or many, and their indices: hashed as the events of streams are."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from streamsketch.agreement import Agreement, cast, check_alike
+from streamsketch.core import Ints
+from streamsketch.data import arrow_column, batches_of
+from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
+from streamsketch.estimation.blocks import AnySketch
+from streamsketch.release import PrivateSketch
+
+
+class Items(NamedTuple):
+    """n items."""
+
+    column: pa.Array
+    """As they were given; a struct for an index of several columns."""
+    indices: Ints
+    """In [0, dim): int64, (n,)."""
+
+
+def is_one(item: Any) -> bool:
+    """Return whether this is one item: not a table, a column, or a tuple of columns."""
+    if isinstance(item, tuple):
+        return bool(item) and all(map(is_one, item))
+    return isinstance(item, str | bytes | np.generic) or not (
+        isinstance(item, list | range | np.ndarray)
+        or hasattr(item, "__arrow_c_stream__")
+        or hasattr(item, "__arrow_c_array__")
+        or hasattr(item, "__len__")
+        or hasattr(item, "collect_batches")
+    )
+
+
+def items_of(given: Any, sketch: AnySketch, agreement: Agreement | None) -> Items:
+    """Return one item or many, with their indices in a sketch's stream; see `streamsketch.frequency`.
+
+    Raises
+    ------
+    InvalidInputError
+        For items of another type or out of range, missing ones, or another number of columns than in the agreement.
+    IncompatibleAgreementsError
+        If the stream followed another agreement, or one that is not given.
+    """
+    agreed = _agreement_of(sketch, agreement)
+    names = None if agreed is None else [column.name for column in agreed.index]
+    names, columns = _columns(given, names)
+    if len({len(column) for column in columns}) != 1:
+        raise InvalidInputError(
+            f"the columns of items must have the same length, got {', '.join(str(len(column)) for column in columns)}"
+        )
+    keys: list[Any] = columns
+    if agreed is not None:
+        if len(columns) != len(agreed.index):
+            raise InvalidInputError(
+                f"the agreement's index has the columns {', '.join(one.name for one in agreed.index)}, and items have "
+                f"{len(columns)}: give one for each, in this order"
+            )
+        rows = range(1, len(columns[0]) + 1)
+        keep = agreed.missing == "keep"
+        pairs = zip(columns, agreed.index, strict=True)
+        keys = [cast(_present(column), one, rows, keep_times=keep) if len(column) else column for column, one in pairs]
+    indices = sketch.projection.indices_of(*keys)
+    shown = columns[0] if len(columns) == 1 else pa.StructArray.from_arrays(columns, names)
+    return Items(shown, indices)
+
+
+def _agreement_of(sketch: AnySketch, agreement: Agreement | None) -> Agreement | None:
+    """Return the agreement that a sketch's stream followed: its own, or the one given, if it is the same."""
+    if agreement is not None:
+        if not isinstance(agreement, Agreement):
+            raise TypeError(f"agreement must be an Agreement, got a {type(agreement).__name__}")
+        check_alike(sketch.agreement, agreement)
+        return agreement
+    if isinstance(sketch, PrivateSketch):
+        if sketch.agreement is not None:
+            raise IncompatibleAgreementsError(
+                f"the release follows the agreement {sketch.agreement}, which says as which types items were hashed: "
+                f"pass it as agreement=…, for example Agreement.load(…)"
+            )
+        return None
+    return sketch.agreement
+
+
+def _columns(given: Any, names: list[str] | None) -> tuple[list[str], list[pa.Array]]:
+    """Return the names and the columns of items; names are those given, or a table's own, or made up."""
+    if is_one(given):
+        parts = given if isinstance(given, tuple) else (given,)
+        columns = [
+            arrow_column(np.array([part]) if isinstance(part, np.datetime64) else [part], "item") for part in parts
+        ]
+    elif isinstance(given, tuple):
+        columns = [arrow_column(part, "item") for part in given]
+        if not columns:
+            raise InvalidInputError("an item needs at least one part, got an empty tuple")
+    elif _is_table(given):
+        return _table_columns(given, names)
+    else:
+        columns = [arrow_column(given, "item")]
+    if names is None or len(names) != len(columns):
+        names = [f"part_{place}" for place in range(1, len(columns) + 1)]
+    return names, columns
+
+
+def _is_table(given: Any) -> bool:
+    if isinstance(given, pa.ChunkedArray | pa.Array):
+        return False
+    return hasattr(given, "collect_batches") or (
+        hasattr(given, "__arrow_c_stream__") and len(getattr(given, "shape", (0, 0))) != 1
+    )
+
+
+def _table_columns(given: Any, names: list[str] | None) -> tuple[list[str], list[pa.Array]]:
+    if hasattr(given, "collect_batches"):  # polars' LazyFrame, whose batches come in any order
+        given = given.collect()
+    if isinstance(given, pa.RecordBatch) or not (isinstance(given, pa.Table) or hasattr(given, "columns")):
+        given = pa.RecordBatchReader.from_stream(given).read_all()
+    if names is None:
+        names = given.column_names if isinstance(given, pa.Table) else [str(name) for name in given.columns]
+    if not names:
+        raise InvalidInputError("items need at least one column, got a table of none")
+    batches = list(batches_of(given, names))
+    if not batches:
+        return names, [pa.array([], pa.int64()) for _ in names]
+    table = pa.Table.from_batches(batches)
+    return names, [arrow_column(table.column(name), name) for name in names]
+
+
+def _present(column: pa.Array) -> pa.Array:
+    if column.null_count:
+        raise InvalidInputError(f"{column.null_count} items are missing (null); leave them out")
+    return column

@@ -1,0 +1,147 @@
+"""The largest entries of a stream among the items of a public dictionary, and what the dictionary misses."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamsketch.agreement import Agreement
+from streamsketch.core import Floats, check_int
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
+from streamsketch.estimation.distances import norms_of
+from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.intervals import quantile
+from streamsketch.estimation.items import items_of
+from streamsketch.estimation.noise_effect import OutputNoise
+from streamsketch.estimation.points import PointEstimator, points_of
+from streamsketch.projections import Projection
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Top:
+    """The largest items of a dictionary, as `streamsketch.top` finds them.
+
+    Parameters
+    ----------
+    table
+        A row for each item, the largest estimate first: ``item``, ``estimate``, ``error``, ``low`` and ``high``.
+    candidates
+        How many different items the dictionary has. The intervals hold for all of them at once.
+    missed
+        The squared norm of the part of the stream that is not in the dictionary, Σ x_j² over all other items, in
+        squared data units.
+    squared_norm
+        That of the whole stream.
+    """
+
+    table: pa.Table
+    candidates: int
+    missed: Estimate
+    squared_norm: Estimate
+
+    def __repr__(self) -> str:
+        return f"<Top {len(self.table):,} of {self.candidates:,} items, missed {self.missed} of {self.squared_norm}>"
+
+
+def top(
+    release: AnySketch,
+    dictionary: Any,
+    n: int = 10,
+    *,
+    agreement: Agreement | None = None,
+    estimator: PointEstimator = "auto",
+    confidence: float = 0.95,
+) -> Top:
+    """Find the items of a public dictionary that occur most, with intervals that hold although they were selected.
+
+    A sketch of hashed items does not know their names. So all items of a dictionary are estimated, as by `frequency`,
+    and the n largest estimates are returned. The largest of many estimates are too large on average. Each interval has
+    Bonferroni's confidence, 1 - (1 - ``confidence``)/m for m different items: with probability ``confidence`` or more
+    all intervals of the dictionary hold at once, so also those of the items selected, however they were. In simulations
+    they held in 94 % of cases or more, but not those by ``estimator="mean"`` on skewed streams.
+
+    What the dictionary misses is ‖x‖² - Σ x_j² over its items, estimated without bias. Its error grows with √m, as each
+    estimate of x_j² has an error of its own: with m items and k cells, about √(2m)/k of ‖x‖² and more under noise.
+
+    Parameters
+    ----------
+    release
+        A `PrivateSketch` with noise after the map, or a `Sketch` of one's own, whose answers are as secret as it is.
+    dictionary
+        Items as in `frequency`: a column, a tuple of columns or a table. It must not depend on the data. Items that
+        occur again in it count once.
+    n
+        How many items to return, at least 1; all if the dictionary has fewer.
+    agreement, estimator
+        As in `frequency`.
+    confidence
+        Probability in (0, 1) with which all intervals hold.
+
+    Returns
+    -------
+    Top
+        The table, and what was missed.
+
+    Raises
+    ------
+    InvalidInputError
+        As `frequency`; for noise before the map, and an empty dictionary.
+    TypeError, IncompatibleAgreementsError
+        As `frequency`.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT
+    >>> x = SJLT(sketch_dim=1280, sparsity=5, seed=7).sketch()
+    >>> x.update(["tea", "jam", "salt"], [30, 4, 3])
+    >>> found = top(x, ["salt", "jam", "tea", "milk"], 2)
+    >>> found.table.column("item").to_pylist()
+    ['tea', 'jam']
+    >>> print(top(x, ["tea", "jam"]))
+    <Top 2 of 2 items, missed 10 ± 37 of 925 ± 37>
+    """
+    check_comparable([release])
+    check_int(n, "n", 1)
+    quantile(confidence, "normal")
+    block = block_of([release])
+    if not isinstance(block.effect, OutputNoise):
+        raise InvalidInputError(
+            "what a dictionary misses is not known for noise before the map, which other items have, too: use frequency"
+        )
+    items = items_of(dictionary, release, agreement)
+    _, first = np.unique(items.indices, return_index=True)
+    if not first.size:
+        raise InvalidInputError("the dictionary has no items: name those that may occur")
+    first.sort()
+    column, indices = items.column.take(pa.array(first)), items.indices[first]
+    points = points_of(release, indices, estimator)
+    places = np.argsort(-points.value, kind="stable")[:n]
+    means = points if points.law is None else points_of(release, indices, "mean")
+    table = points.table(column, confidence, places, first.size)
+    return Top(table, int(first.size), _missed(block, release.projection, means.value), norms_of(block)[0])
+
+
+def _missed(block: Block, projection: Projection, means: Floats) -> Estimate:
+    """Estimate ‖x‖² - Σ x_j² over items with these means, of which E x̂_j² = x_j² + Var x̂_j (THEORY.md 4.5)."""
+    variance, k2, k4, count = block.variance, float(block.k2[0]), float(block.k4[0]), block.effect.count
+    norm = float(block.squared_norms[0])
+    share = 1 + variance.inner + variance.fourth
+    error = variance.norms * norm + k2
+    known = (float(means @ means) - means.size * error) / share
+    value = norm - known
+    squares = [min(max(one, 0.0), max(norm, 0.0)) for one in (known, value)]
+    of_norm = variance.norms * max(norm, 0.0)
+    if variance.norms == 0:  # each item has a cell of its own: the noise of the others is left
+        of_noise = 4 * k2 * squares[1] + max(count - means.size, 0) * (k4 + 2 * k2**2)
+        return Estimate(value, 0.0, of_noise, lowest=0.0)
+    # of Σ x̂_j² beyond its expectation: a form in the cells, s = 1 of it on the diagonal alone
+    cells = block.values[0] ** 2
+    nonzeros = projection.nonzeros
+    mean = float(cells.mean())
+    tails = float((cells**2).mean()) / mean**2 if mean > 0 else 3.0
+    factor = means.size * (2 * (nonzeros - 1) + tails - 1) / nonzeros
+    of_map = (variance.norms + variance.inner) * (squares[0] ** 2 + squares[1] ** 2) + factor * of_norm**2
+    of_noise = 4 * k2 * squares[1] + count * (k4 + 2 * k2**2) + factor * ((of_norm + k2) ** 2 - of_norm**2)
+    return Estimate(value, of_map, of_noise, lowest=0.0)
