@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 import streamsketch as ss
 from pipelines.tables import Results
-from streamsketch.report.pictures import similarity_order
+from streamsketch.estimation import similarity_order
 
 
 def heat_map(results: Results, title: str) -> bytes:

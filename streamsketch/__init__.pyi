@@ -8,6 +8,7 @@ from .data.canonical import HASHED_DIM
 from .errors import InvalidInputError, StreamsketchError, WireFormatError
 from .estimation.estimate import Estimate
 from .estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
+from .estimation.groups import linkage
 from .estimation.largest import top
 from .estimation.means import mean_distance, mean_norm, mean_product
 from .estimation.measures import pairwise
@@ -61,6 +62,7 @@ __all__ = [
     "explain",
     "frequency",
     "inner_product",
+    "linkage",
     "load",
     "local",
     "mean_distance",

@@ -11,6 +11,7 @@ from .estimators import (
     squared_distance,
     squared_norm,
 )
+from .groups import Linkage, linkage, similarity_order
 from .intervals import Interval
 from .largest import Top, top
 from .means import few_units, mean_distance, mean_norm, mean_product
@@ -28,6 +29,7 @@ __all__ = [
     "Estimates",
     "InputNoise",
     "Interval",
+    "Linkage",
     "OutputNoise",
     "PointEstimator",
     "Points",
@@ -48,6 +50,7 @@ __all__ = [
     "frequency",
     "inner_product",
     "interval_text",
+    "linkage",
     "mean_distance",
     "mean_norm",
     "mean_product",
@@ -57,6 +60,7 @@ __all__ = [
     "points_of",
     "profile_distance",
     "published_counts",
+    "similarity_order",
     "squared_distance",
     "squared_norm",
     "top",

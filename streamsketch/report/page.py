@@ -6,11 +6,19 @@ from typing import Any
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import MEASURES, By, estimate_cells, format_value, published_counts, squared_norm
+from streamsketch.estimation import (
+    MEASURES,
+    By,
+    estimate_cells,
+    format_value,
+    published_counts,
+    similarity_order,
+    squared_norm,
+)
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.report.choice import Chosen, choose
 from streamsketch.report.guarantees import guarantees
-from streamsketch.report.pictures import Scaling, classical_scaling, heat_map, map_of, similarity_order
+from streamsketch.report.pictures import Scaling, classical_scaling, heat_map, map_of
 from streamsketch.report.planned import against_plan, expected_errors
 from streamsketch.report.text import shorten, templates
 

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 
 from streamsketch.core import Floats
 from streamsketch.estimation import By, Estimates, format_value, interval_text
@@ -109,14 +107,6 @@ def _covariance(distances: Estimates, point: int, solve: Floats) -> Floats:
     values, vectors = np.linalg.eigh(covariance)
     kept: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T  # the correlations need not fit together exactly
     return kept
-
-
-def similarity_order(squared_distances: Floats) -> list[int]:
-    """Return an order in which similar streams are adjacent, by hierarchical clustering."""
-    if len(squared_distances) < 3:
-        return list(range(len(squared_distances)))
-    lengths = squareform(np.sqrt(np.maximum(squared_distances, 0.0)), checks=False)
-    return [int(leaf) for leaf in leaves_list(linkage(lengths, "average", optimal_ordering=True))]
 
 
 class Scale(NamedTuple):

@@ -5,7 +5,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation import Estimates
-from streamsketch.report.pictures import Scaling, classical_scaling, similarity_order
+from streamsketch.report.pictures import Scaling, classical_scaling
 
 
 @pytest.fixture
@@ -67,9 +67,3 @@ def test_ellipses_hold_the_true_places(rng: np.random.Generator) -> None:
         off = places - truth
         inside += [float(d @ np.linalg.solve(c, d)) < 5.991 for d, c in zip(off, covariances, strict=True)]
     assert np.mean(inside) > 0.88
-
-
-def test_near_streams_stand_side_by_side() -> None:
-    order = similarity_order(squares(np.array([[0.0], [10.0], [0.1], [10.1]])))
-    assert {frozenset(order[:2]), frozenset(order[2:])} == {frozenset({0, 2}), frozenset({1, 3})}
-    assert similarity_order(np.zeros((2, 2))) == [0, 1]

@@ -10,8 +10,9 @@ from scipy.stats import binom
 
 import streamsketch as ss
 from streamsketch.core import Ints
-from streamsketch.estimation.blocks import Block, effect_of
+from streamsketch.estimation.blocks import Block
 from streamsketch.estimation.distances import distances_between
+from streamsketch.estimation.noise_effect import effect_of
 
 DRAWS, STREAMS, DIM = 1000, 20, 256
 FALSE_REJECTS = 1e-4
@@ -20,11 +21,12 @@ FALSE_REJECTS = 1e-4
 def streams(kind: str) -> Ints:
     rng = np.random.default_rng(5)
     each = rng.choice([-8, 8], size=(STREAMS, DIM))
-    return {
+    kinds: dict[str, Ints] = {
         "unlike": each,
         "alike": each + 10 * rng.choice([-8, 8], size=DIM),
         "sizes": each * 2 ** np.arange(0, 10, 0.5)[:, None].astype(int),
-    }[kind]
+    }
+    return kinds[kind]
 
 
 def noise_of(law: str, size: float, shape: tuple[int, ...], rng: np.random.Generator) -> tuple[Ints, float, float]:

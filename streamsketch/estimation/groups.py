@@ -1,0 +1,245 @@
+"""Groups of streams: hierarchical clustering of debiased distances, and how stable its branches are under the noise."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster import hierarchy
+from scipy.spatial.distance import squareform
+from scipy.special import gammaincinv, ndtri
+
+from streamsketch.core import Floats, check_int
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
+from streamsketch.estimation.measures import By, check_by, compare_blocks
+from streamsketch.estimation.noise_effect import OutputNoise
+
+Method: TypeAlias = Literal["average", "complete", "single", "weighted"]
+"""How the squared distance of two groups follows from those of their members."""
+
+_METHODS = ("average", "complete", "single", "weighted")
+_FINE = 2.0**40  # steps of the grid on which cells are drawn, up to the largest
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Linkage:
+    """A tree of n streams, made by joining the two nearest groups n - 1 times.
+
+    NumPy takes it for its matrix, as does SciPy: ``scipy.cluster.hierarchy.dendrogram(linkage(releases))``.
+    """
+
+    matrix: Floats
+    """(n - 1, 4), as `scipy.cluster.hierarchy.linkage` returns it: in each row the two groups joined, their distance
+    and the number of streams in both. Groups below n are streams, and n + i is that of row i. Distances are in data
+    units, not squared."""
+    stability: Floats
+    """(n - 1,): the share of draws in which the streams of a row form a group, 0 to 1; NaN without draws."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001 - as NumPy calls it
+        """Return the matrix."""
+        return np.array(self.matrix, dtype=dtype) if copy else np.asarray(self.matrix, dtype=dtype)
+
+    def members(self, row: int) -> list[int]:
+        """Return the places of the streams that form the group of a row, ascending."""
+        return _places(_groups(self.matrix)[row])
+
+    def __repr__(self) -> str:
+        return f"<Linkage of {len(self.matrix) + 1} streams>"
+
+
+def linkage(
+    releases: Iterable[AnySketch],
+    *,
+    by: By = "distance",
+    method: Method = "average",
+    draws: int = 200,
+    seed: int = 0,
+) -> Linkage:
+    """Cluster n streams hierarchically by debiased distances, and state how stable each branch is under the noise.
+
+    Groups are joined by estimated *squared* distances, of which an average is unbiased, negative ones included: setting
+    those to 0 would draw streams together that noise alone makes look alike. Negative averages are 0 only as heights.
+    Cosines are clustered as `profile_distance`.
+
+    The stability of a branch is that of a parametric bootstrap: sketches are drawn again with the estimated inner
+    products of the streams, the map's error and the noise that the releases state, and clustered likewise. It is the
+    share of draws with the same group, and no confidence level. In simulations of eight streams in groups, all of 5,297
+    branches with a stability of 95 % or more were those of the exact distances, as were 98 % of those with 80 to 95 %,
+    and 80 % of those with 50 to 80 %. Of eight streams without groups, 80, 63 and 38 % were (THEORY.md 4.3).
+
+    Parameters
+    ----------
+    releases
+        n ≥ 2 sketches of one projection, with independent noises.
+    by
+        As in `pairwise`.
+    method
+        How groups are compared: by the ``"average"`` of their squared distances, the greatest (``"complete"``), the
+        least (``"single"``), or the average in which groups weigh the same, however large (``"weighted"``).
+    draws
+        Number of draws, 0 for no stability. Each takes about as long as `pairwise`.
+    seed
+        Of the draws: the same releases and seed give the same stability. They are computed from what is public, and
+        protect nothing.
+
+    Returns
+    -------
+    Linkage
+        Its ``matrix`` in SciPy's format, with distances in data units, and the ``stability`` of each of its rows.
+
+    Raises
+    ------
+    InvalidInputError
+        For fewer than two sketches, another ``by`` or ``method``, or a stream that cannot be compared: one below the
+        noise floor by cosine or profile, or without an average by mean.
+    TypeError, IncompatibleProjectionsError, DependentNoiseError
+        As `squared_distance`.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT
+    >>> projection = SJLT(dim=1000, sketch_dim=256, sparsity=4, seed=7)
+    >>> sketches = [projection.sketch() for _ in range(4)]
+    >>> for sketch, item in zip(sketches, [1, 500, 2, 501]):
+    ...     sketch.update([item // 100, item], [9, 1])
+    >>> tree = linkage(sketches)
+    >>> tree.members(0), tree.members(1)
+    ([1, 3], [0, 2])
+    >>> tree.stability
+    array([1., 1., 1.])
+    """
+    sketches = list(releases)
+    if len(sketches) < 2:
+        raise InvalidInputError(f"linkage needs at least two sketches, got {len(sketches)}")
+    check_by(by)
+    if method not in _METHODS:
+        raise InvalidInputError(f"method must be 'average', 'complete', 'single' or 'weighted', got {method!r:.40}")
+    check_int(draws, "draws", 0)
+    check_int(seed, "seed", 0)
+    check_comparable(sketches)
+    block = block_of(sketches)
+    squares = _squares(block, by)
+    lost = np.flatnonzero(np.isnan(np.diagonal(squares)))
+    if np.isnan(squares).any():
+        places = ", ".join(map(str, lost[:20])) + (", …" if len(lost) > 20 else "")
+        raise InvalidInputError(
+            f"{len(lost)} of {len(sketches)} streams cannot be compared by {by}: they are below the noise floor, or "
+            f"have too few units for an average. Leave out those at places {places}, or compare by 'distance'"
+        )
+    matrix = tree_of(squares, method)
+    found = _groups(matrix)
+    counts = dict.fromkeys(found, 0)
+    source = _Source(seed)
+    redrawn = _Redrawn(block)
+    for _ in range(draws):
+        again = _squares(redrawn.draw(source), by)
+        # what a draw cannot compare joins last
+        again = np.where(np.isnan(again), np.nanmax(again, initial=0.0), again)
+        for group in _groups(tree_of(again, method)):
+            if group in counts:
+                counts[group] += 1
+    stability = np.array([counts[group] for group in found], dtype=np.float64) / (draws or np.nan)
+    return Linkage(matrix, stability)
+
+
+def tree_of(squared_distances: Floats, method: Method = "average") -> Floats:
+    """Return the tree of n streams by (n, n) squared distances, negative ones included, in SciPy's format.
+
+    These methods only compare and average distances, so a shift of all changes nothing but the heights by as much.
+    Heights are square roots.
+    """
+    pairs = squareform(squared_distances, checks=False)
+    shift = min(float(pairs.min()), 0.0)
+    matrix: Floats = hierarchy.linkage(pairs - shift, method)
+    matrix[:, 2] = np.sqrt(np.maximum(matrix[:, 2] + shift, 0.0))
+    return matrix
+
+
+def similarity_order(squared_distances: Floats) -> list[int]:
+    """Return an order of n streams in which similar ones are adjacent, by (n, n) squared distances: that of their tree.
+
+    Of the orders in which a tree can be drawn, that with the least sum of distances between neighbours.
+    """
+    if len(squared_distances) < 3:
+        return list(range(len(squared_distances)))
+    lengths = squareform(np.sqrt(np.maximum(squared_distances, 0.0)), checks=False)
+    ordered = hierarchy.optimal_leaf_ordering(tree_of(squared_distances), lengths)
+    return [int(leaf) for leaf in hierarchy.leaves_list(ordered)]
+
+
+class _Source:
+    """Public random numbers, the same for one seed on every machine: nothing that protects anything."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._read = seed, 0
+
+    def uniform(self, shape: tuple[int, ...]) -> Floats:
+        """Return uniform variables on the open interval (0, 1)."""
+        self._read += 1
+        state = hashlib.shake_256(f"streamsketch.linkage {self._seed} {self._read}".encode())
+        words = np.frombuffer(state.digest(8 * int(np.prod(shape))), dtype="<u8")
+        found: Floats = (((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52).reshape(shape)
+        return found
+
+    def normal(self, shape: tuple[int, ...]) -> Floats:
+        """Return standard normal variables."""
+        found: Floats = ndtri(self.uniform(shape))
+        return found
+
+
+class _Redrawn:
+    """Sketches drawn with the inner products that a block's estimates state, the map's error and the noise."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        values, k = block.values, block.cells.shape[1]
+        products = values @ values.T - np.diag(block.effect.count * block.k2)
+        sizes, vectors = np.linalg.eigh(products)
+        kept = np.flatnonzero(sizes > 0)[-k:]  # estimates need not be those of any streams
+        self._streams = vectors[:, kept] * np.sqrt(sizes[kept])
+        # cells that are fixed but for a share of their squares have (4w - 2w²)/k where a normal map has 2/k
+        share = min(max((block.variance.norms + block.variance.inner) * k / 2, 0.0), 1.0)
+        self._drawn = 1 - (1 - share) ** 0.5
+
+    def draw(self, source: "_Source") -> Block:
+        block, streams = self._block, self._streams
+        n, k = block.cells.shape
+        cells = streams @ ((self._drawn / k) ** 0.5 * source.normal((streams.shape[1], k)))
+        cells[:, : streams.shape[1]] += (1 - self._drawn) ** 0.5 * streams
+        cells += self._noise(source, (n, k))
+        unit = float(np.abs(cells).max(initial=0.0)) / _FINE or 1.0
+        units = block.units
+        if units is not None:
+            units = units._replace(number=units.number + np.sqrt(units.variance) * source.normal((n,)))
+        return block._replace(cells=np.rint(cells / unit).astype(np.int64), cell_units=np.full(n, unit), units=units)
+
+    def _noise(self, source: "_Source", shape: tuple[int, int]) -> Floats:
+        """Return noise of each sketch's cumulants: normal variables of Gamma variance, as Laplace noise is."""
+        k2, k4, effect = self._block.k2, self._block.k4, self._block.effect
+        if not isinstance(effect, OutputNoise):
+            return source.normal(shape) * np.sqrt(effect.count * k2 / shape[1])[:, None]
+        noise = source.normal(shape) * np.sqrt(k2)[:, None]
+        for row in np.flatnonzero(k4 > 1e-6 * k2**2):
+            form = 3 * k2[row] ** 2 / k4[row]
+            noise[row] *= np.sqrt(gammaincinv(form, source.uniform((shape[1],))) / form)
+        return noise
+
+
+def _squares(block: Block, by: By) -> Floats:
+    return compare_blocks(block, block, "profile" if by == "cosine" else by, same=True).value
+
+
+def _groups(matrix: Floats) -> list[int]:
+    """Return the streams of each row's group as the bits of an integer."""
+    n = len(matrix) + 1
+    found = [1 << place for place in range(n)]
+    for first, second in matrix[:, :2].astype(np.int64).tolist():
+        found.append(found[first] | found[second])
+    return found[n:]
+
+
+def _places(group: int) -> list[int]:
+    return [place for place in range(group.bit_length()) if group >> place & 1]
