@@ -6,6 +6,7 @@ NAMES: dict[str, str] = {
     "coverage": "coverage",
     "coverage-units": "coverage_units",
     "coverage-points": "coverage_points",
+    "coverage-all": "coverage_all",
     "crossover": "crossover",
     "planner": "planner",
     "comparison": "comparison",
