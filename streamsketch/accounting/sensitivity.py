@@ -25,6 +25,7 @@ from streamsketch.privacy import (
     SketchL2,
     calibration,
     candidates,
+    check_delta_for,
 )
 from streamsketch.projections import MatrixNumber, Projection
 
@@ -57,8 +58,9 @@ def check_steps(projection: Projection, neighbours: Neighbours) -> None:
 def check_mechanism(neighbours: Neighbours, budget: Budget, mechanism: str) -> None:
     """Raise `TypeError` or `InvalidInputError` for what no projection would make a release of.
 
-    That is for what is no neighbour relation; as `calibration.check_choice`; and for Laplace noise, the only one with
-    δ = 0, where a unit may be in any number of keys: its sums of absolute values have no useful bound.
+    That is for what is no neighbour relation; as `calibration.check_choice` and `check_delta_for`; and for Laplace
+    noise, the only one with δ = 0, where a unit may be in any number of keys: its sums of absolute values have no
+    useful bound.
     """
     check_neighbours(neighbours)
     calibration.check_choice(budget, mechanism)
@@ -68,6 +70,7 @@ def check_mechanism(neighbours: Neighbours, budget: Budget, mechanism: str) -> N
             f"cells of any number of keys. Set delta (say 1e-9) for Gaussian noise, or say in how many keys a unit may "
             f"be: max_keys"
         )
+    check_delta_for(neighbours, budget.delta, mechanism)
 
 
 def refuse_vectors(neighbours: SketchL2) -> NoReturn:
@@ -238,6 +241,6 @@ def mechanisms(
     >>> [option.mechanism for option in mechanisms(projection, epsilon=1.0, delta=1e-6, neighbours=L1(1))]
     ['laplace', 'gaussian']
     """
-    check_mechanism(neighbours, Budget(epsilon, delta), "auto")
+    check_mechanism(neighbours, Budget(epsilon, delta), "auto" if delta else DiscreteLaplace.name)
     options = candidates(sensitivity_of(projection, neighbours), Budget(epsilon, delta))
     return [dataclasses.replace(option, variance=option.variance * projection.cell_unit**4) for option in options]

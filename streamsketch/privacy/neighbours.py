@@ -391,7 +391,7 @@ NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation 
 def check_delta_for(neighbours: Neighbours, delta: float, mechanism: str) -> None:
     """Raise `InvalidInputError` for Laplace noise on a bound on sketches, unless the mechanism was named.
 
-    It is meant for commands and files, whose δ is 0 by default: a release is spent before its noise is seen.
+    δ is 0 by default, and a release is spent before its noise is seen.
     """
     if isinstance(neighbours, SketchL2) and delta == 0 and mechanism == "auto":
         raise InvalidInputError(

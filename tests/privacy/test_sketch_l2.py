@@ -170,11 +170,17 @@ def test_gaussian_noise_is_for_one_unit_in_any_number_of_keys() -> None:
 def test_laplace_noise_needs_a_number_of_keys(publish: Callable[..., Any], options: dict[str, Any]) -> None:
     with pytest.raises(ss.InvalidInputError, match=r"any number of keys. Set delta .* how many keys .*: max_keys"):
         publish(epsilon=1, neighbours=of(4), **options)
-    publish(epsilon=1, neighbours=of(4, 3), **options)
+    publish(epsilon=1, neighbours=of(4, 3), **options | {"mechanism": "laplace"})
+
+
+@pytest.mark.parametrize("publish", [ss.AdditiveNoise, round_of])
+def test_laplace_noise_must_be_named(publish: Callable[..., Any]) -> None:
+    with pytest.raises(ss.InvalidInputError, match="made for Gaussian noise: give delta"):
+        publish(epsilon=1, neighbours=of(4, 3))
 
 
 def test_laplace_noise_hides_all_cells_of_all_keys() -> None:
-    noise = ss.AdditiveNoise(epsilon=1, neighbours=of(1, 4)).calibrated(FINE).noise
+    noise = ss.AdditiveNoise(epsilon=1, neighbours=of(1, 4), mechanism="laplace").calibrated(FINE).noise
     assert noise.amount == math.isqrt(64 * 4 * (1 << 14) ** 2)
     assert [one.mechanism for one in mechanisms(FINE, epsilon=1, neighbours=of(1, 4))] == ["laplace"]
     with pytest.raises(ss.InvalidInputError, match="max_keys"):
