@@ -19,11 +19,12 @@ from llvmlite import binding
 from numpy.typing import NDArray
 
 import streamsketch as ss
-from benchmarks.rows import NANOSECONDS, Effort, Row, Target, compare, compare_each
+from benchmarks.rows import MILLISECONDS, NANOSECONDS, Effort, Row, Target, compare, compare_each
 from benchmarks.timing import Work
+from streamsketch.kernels import in_blocks
 from streamsketch.privacy import SystemBits, flips
 from streamsketch.privacy.samplers import discrete_laplace
-from streamsketch.signs.hamming import distances_between
+from streamsketch.signs.hamming import distances_between, nearest_in
 
 _CELLS = 1024
 
@@ -31,7 +32,7 @@ _CELLS = 1024
 def run(effort: Effort) -> list[Row]:
     """Measure 10,000 sketches of 1024 cells, and what it costs to publish them."""
     pairs = (row for kernels in _kernels() for row in _with_kernels(kernels, effort))
-    return [*pairs, _publishing(effort), _flips(effort)]
+    return [*pairs, _nearest(effort), _publishing(effort), _flips(effort)]
 
 
 def all_pairs(kernels: str, effort: Effort) -> list[Row]:
@@ -93,6 +94,24 @@ def _publishing(effort: Effort) -> Row:
         },
         effort,
         NANOSECONDS,
+    )
+
+
+def _nearest(effort: Effort) -> Row:
+    """Measure the ten nearest of 100,000 codes for 100 queries, beside sorting all their distances."""
+    n, m = 100, effort.size(100_000, least=10)
+    words = np.random.default_rng(5).integers(0, 1 << 63, (n + m, _CELLS // 64), dtype=np.int64).view(np.uint64)
+    queries, members = words[:n].copy(), words[n:].copy()
+    blocks = in_blocks(members)
+    return compare(
+        f"the 10 nearest of {m:,} codes for {n} queries, k={_CELLS}",
+        {
+            "nearest": Work(lambda: nearest_in(queries, blocks, m, 10)),
+            "sorted distances": Work(lambda: np.argsort(distances_between(queries, members), axis=1)),
+        },
+        effort,
+        MILLISECONDS,
+        Target("ours", 30),
     )
 
 

@@ -6,7 +6,7 @@ from .lattice import LatticeGaussian, gaussian_entries, lattice_gaussian
 from .matrices import aligned_zeros, largest_bits
 from .permutation import Permutation, mix
 from .pipeline import address, layout_of
-from .popcount import Counts, count_pairs, in_blocks
+from .popcount import COLUMNS, NO_COLUMN, PLACE_BITS, Counts, count_pairs, in_blocks, nearest_columns
 from .slots import Places, Signs, add_masses, add_to_cells, looked_up, seen
 from .tiles import Adders, Bounds, adders, batch_bounds, scratch_size
 from .vectors import VECTOR_BYTES, butterflies, transpose_tile
@@ -14,7 +14,10 @@ from .words import bytes_at, put_word
 
 __all__ = [
     "AVX512",
+    "COLUMNS",
     "MAX_KEY",
+    "NO_COLUMN",
+    "PLACE_BITS",
     "TILE",
     "VECTOR_BYTES",
     "WORD",
@@ -57,6 +60,7 @@ __all__ = [
     "matrices",
     "mix",
     "multiply_add",
+    "nearest_columns",
     "polynomials",
     "put_word",
     "scratch_size",

@@ -14,7 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from streamsketch.core import compiles_for, kernel
+from streamsketch.core import Ints, compiles_for, kernel
 from streamsketch.kernels.carryless import WORD, arrays, check_contiguous
 from streamsketch.kernels.hashing import Words
 from streamsketch.kernels.vectors import transpose_tile
@@ -24,6 +24,8 @@ Counts: TypeAlias = NDArray[np.int16] | NDArray[np.int32]
 ROWS, COLUMNS = 4, 16
 
 _LINE, _TWO = 64, 2
+PLACE_BITS = 32  # of a column in a key, behind its distance
+NO_COLUMN = (1 << 63) - 1
 _CHUNK_WORDS = 1 << 14  # of columns, 128 KiB: they stay in the second cache
 
 
@@ -180,3 +182,73 @@ def _mirror(out: Counts, first: int, last: int, left: int, right: int) -> None:
             for column in range(j, min(j + group, right)):
                 for i in range(first, last):
                     out[column, i] = out[i, column]
+
+
+@kernel
+def nearest_columns(rows: Words, blocks: Words, begin: int, end: int, best: Ints) -> None:
+    """Keep for each row the columns of least distance among those from ``begin``, a multiple of 16, to ``end``.
+
+    Parameters
+    ----------
+    rows
+        uint64, (n, w), C-contiguous.
+    blocks
+        `in_blocks` of the columns.
+    begin, end
+        Which columns; ``end`` at most 2^32.
+    best
+        int64, (n, top), C-contiguous: distance·2^32 + column for each column kept, as a heap whose root is the largest.
+        Places without a column hold 2^63 - 1. Equal distances keep the lesser columns, as columns are visited in
+        ascending order.
+    """
+    n, words = rows.shape
+    flat, lines = rows.reshape(-1), (0, COLUMNS, 2 * COLUMNS, 3 * COLUMNS)
+    counts, bounds = np.empty(ROWS * COLUMNS, dtype=np.int32), np.empty(ROWS * COLUMNS, dtype=np.int32)
+    chunk = max(1, _CHUNK_WORDS // (words * COLUMNS)) * COLUMNS
+    for left in range(begin, end, chunk):
+        right = min(left + chunk, end)
+        for i in range(0, n, ROWS):
+            a, b, c, d = i, min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
+            places = (a * words, b * words, c * words, d * words)
+            for place in range(ROWS * COLUMNS):
+                bounds[place] = _bound(best, i + place // COLUMNS)
+            for j in range(left, right, COLUMNS):
+                count_tile(flat, places, blocks, j * words, words, counts, lines)
+                closer = 0
+                for place in range(ROWS * COLUMNS):  # without a branch: vectors
+                    closer |= counts[place] < bounds[place]
+                if closer:
+                    _keep_tile(counts, i, j, right, best)
+                    for place in range(ROWS * COLUMNS):
+                        bounds[place] = _bound(best, i + place // COLUMNS)
+
+
+@kernel
+def _bound(best: Ints, row: int) -> int:
+    """Return the distance below which a column is kept, 2^31 - 1 at most; 0 for no row."""
+    return best[row, 0] >> PLACE_BITS if row < best.shape[0] else 0
+
+
+@kernel
+def _keep_tile(counts: Counts, i: int, j: int, right: int, best: Ints) -> None:
+    """Keep what is near enough of a tile that begins at row i and column j."""
+    for row in range(min(ROWS, best.shape[0] - i)):
+        for column in range(min(COLUMNS, right - j)):
+            _keep(np.int64(counts[row * COLUMNS + column]) << PLACE_BITS | (j + column), best[i + row])
+
+
+@kernel
+def _keep(key: Any, heap: Ints) -> None:
+    """Replace the largest key of a heap by a lesser one."""
+    if key >= heap[0]:
+        return
+    at, size = 0, heap.size
+    while 2 * at + 1 < size:
+        below = 2 * at + 1
+        if below + 1 < size and heap[below + 1] > heap[below]:
+            below += 1
+        if heap[below] <= key:
+            break
+        heap[at] = heap[below]
+        at = below
+    heap[at] = key

@@ -12,9 +12,11 @@ from .publishers import (
     SignTable,
 )
 from .sign_changes import FlipLaw, Shape, cell_steps
+from .sign_index import Angles, SignIndex
 from .sketch import IndividualSignSketch, Method, Signs, SignSketch
 
 __all__ = [
+    "Angles",
     "DPSignLogistic",
     "DPSignOPORPRR",
     "DPSignOPORPRRSmooth",
@@ -29,6 +31,7 @@ __all__ = [
     "IndividualSignSketch",
     "Method",
     "Shape",
+    "SignIndex",
     "SignMechanism",
     "SignSketch",
     "SignTable",

@@ -69,7 +69,7 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
     True
     """
     k, mean = _mean_product(x, y)
-    return _angle(mean, k, _product_curve(x, y, norm_x, norm_y))
+    return angle_at(mean, k, product_curve(x, y, norm_x, norm_y))
 
 
 def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | None = None) -> Estimate:
@@ -96,7 +96,7 @@ def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | N
         As `hamming_distance`.
     """
     k, mean = _mean_product(x, y)
-    both = _product_curve(x, y, norm_x, norm_y)
+    both = product_curve(x, y, norm_x, norm_y)
     error = _right_angle_error(k, both)
     if error > _LARGEST_ERROR:
         raise InvalidInputError(
@@ -108,7 +108,7 @@ def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | N
 
 def needs_norms(release: Signs) -> bool:
     """Return whether angles take the vectors' norms: where flips depend on the cells."""
-    return _constant(_flipped(release)) == 0
+    return _constant(flipped_by(release)) == 0
 
 
 class Expected(NamedTuple):
@@ -163,11 +163,11 @@ def expected(
     mean = both * (1 - 2 * theta / math.pi) if isinstance(both, float) else both.at(theta)
     k = projection.sketch_dim
     known = _right_angle_error(k, both) <= _LARGEST_ERROR
-    return Expected(_angle(mean, k, both), _cosine(mean, k, both) if known else None)
+    return Expected(angle_at(mean, k, both), _cosine(mean, k, both) if known else None)
 
 
-def _angle(mean: float, k: int, both: float | SignCurve) -> Estimate:
-    """Return the angle at which signs' products have this mean of k."""
+def angle_at(mean: float, k: int, both: float | SignCurve) -> Estimate:
+    """Return the angle at which signs' products have this mean of k, ``both`` as `product_curve` returns it."""
     if isinstance(both, float):
         value = math.pi / 2 * (1 - mean / both)
         inside = _inside(value, k)
@@ -185,7 +185,7 @@ def _angle(mean: float, k: int, both: float | SignCurve) -> Estimate:
 def _cosine(mean: float, k: int, both: float | SignCurve) -> Estimate:
     """Return the cosine at which signs' products have this mean of k."""
     if isinstance(both, float):
-        return _cosine_of(_angle(mean, k, both))
+        return _cosine_of(angle_at(mean, k, both))
     last = _deviation(both.most, k)
     error = _deviation(min(max(mean, -both.most), both.most), k)
     here, *sides = (both.cosine(at, last) for at in (mean, mean - error, mean + error))
@@ -284,9 +284,9 @@ def _cells(
     )
 
 
-def _product_curve(x: Signs, y: Signs, norm_x: float | None, norm_y: float | None) -> float | SignCurve:
+def product_curve(x: Signs, y: Signs, norm_x: float | None, norm_y: float | None) -> float | SignCurve:
     """Return the mean product of two releases' signs: c_x c_y for constant flips, else E[s s'] by the angle."""
-    flipped = _flipped(x), _flipped(y)
+    flipped = flipped_by(x), flipped_by(y)
     kept = _constant(flipped[0]) * _constant(flipped[1])
     if kept > 0:
         return kept
@@ -296,7 +296,8 @@ def _product_curve(x: Signs, y: Signs, norm_x: float | None, norm_y: float | Non
     )
 
 
-def _flipped(release: Signs) -> FlipLaw | Method:
+def flipped_by(release: Signs) -> FlipLaw | Method:
+    """Return the law of a release's flips, or its method."""
     return release.law if isinstance(release, SignSketch) else cast("IndividualSignSketch", release).method
 
 

@@ -14,7 +14,7 @@ from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.estimation import block_of
 from streamsketch.estimation import check_comparable as check_sketches
 from streamsketch.estimation import distances_between as squared_distances_between
-from streamsketch.kernels import Counts, Words, count_pairs, in_blocks
+from streamsketch.kernels import COLUMNS, NO_COLUMN, PLACE_BITS, Counts, Words, count_pairs, in_blocks, nearest_columns
 from streamsketch.release import PrivateSketch
 from streamsketch.signs.sketch import Signs
 
@@ -192,14 +192,49 @@ def nearest(
     else:
         check_comparable(both)
         words = words_of(both)
-        rows, columns = words[: len(queries)], words[len(queries) :]
-        found = [
-            _rank(distances_between(rows[at : at + _BLOCK_ROWS], columns), top)
-            for at in range(0, len(queries), _BLOCK_ROWS)
-        ]
+        return nearest_in(words[: len(queries)], in_blocks(words[len(queries) :]), len(collection), top)
     return Nearest(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
-def _rank(distances: NDArray[np.float64] | Counts, top: int) -> Nearest:
+def nearest_in(rows: Words, blocks: Words, count: int, top: int) -> Nearest:
+    """Return the nearest of ``count`` columns for each row, by threads where there are many pairs.
+
+    Parameters
+    ----------
+    rows
+        uint64, (n, w).
+    blocks
+        `in_blocks` of the columns.
+    count, top
+        How many columns there are, at most 2^32, and how many to return for each row, 1 to ``count``.
+    """
+    rows, blocks = np.ascontiguousarray(rows), blocks.view()
+    blocks.flags.writeable = False  # as mapped files are: one kernel serves both
+    cores = (os.cpu_count() or 1) if len(rows) * count >= _MANY else 1
+    step = -(-count // (cores * COLUMNS)) * COLUMNS
+    found = []
+    with ThreadPoolExecutor(cores) as pool:  # made anew: no thread survives into a fork
+        for at in range(0, len(rows), _BLOCK_ROWS):
+            some = rows[at : at + _BLOCK_ROWS]
+            parts = [
+                pool.submit(_nearest_part, some, blocks, start, min(start + step, count), top)
+                for start in range(0, count, step)
+            ]
+            keys = np.concatenate([part.result() for part in parts], axis=1)
+            if top < keys.shape[1]:
+                keys = np.partition(keys, top - 1, axis=1)[:, :top]
+            found.append(np.sort(keys, axis=1))
+    keys = np.concatenate(found)
+    return Nearest(keys & ((1 << PLACE_BITS) - 1), (keys >> PLACE_BITS).astype(np.float64))
+
+
+def _nearest_part(rows: Words, blocks: Words, start: int, end: int, top: int) -> Places:
+    """Return the keys of the nearest columns from ``start`` to ``end``, at most ``top``; see `nearest_columns`."""
+    best = np.full((len(rows), min(top, end - start)), NO_COLUMN, dtype=np.int64)
+    nearest_columns(rows, blocks, start, end, best)
+    return best
+
+
+def _rank(distances: NDArray[np.float64], top: int) -> Nearest:
     places = np.argsort(distances, axis=1, kind="stable")[:, :top]
     return Nearest(places.astype(np.int64), np.take_along_axis(distances, places, axis=1).astype(np.float64))

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from streamsketch import SJLT
-from streamsketch.kernels import carryless
+from streamsketch.kernels import carryless, in_blocks
 from streamsketch.local import ProjUnit
 from streamsketch.privacy import KeyedBits
 from streamsketch.projections import hadamard_transform
-from streamsketch.signs.hamming import distances_between
+from streamsketch.signs.hamming import distances_between, nearest_in
 from streamsketch.sketching import UnitDigests
 from tests.fewer_features import outputs_of
 
@@ -59,6 +59,7 @@ def counts(words: int) -> Iterator[bytes]:
     rows = np.random.default_rng(2).integers(0, 1 << 63, (70, words)).view(np.uint64)
     for columns in (rows, rows[:37]):
         yield distances_between(rows, columns).astype(np.int32).tobytes()
+        yield nearest_in(rows, in_blocks(columns), len(columns), 5).places.tobytes()
 
 
 def reports() -> Iterator[bytes]:

@@ -101,6 +101,8 @@ def use(read: Any) -> None:
         _use_release(read)
     elif isinstance(read, signs.SignSketch | signs.IndividualSignSketch):
         _use_signs(read)
+    elif isinstance(read, signs.SignIndex):
+        repr(read)
     elif isinstance(read, PublishedTable):
         assert type(read).from_bytes(read.to_bytes()) == read
         repr(read)
@@ -161,6 +163,13 @@ def _signs() -> list[Any]:
     found.append(signs.DPSignOPORPRR(epsilon=2, neighbours=ss.OneCoordinate(1)).release(oporp))
     found.append(signs.IDPSignOPORP(epsilon=2, neighbours=ss.OneCoordinate(1)).release(oporp))
     return found
+
+
+def _sign_indexes(published: list[Any]) -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        for place, release in enumerate(published):
+            signs.SignIndex([release]).save(Path(folder) / str(place))
+        return [(Path(folder) / str(place)).read_bytes() for place in range(len(published))]
 
 
 def _mechanisms() -> list[Any]:
@@ -309,6 +318,7 @@ def readers() -> dict[str, Reader]:
             [one.to_bytes() for one in releases], [changed_bytes, _framed], ss.PrivateSketch.from_bytes, invalid
         ),
         "load": Reader([releases[0].to_bytes()], [changed_bytes, _framed], from_file(ss.load), invalid),
+        "sign index": Reader(_sign_indexes(published), [changed_bytes], from_file(signs.SignIndex.load), invalid),
         "signs": Reader([one.to_bytes() for one in published], [changed_bytes, _framed], from_file(ss.load), invalid),
         "table": Reader(_tables(ss.PrivateTable(two)), [changed_bytes, changed_footer], from_file(ss.load), invalid),
         "sign table": Reader(
