@@ -360,7 +360,18 @@ class Agreement:
             )
 
     def replace(self, **changes: Any) -> "Agreement":
-        """Return an agreement with some fields changed (`dataclasses.replace`)."""
+        """Return an agreement with some fields changed (`dataclasses.replace`).
+
+        Raises
+        ------
+        InvalidInputError
+            For another bound without ``counting``: a count weighs as much as the bound allows. And as `Agreement`.
+        """
+        if self.counting is not None and "neighbours" in changes and "counting" not in changes:
+            raise InvalidInputError(
+                f"units are counted by weights that fit {self.neighbours!r}: with other neighbours say counting, too, "
+                f"such as Counting.of(projection, neighbours, delta=…), or counting=None"
+            )
         return dataclasses.replace(self, **changes)
 
     def __str__(self) -> str:

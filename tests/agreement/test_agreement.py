@@ -374,3 +374,13 @@ def test_a_euclidean_bound_is_agreed_on() -> None:
     assert ss.Agreement.from_json(agreement.to_json()) == agreement
     with pytest.raises(ss.InvalidInputError, match="below one grid step"):
         agreement.replace(neighbours=ss.L2("1/2"))
+
+
+def test_another_bound_takes_another_weight_of_counts() -> None:
+    one, wider = (ss.SketchL2(bound, unit="customer", max_keys=2) for bound in (1, 20))
+    fine = HASHED.replace(resolution="1/12800")
+    counted = AGREEMENT.replace(projection=fine, neighbours=one, clip="equal", counting=Counting(100))
+    with pytest.raises(ss.InvalidInputError, match="say counting, too"):
+        counted.replace(neighbours=wider)
+    for other in (None, Counting(2000)):
+        assert counted.replace(neighbours=wider, counting=other).counting == other

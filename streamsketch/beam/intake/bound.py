@@ -141,7 +141,7 @@ class BoundContributions(beam.PTransform):
         if found is None:
             raise InvalidInputError("the agreement says nothing of what one unit contributes: give neighbours")
         self.neighbours = found
-        clip = agreement.replace(neighbours=found).clip_of(clip)
+        clip = dataclasses.replace(agreement, neighbours=found).clip_of(clip)
         self._bounds = UnitBounds(agreement.projection, found, max_keys=max_keys, clip=clip)
         self._projection, self.agreement = agreement.projection, agreement
         self.shards = check_int(shards, "shards", 1, 1 << 16)
