@@ -237,7 +237,7 @@ class Projection(ABC):
 
         Examples
         --------
-        >>> from streamsketch import Identity
+        >>> from streamsketch.projections import Identity
         >>> Identity(dim=4).sparse_entries(np.array([2]))
         (array([[2]], dtype=int32), array([[1]], dtype=int8))
         """

@@ -32,6 +32,7 @@ from tests.docs.pages import run_module
 ALL = [entry for command in COMMANDS if command != "streams" for entry in entries(command).values()]
 LONG = {
     *("update", "startup", "growth", "files", "hadamard", "matrices", "local", "parties"),
+    *("signs", "coverage-all"),
     *("ingest", "marginal", "processes"),
     *("standard-error", "crossover", "comparison", "coverage", "coverage-units", "coverage-points", "people"),
     *("st-lemma8", "st-map", "ll-retrieval", "ll-svm", "ll-fig7", "ll-fig8", "ll-fig11", "ll-fig12"),
