@@ -205,11 +205,11 @@ def _checks(found: list[Found], count: int) -> list[Check]:
         )
 
     shares = [one.covered[2] for one in found]
-    checks = [check("95 % intervals cover 93 % or more; least share", min(shares), 0.93, 1.0, len(shares))]
+    checks = [check("95 % intervals cover 93.5 % or more; least share", min(shares), 0.935, 1.0, len(shares))]
     usual = [one.covered[2] for one in found if _usual(one)]
     if usual:
-        claim = "with 256 cells and more, and units not alike, they cover 98.5 % or less; greatest share"
-        checks.append(check(claim, max(usual), 0.0, 0.985, len(usual)))
+        claim = "with 256 cells and more, and units not alike, they cover 96.5 % or less; greatest share"
+        checks.append(check(claim, max(usual), 0.0, 0.965, len(usual)))
     return checks
 
 
