@@ -1,4 +1,5 @@
 from .compare.distances import DistancesTo, PairwiseDistances
+from .compare.frequencies import Frequencies, frequency_schema
 from .compare.nearest import NearestNeighbours
 from .compare.nearest_signs import NearestSigns
 from .compare.results import comparison_schema
@@ -20,6 +21,7 @@ __all__ = [
     "BoundContributions",
     "DistancesTo",
     "FinishRun",
+    "Frequencies",
     "MeanAggregatorCoder",
     "MeanPerKey",
     "MergeSketches",
@@ -41,6 +43,7 @@ __all__ = [
     "claim_path",
     "comparison_schema",
     "configure_run",
+    "frequency_schema",
     "read_batches",
     "register_coders",
     "run_secret",

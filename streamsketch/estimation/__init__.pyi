@@ -12,12 +12,13 @@ from .estimators import (
     squared_norm,
 )
 from .groups import Linkage, linkage, similarity_order
-from .intervals import Interval
+from .intervals import Interval, quantile
+from .items import item_table
 from .largest import Top, top
 from .means import few_units, mean_distance, mean_norm, mean_product
 from .measures import MEASURES, By, check_by, compare_blocks, pairwise
 from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
-from .points import PointEstimator, Points, frequency, points_of
+from .points import PointEstimator, Points, check_point_estimator, frequency, points_of
 from .ranking import Ranks
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "block_of",
     "check_by",
     "check_comparable",
+    "check_point_estimator",
     "compare_blocks",
     "cosine",
     "distances_between",
@@ -50,6 +52,7 @@ __all__ = [
     "frequency",
     "inner_product",
     "interval_text",
+    "item_table",
     "linkage",
     "mean_distance",
     "mean_norm",
@@ -60,6 +63,7 @@ __all__ = [
     "points_of",
     "profile_distance",
     "published_counts",
+    "quantile",
     "similarity_order",
     "squared_distance",
     "squared_norm",

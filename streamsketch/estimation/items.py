@@ -46,19 +46,9 @@ def items_of(given: Any, sketch: AnySketch, agreement: Agreement | None) -> Item
         If the stream followed another agreement, or one that is not given.
     """
     agreed = _agreement_of(sketch, agreement)
-    names = None if agreed is None else [column.name for column in agreed.index]
-    names, columns = _columns(given, names)
-    if len({len(column) for column in columns}) != 1:
-        raise InvalidInputError(
-            f"the columns of items must have the same length, got {', '.join(str(len(column)) for column in columns)}"
-        )
+    names, columns = _named_columns(given, agreed)
     keys: list[Any] = columns
     if agreed is not None:
-        if len(columns) != len(agreed.index):
-            raise InvalidInputError(
-                f"the agreement's index has the columns {', '.join(one.name for one in agreed.index)}, and items have "
-                f"{len(columns)}: give one for each, in this order"
-            )
         rows = range(1, len(columns[0]) + 1)
         keep = agreed.missing == "keep"
         pairs = zip(columns, agreed.index, strict=True)
@@ -66,6 +56,18 @@ def items_of(given: Any, sketch: AnySketch, agreement: Agreement | None) -> Item
     indices = sketch.projection.indices_of(*keys)
     shown = columns[0] if len(columns) == 1 else pa.StructArray.from_arrays(columns, names)
     return Items(shown, indices)
+
+
+def item_table(given: Any, agreement: Agreement | None = None) -> pa.Table:
+    """Return items as a table with a column for each part, uncast, of which `items_of` makes the same again.
+
+    Raises
+    ------
+    InvalidInputError
+        For columns of several lengths, or another number of them than in the agreement.
+    """
+    names, columns = _named_columns(given, agreement)
+    return pa.table(columns, names=names)
 
 
 def _agreement_of(sketch: AnySketch, agreement: Agreement | None) -> Agreement | None:
@@ -83,6 +85,21 @@ def _agreement_of(sketch: AnySketch, agreement: Agreement | None) -> Agreement |
             )
         return None
     return sketch.agreement
+
+
+def _named_columns(given: Any, agreed: Agreement | None) -> tuple[list[str], list[pa.Array]]:
+    """Return the names and the columns of items, all of one length and as many as an agreement's index has."""
+    names, columns = _columns(given, None if agreed is None else [column.name for column in agreed.index])
+    if len({len(column) for column in columns}) != 1:
+        raise InvalidInputError(
+            f"the columns of items must have the same length, got {', '.join(str(len(column)) for column in columns)}"
+        )
+    if agreed is not None and len(columns) != len(agreed.index):
+        raise InvalidInputError(
+            f"the agreement's index has the columns {', '.join(one.name for one in agreed.index)}, and items have "
+            f"{len(columns)}: give one for each, in this order"
+        )
+    return names, columns
 
 
 def _columns(given: Any, names: list[str] | None) -> tuple[list[str], list[pa.Array]]:

@@ -209,11 +209,16 @@ def frequency(
     return found.only(0) if is_one(item) else found.table(items.column, confidence)
 
 
-def points_of(sketch: AnySketch, indices: Ints, estimator: PointEstimator = "auto") -> Points:
-    """Estimate the entries of a sketch's vector at indices, int64, (n,); errors as `frequency`."""
+def check_point_estimator(estimator: str) -> None:
+    """Raise `InvalidInputError` unless there is such an estimator of items."""
     if estimator not in get_args(PointEstimator):
         known = ", ".join(map(repr, get_args(PointEstimator)))
         raise InvalidInputError(f"estimator must be one of {known}, got {short(estimator)}")
+
+
+def points_of(sketch: AnySketch, indices: Ints, estimator: PointEstimator = "auto") -> Points:
+    """Estimate the entries of a sketch's vector at indices, int64, (n,); errors as `frequency`."""
+    check_point_estimator(estimator)
     block, projection = block_of([sketch]), sketch.projection
     # of one cell, times its entry, in an item's estimate: exact, so that counts stay whole numbers
     step = projection.scale_squared * projection.grid * (sketch.multiplier if isinstance(sketch, PrivateSketch) else 1)
