@@ -3,6 +3,7 @@
 import dataclasses
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from streamsketch.cli._inputs import Snapshots, Stop
 from streamsketch.cli._showing import plural, progress_bar, say
 from streamsketch.data import NO_LOSS
 from streamsketch.intake import Events, Intake, RowReader, Tumbling, pipe_blocks
-from streamsketch.privacy import UNKNOWN, Clip
+from streamsketch.privacy import UNKNOWN, Bounds, Clip
 from streamsketch.sketching import bound_batches
 from streamsketch.storage import RawHeader, RawSketch, State, append_raw, check_size
 
@@ -165,15 +166,16 @@ def sketch_stream(pending: Pending, output: Path, reader: RowReader, every: floa
 
 
 def sketch_bounded(
-    paths: list[Path], reader: RowReader, stated: ss.Projection | ss.Agreement, clip: Clip, summary_file: Path | None
+    paths: list[Path], reader: RowReader, header: RawHeader, clip: Clip, summary_file: Path | None
 ) -> RawSketch:
     """Return the sketches of files within the bounds of their agreement; write the summary that is asked for.
 
-    They are those of a projection or of the agreement, as ``stated``.
+    They count as the data of ``header``, the file that they will be in.
     """
     summary, agreement = ss.bounding.BoundingSummary(), reader.agreement
     batches = (batch for path in paths for batch in reader.batches(path))
-    state = bound_batches(batches, agreement, table=ss.SketchTable(stated), clip=clip, summary=summary)
+    table: Any = dataclasses.replace(header, keys=0).empty()  # also of one stream: units are bounded in tables
+    state = bound_batches(batches, agreement, table=table, clip=clip, summary=summary)
     if isinstance(state, ss.SketchTable):
         check_size(state.projection, len(state))
     if summary_file is not None:
@@ -181,11 +183,38 @@ def sketch_bounded(
         say(f"{summary_file}, secret: what the bounds dropped and clipped.")
     else:
         say("What the bounds dropped and clipped is counted, in secret: --summary FILE writes it.")
-    say(f"Release it with {_release_options(agreement.neighbours)}.")
     return RawSketch(state, summary.rows_read - summary.rows_dropped)
 
 
-def _release_options(neighbours: Any) -> str:
+def check_bounds(output: Path, before: Bounds, added: Bounds, *, keyed: bool) -> None:
+    """Raise if no bound would hold of a file and the bounded rows that are added: it could never get one back."""
+    if not added.is_enforced or before.merged(added, keyed=keyed).is_enforced:
+        return
+    if before.is_enforced:
+        why = f"{output} is bounded to {before.neighbours}, and the new rows would be to {added.neighbours}"
+    else:
+        why = f"{output} holds rows that nothing bounded, and the new ones would be bounded to {added.neighbours}"
+    raise ss.InvalidInputError(
+        f"{why}: no bound would hold for both, whatever is released later. Sketch the new rows into a file of their "
+        f"own, or all rows together"
+    )
+
+
+def bounds_of_sum(output: Path, parts: str, before: Sequence[Bounds], after: Bounds) -> str:
+    """Return what became of the bounds of data that were added up: the parts, and what the output holds now."""
+    enforced = [bounds for bounds in before if bounds.is_enforced]
+    if not enforced:
+        return ""
+    if not after.is_enforced:
+        were = " and to ".join(dict.fromkeys(str(bounds.neighbours) for bounds in enforced))
+        return f"warning: no bound holds of {output}, although rows in it were bounded to {were}: {after.ended}."
+    if after.neighbours in [bounds.neighbours for bounds in enforced]:
+        return ""
+    uncounted = " Its units are no longer counted." if any(one.counted for one in before) and not after.counted else ""
+    return f"A unit may be in {parts}, so the bound that was enforced is now: {after.neighbours}.{uncounted}"
+
+
+def release_options(neighbours: Any) -> str:
     """Return the options of `release` that state a relation."""
     default = type(neighbours)(1).max_keys
     keys = "" if neighbours.max_keys == default else f" --max-keys {neighbours.max_keys}"

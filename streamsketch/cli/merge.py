@@ -10,6 +10,7 @@ from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import find_duplicate, load_raw_file, new_file
 from streamsketch.cli._releasing import PopulationsOption, sum_of_releases
 from streamsketch.cli._showing import Json, guarantee_fields, plural, say, show_json, show_result
+from streamsketch.cli._sketching import bounds_of_sum
 from streamsketch.storage import SUFFIX, RawSketch, distinct_releases, is_raw, save_raw
 
 
@@ -64,7 +65,7 @@ def merge(
 def _merge_raw(files: list[Path], output: Path, *, disjoint_units: bool, as_json: bool) -> None:
     parts: list[RawSketch] = [load_raw_file(file) for file in files]
     kind = type(parts[0].state)
-    total, stated = parts[0].state, parts[0].neighbours
+    total, bounds = parts[0].state, [part.state.bounds for part in parts]
     for file, part in zip(files[1:], parts[1:], strict=True):
         if type(part.state) is not kind:
             raise ss.InvalidInputError(
@@ -81,7 +82,6 @@ def _merge_raw(files: list[Path], output: Path, *, disjoint_units: bool, as_json
     if as_json:
         show_json({"file": str(output), "secret": True, "events": events, "fingerprint": total.projection.fingerprint})
         return
-    enforced = total.bounds.neighbours
-    if enforced not in (None, stated):
-        say(f"A unit may be in several of the files, so the bound that was enforced is now: {enforced}.")
+    if said := bounds_of_sum(output, "several of the files", bounds, total.bounds):
+        say(said)
     say(f"{output}, secret: {plural(events, 'event')} of {len(files)} files.")

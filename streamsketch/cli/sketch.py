@@ -12,12 +12,20 @@ from streamsketch.cli._agreeing import SKETCH_DIM, SPARSITY, SketchL2, given_opt
 from streamsketch.cli._inputs import STDIN, Format
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, plural, say, show_json
-from streamsketch.cli._sketching import Pending, sketch_bounded, sketch_files, sketch_stream
+from streamsketch.cli._sketching import (
+    Pending,
+    bounds_of_sum,
+    check_bounds,
+    release_options,
+    sketch_bounded,
+    sketch_files,
+    sketch_stream,
+)
 from streamsketch.cli._unbounded import UnboundedLog
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
 from streamsketch.intake import BadLines, Intake, RowReader, Tumbling, microseconds
-from streamsketch.privacy import Clip
+from streamsketch.privacy import UNKNOWN, Bounds, Clip
 from streamsketch.storage import SUFFIX, RawHeader, RawSketch, State, append_raw, read_header
 
 WITHIN = "none"
@@ -134,7 +142,8 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     With --unit-column, a unit's events are summed by key and index, then clipped to --l1 in each of at most --max-keys
     keys; or its sketch is, to --sketch-l2, whatever its rows hold. Rows with nulls, or without a unit, are dropped. The
     same holds with an agreement that names units and a bound. Otherwise the bounds that `release` states are asserted
-    by you.
+    by you. With --append, a unit may be in the file and in the new rows: their bounds add up, and units are no longer
+    counted.
     """
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
     chosen = {"index": index, "value": value, "key": key, "projection": projection, "new_projection": new_projection}
@@ -161,17 +170,20 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     # options leave the file without an agreement: so are files of before, and releases of other parties by options
     stated = agreed.projection if agreement is None else agreed
     keyed = agreed.key is not None or window is not None
-    whole = not append and window is None and bad_lines == "stop"
+    whole = window is None and bad_lines == "stop"
     clipped = _check_clipping(agreed, inputs, clip, summary, whole=whole)
     intake = Intake(agreed, time=time, time_format=time_format, windows=windows)
-    pending = Pending(intake, _start(output, stated, keyed=keyed, append=append), windows)
+    start = _start(output, stated, keyed=keyed, append=append)
+    added = UNKNOWN if clipped is None else Bounds(agreed.neighbours, clipped)
+    check_bounds(output, start.bounds, added, keyed=keyed)
+    pending = Pending(intake, start, windows)
     with BadLines(bad_lines) as bad:
         reader = RowReader(agreed, time, form, check_delimiter(delimiter), bad)
         if not streaming:
             paths = [Path(name) for name in inputs]
             if clipped is not None:
-                raw = sketch_bounded(paths, reader, stated, clipped, summary)
-                pending.start(append_raw(raw, output, new=True))
+                raw = sketch_bounded(paths, reader, start, clipped, summary)
+                pending.start(append_raw(raw, output, new=not append))
             else:
                 sketch_files(pending, paths, reader)
                 pending.flush(append_raw(pending.raw, output, new=not append))
@@ -184,6 +196,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
             for note in filter(None, (pending.warning, str(bad) if bad.count else "", _left_out(pending.dropped))):
                 say(note)
     header, keys = pending.header, pending.header.keys
+    _tell_bounds(output, start.bounds, added, header.bounds)
     if as_json:
         show_json(
             {
@@ -201,6 +214,14 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     of_keys = "" if keys is None else f" of {plural(keys, 'key')}"
     followed = f"{'Projection' if agreement is None else 'Agreement'} {stated.fingerprint}"
     say(f"{output}, secret: {plural(header.events, 'event')}{of_keys}. {followed}.")
+
+
+def _tell_bounds(output: Path, before: Bounds, added: Bounds, after: Bounds) -> None:
+    """Tell the operator which bound holds of a file to which rows were added, and how it is released."""
+    if said := bounds_of_sum(output, "the file and in the new rows", [before, added], after):
+        say(said)
+    if added.is_enforced and after.is_enforced:
+        say(f"Release it with {release_options(after.neighbours)}.")
 
 
 def _left_out(rows: int) -> str:
@@ -273,10 +294,9 @@ def _check_clipping(
         )
     if not whole:
         raise ss.InvalidInputError(
-            "a unit in two windows, or in the file and in the new events, would have two bounds: sketch all files in "
-            "one command, without --append, --window and --bad-lines. To bound a unit in each window by itself, say "
-            "--agreement FILE and --policy FILE; where rows keep to an agreement's bounds, "
-            f"say --clip {WITHIN}"
+            "a unit in two windows would have two bounds, and lines left out may be a unit's: sketch all lines of the "
+            "files, without --window and --bad-lines. To bound a unit in each window by itself, say --agreement FILE "
+            f"and --policy FILE; where rows keep to an agreement's bounds, say --clip {WITHIN}"
         )
     return found
 

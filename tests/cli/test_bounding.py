@@ -1,5 +1,6 @@
 """Units bounded by the command: as in Python, refused where a unit would not be whole, counted in secret."""
 
+import dataclasses
 import json
 import stat
 from fractions import Fraction
@@ -10,6 +11,7 @@ import pyarrow.csv
 import pytest
 
 import streamsketch as ss
+from streamsketch.privacy import MOST_KEYS, Neighbours
 from streamsketch.storage import load_raw
 from tests.cli.running import Forks
 from tests.cli.sales import PROJECTION
@@ -78,9 +80,15 @@ def test_rows_that_nothing_clips_end_the_bounds_whether_or_not_any_came(rows: st
     (sales / "more.csv").write_text(SALES.splitlines()[0] + "\n" + rows)
     forks.succeeded("sketch", "sold.csv", *COLUMNS, *BOUNDS, cwd=sales)
     forks.succeeded("sketch", "more.csv", *COLUMNS[:-1], "b.raw-sketch", cwd=sales)
-    forks.succeeded("merge", "a.raw-sketch", "b.raw-sketch", "-o", "both.raw-sketch", cwd=sales)
-    forks.succeeded("sketch", "more.csv", *COLUMNS, "--append", cwd=sales)
-    for name in ("a", "both"):
+    ended = [forks.run("sketch", "more.csv", *COLUMNS, "--append", cwd=sales)]
+    forks.succeeded("sketch", "sold.csv", *COLUMNS[:-1], "c.raw-sketch", *BOUNDS, cwd=sales)
+    for first, second, name in (("c", "b", "both"), ("b", "c", "back")):
+        merge = ["merge", f"{first}.raw-sketch", f"{second}.raw-sketch", "-o", f"{name}.raw-sketch"]
+        ended.append(forks.run(*merge, cwd=sales))
+    for name, done in zip(("a", "both", "back"), ended, strict=True):
+        assert done.returncode == 0
+        assert f"warning: no bound holds of {name}.raw-sketch, although rows in it were bounded" in done.stderr
+        assert "so the bound" not in done.stderr
         bounds = load_raw(sales / f"{name}.raw-sketch").state.bounds
         assert bounds.ended == "rows were added that nothing clipped"
 
@@ -110,15 +118,90 @@ def test_bounds_of_merged_files_add_up_unless_no_unit_is_in_two(sales: Path, for
     assert apart.conditions == ("no customer is in two of the parts that were merged",)
 
 
+MORE = """shop,item,sold,customer
+DE,tea,7,Ann
+UK,jam,500,Bob
+"""
+PEOPLE = ["--unit-column", "customer", "--sketch-l2", "1", "--clip", "equal"]
+APPENDED: dict[str, tuple[list[str], Neighbours]] = {
+    "l1": (BOUNDS, ss.L1(100, unit="customer", max_keys=4)),
+    "cut": ([*BOUNDS, "--clip", "cut"], ss.L1(100, unit="customer", max_keys=4)),
+    "sketch": ([*PEOPLE, "--max-keys", "2"], ss.SketchL2(2, unit="customer", max_keys=4)),
+}
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+@pytest.mark.parametrize("bounds", APPENDED)
+def test_bounded_rows_are_appended_as_files_are_merged(bounds: str, keyed: bool, sales: Path, forks: Forks) -> None:  # noqa: FBT001
+    (sales / "agreed.json").write_text(PROJECTION.replace(resolution="1/65536").to_json())
+    # no value is scaled, so that no secret decides how it is rounded
+    (sales / "more.csv").write_text(MORE.replace("500", "5") if bounds == "l1" else MORE)
+    (sales / "sold.csv").write_text(MORE.replace("500", "50"))
+    options, neighbours = APPENDED[bounds]
+    columns = COLUMNS[:-1] if keyed else COLUMNS[2:-1]
+    if not keyed:
+        options = [one for one in options if one not in ("--max-keys", "2")]
+        neighbours = dataclasses.replace(neighbours, max_keys=ss.SketchL2(1).max_keys if bounds == "sketch" else 1)
+    for name, rows in (("a", "sold.csv"), ("b", "more.csv")):
+        forks.succeeded("sketch", rows, *columns, f"{name}.raw-sketch", *options, cwd=sales)
+    forks.succeeded("merge", "a.raw-sketch", "b.raw-sketch", "-o", "ab.raw-sketch", cwd=sales)
+    done = forks.run("sketch", "more.csv", *columns, "a.raw-sketch", *options, "--append", cwd=sales)
+    assert done.returncode == 0, done.stderr
+    assert f"in the new rows, so the bound that was enforced is now: {neighbours}. Its units are no" in done.stderr
+    assert f"Release it with --{neighbours.kind} {neighbours.bound}" in done.stderr
+    appended, merged = load_raw(sales / "a.raw-sketch"), load_raw(sales / "ab.raw-sketch")
+    assert appended.state == merged.state
+    assert appended.state.bounds == merged.state.bounds
+    assert (appended.events, appended.state.counts) == (merged.events, None)
+    assert appended.state.bounds.neighbours == neighbours
+    release = [
+        "release",
+        "a.raw-sketch",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "-o",
+        "a.parquet" if keyed else "a.sketch",
+    ]
+    shown = json.loads(forks.succeeded(*release, *["--keys-are-public"] * keyed, "--json", cwd=sales))["guarantee"]
+    assert (shown["bound"], shown["max_keys"], shown["basis"]) == (
+        str(neighbours.bound),
+        neighbours.max_keys,
+        "enforced",
+    )
+
+
+def test_bounded_rows_are_added_only_where_a_bound_holds_afterwards(sales: Path, forks: Forks) -> None:
+    append = ["sketch", "sold.csv", *COLUMNS, "--append"]
+    forks.succeeded(*append, *BOUNDS, cwd=sales)  # makes the file
+    for others, said in (
+        (["--l1", "50", "--unit-column", "customer", "--unit", "person"], "one person of at most 50"),
+        (["--l1", "50", "--max-keys", str(MOST_KEYS), "--unit-column", "customer"], "is bounded to"),
+    ):
+        before = (sales / "a.raw-sketch").read_bytes()
+        refused = forks.refused(*append, *others, cwd=sales)
+        assert "no bound would hold for both" in refused
+        assert said in refused
+        assert (sales / "a.raw-sketch").read_bytes() == before
+    for rows in (5, 10):
+        assert load_raw(sales / "a.raw-sketch").events == rows
+        done = forks.run(*append, *["--l1", "25", "--unit-column", "customer"], cwd=sales)
+        assert done.returncode == 0, done.stderr
+    assert load_raw(sales / "a.raw-sketch").state.bounds.neighbours == ss.L1(100, unit="customer", max_keys=4)
+    (sales / "sold.csv").write_text(MORE)
+    plain = forks.run(*append, cwd=sales)
+    assert plain.returncode == 0
+    assert "warning: no bound holds of a.raw-sketch, although rows in it were bounded to" in plain.stderr
+    assert "holds rows that nothing bounded" in forks.refused(*append, *BOUNDS, cwd=sales)
+
+
 def test_cut_values_stay_within_the_bound_of_one_stream(sales: Path, forks: Forks) -> None:
     unkeyed = [*COLUMNS[2:], "--unit-column", "customer", "--l1", "50", "--clip", "cut"]
     forks.succeeded("sketch", "sold.csv", *unkeyed, cwd=sales)
     state = load_raw(sales / "a.raw-sketch").state
     assert isinstance(state, ss.Sketch)
     assert state.mass == 4 * (5 + 50)
-
-
-PEOPLE = ["--unit-column", "customer", "--sketch-l2", "1", "--clip", "equal"]
 
 
 def test_units_are_clipped_in_sketch_space_and_released_so(sales: Path, forks: Forks) -> None:
@@ -171,7 +254,7 @@ def test_the_summary_is_written_on_request_for_its_owner_alone(sales: Path, fork
         ([*BOUNDS, "--clip", "none"], "clipped to L1 by clip='scale' or clip='cut'"),
         (["--unit-column", "customer"], "say how much one unit may add"),
         ([*BOUNDS, "--clip", "round"], "clipped to L1 by clip='scale' or clip='cut'"),
-        ([*BOUNDS, "--append"], "would have two bounds"),
+        ([*BOUNDS, "--bad-lines", "skip"], "lines left out may be a unit's"),
         ([*BOUNDS, "--summary", "agreed.json"], "already exists"),
         (["--unit-column", "customer", "--l1", "0"], "must be positive"),
         (["--unit-column", "customer", "--l1", "5", "--sketch-l2", "5"], "--l1 and --sketch-l2 each say"),
@@ -217,7 +300,7 @@ def test_an_agreement_that_names_units_and_a_bound_bounds_them(sales: Path, fork
     [
         (["--l1", "5"], "sales.json says which columns are sketched, and how; leave out --l1"),
         (["--unit-column", "shop", "--unit", "shop"], "leave out --unit-column, --unit"),
-        (["--append"], "say --clip none"),
+        (["--bad-lines", "skip"], "say --clip none"),
         (["--clip", "none", "--summary", "told.json"], "nothing is clipped here"),
     ],
 )
