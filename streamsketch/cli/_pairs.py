@@ -33,6 +33,7 @@ from streamsketch.estimation import (
     check_comparable,
     few_units,
     interval_text,
+    value_text,
 )
 from streamsketch.signs import Signs, needs_norms
 
@@ -192,7 +193,7 @@ class SketchPairs:
         columns = estimate_columns(estimates, confidence, MEASURES[self._by].title, candidates=candidates)
         if candidates is None:
             others = [_estimate_at(self._estimates_beside, pair) for pair in pairs]
-            columns[MEASURES[self._beside].title] = [UNDEFINED if one is None else str(one) for one in others]
+            columns[MEASURES[self._beside].title] = [UNDEFINED if one is None else value_text(one) for one in others]
         return columns
 
     def title(self, pairs: Sequence[Pair]) -> None:

@@ -132,7 +132,9 @@ def estimate_fields(
     """Return an estimate as JSON fields; null where an interval has no end."""
     fields = estimate.with_interval(confidence)
     ends = {end: at if math.isfinite(at) else None for end, at in fields.items() if end in ("low", "high")}
-    return {name: fields["value"], "standard_error": fields["standard_error"], **ends, "confidence": confidence}
+    secret = {"secret": True} if estimate.secret else {}
+    shown = {name: fields["value"], "standard_error": fields["standard_error"], **ends, "confidence": confidence}
+    return shown | secret
 
 
 def selected_fields(estimate: ss.Estimate, confidence: float, candidates: int, name: str) -> dict[str, Any]:

@@ -1,8 +1,19 @@
-from .blocks import AnySketch, Block, block_of, check_comparable
+from .blocks import AnySketch, Block, block_of, check_comparable, is_secret
 from .cosines import below_noise_floor
 from .counts import estimate_of_counts, published_counts, total_factors, total_of, unit_factors, units_of
 from .distances import distances_between
-from .estimate import Estimate, Estimates, estimate_cells, format_value, interval_text
+from .estimate import (
+    SECRECY,
+    SECRET_METADATA,
+    Estimate,
+    Estimates,
+    SecretEstimate,
+    SecretEstimates,
+    estimate_cells,
+    format_value,
+    interval_text,
+    value_text,
+)
 from .estimators import (
     cosine,
     inner_product,
@@ -23,6 +34,8 @@ from .ranking import Ranks
 
 __all__ = [
     "MEASURES",
+    "SECRECY",
+    "SECRET_METADATA",
     "AnySketch",
     "Block",
     "By",
@@ -35,6 +48,8 @@ __all__ = [
     "PointEstimator",
     "Points",
     "Ranks",
+    "SecretEstimate",
+    "SecretEstimates",
     "Top",
     "below_noise_floor",
     "block_of",
@@ -52,6 +67,7 @@ __all__ = [
     "frequency",
     "inner_product",
     "interval_text",
+    "is_secret",
     "item_table",
     "linkage",
     "mean_distance",
@@ -72,4 +88,5 @@ __all__ = [
     "total_of",
     "unit_factors",
     "units_of",
+    "value_text",
 ]

@@ -1,14 +1,15 @@
 """Sketches as estimators use them: arrays of cells in grid steps and in data units, with their noise and its place."""
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.agreement import check_same
 from streamsketch.core import Ints
+from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 from streamsketch.privacy import NoiseMoments
 from streamsketch.projections import MapVariance
@@ -16,6 +17,8 @@ from streamsketch.release import PrivateSketch, check_independent, check_same_pl
 from streamsketch.sketching import Sketch
 
 AnySketch: TypeAlias = PrivateSketch | Sketch
+
+_Kind = TypeVar("_Kind", Estimate, Estimates)
 
 _NO_OVERFLOW = 1 << 62  # two integers of at most this size have a difference in int64
 
@@ -44,6 +47,8 @@ class Block(NamedTuple):
     effect: OutputNoise | InputNoise
     units: Units | None = None
     """None where nothing is known of them."""
+    secret: bool = False
+    """Whether one of the sketches is raw, so that whatever follows from it is secret."""
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -96,6 +101,16 @@ def check_comparable(sketches: Sequence[AnySketch]) -> None:
     warn_of_mismatches(releases)
 
 
+def is_secret(sketches: Iterable[AnySketch]) -> bool:
+    """Return whether what is computed from these is as secret as a raw sketch: whether one of them is a `Sketch`."""
+    return any(isinstance(sketch, Sketch) for sketch in sketches)
+
+
+def mark_secret(estimates: _Kind, *blocks: Block) -> _Kind:
+    """Return estimates made of blocks, as secret ones if one of the sketches is raw."""
+    return estimates.as_secret() if any(block.secret for block in blocks) else estimates
+
+
 def block_of(sketches: Sequence[AnySketch]) -> Block:
     """Return sketches that `check_comparable` accepts as one block.
 
@@ -112,6 +127,7 @@ def block_of(sketches: Sequence[AnySketch]) -> Block:
         projection.variance,
         effect_of(projection, noisy.noise_place if isinstance(noisy, PrivateSketch) else "output"),
         None if np.isnan(units).all() else Units(units[:, 0], units[:, 1]),
+        is_secret(sketches),
     )
 
 

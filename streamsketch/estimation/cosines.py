@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Floats
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.blocks import Block
+from streamsketch.estimation.blocks import Block, mark_secret
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.projections import MapVariance
@@ -49,14 +49,14 @@ def cosines_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
         for array, value in ((found.value, 1.0), (found.projection_variance, 0.0), (found.noise_variance, 0.0)):
             array[known, known] = value
             np.fill_diagonal(array, np.where(known, value, np.nan))
-    return found
+    return mark_secret(found, rows, columns)
 
 
 def profiles_from(cosines: Estimates) -> Estimates:
     """Return the squared distances 2 - 2c between streams scaled to length 1, from their cosines c."""
-    return Estimates(
-        2 - 2 * cosines.value, 4 * cosines.projection_variance, 4 * cosines.noise_variance, lowest=0.0, highest=4.0
-    )
+    parts = (2 - 2 * cosines.value, 4 * cosines.projection_variance, 4 * cosines.noise_variance)
+    found = Estimates(*parts, lowest=0.0, highest=4.0)
+    return found.as_secret() if cosines.secret else found
 
 
 def cosines(

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.estimation.blocks import Block, difference
+from streamsketch.estimation.blocks import Block, difference, mark_secret
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.intervals import norm_growth
 
@@ -24,7 +24,8 @@ def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
     if same:
         for array in (value, projection_variance, noise_variance, slope, curvature):
             np.fill_diagonal(array, 0.0)
-    return Estimates(value, projection_variance, noise_variance, lowest=0.0, slope=slope, curvature=curvature)
+    found = Estimates(value, projection_variance, noise_variance, lowest=0.0, slope=slope, curvature=curvature)
+    return mark_secret(found, rows, columns)
 
 
 def norms_of(block: Block) -> Estimates:
@@ -39,14 +40,8 @@ def norms_of(block: Block) -> Estimates:
     noise_variance = np.maximum(effect.squared_norm_variance(size, block.k2, block.k4), 0.0)
     slope, curving = norm_growth(variance, effect, size, block.k2)
     curvature = np.full(size.shape, curving)
-    return Estimates(
-        value,
-        variance.of_squared_norm(size, fourth),
-        noise_variance,
-        lowest=0.0,
-        slope=slope,
-        curvature=curvature,
-    )
+    of_map = variance.of_squared_norm(size, fourth)
+    return mark_secret(Estimates(value, of_map, noise_variance, lowest=0.0, slope=slope, curvature=curvature), block)
 
 
 def products_between(rows: Block, columns: Block) -> Estimates:
@@ -59,13 +54,14 @@ def products_between(rows: Block, columns: Block) -> Estimates:
     if variance.fourth > 0:
         estimate = effect.product_square_sum((x**2) @ (y**2).T, norms, value, k2, variance)
         squares = np.clip(estimate, 0.0, norms[0] * norms[1])
-    return Estimates(
+    found = Estimates(
         value,
         variance.of_inner_product(*norms, value, squares),
         np.maximum(effect.inner_product_variance(*norms, *k2), 0.0),
         slope=2 * variance.inner * value,  # of the map's part b⟨x, y⟩²; the norms are taken as estimated
         curvature=np.full(value.shape, variance.inner),
     )
+    return mark_secret(found, rows, columns)
 
 
 def from_first(block: Block, rows: Block) -> NDArray[np.float64]:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 Level: TypeAlias = Literal["each", "all"]
 """Whether a confidence is that of each interval, or that with which all of them hold."""
 
+SECRECY = "secret: from a raw sketch"
+"""What results that are as secret as a raw sketch say when they are printed."""
+
+SECRET_METADATA = {"streamsketch.secret": "true"}
+"""The schema metadata of their Arrow tables."""
+
 _SHOWN = 3  # of many estimates
 _EQUAL = 1e-6  # standard errors
 
@@ -85,6 +91,15 @@ class Estimate:
         return self.projection_variance + self.noise_variance
 
     @property
+    def secret(self) -> bool:
+        """Whether it is as secret as a raw sketch that it was made from: True of a `SecretEstimate` only."""
+        return False
+
+    def as_secret(self) -> "SecretEstimate":
+        """Return the estimate as a `SecretEstimate`."""
+        return SecretEstimate(**vars(self))
+
+    @property
     def standard_error(self) -> float:
         """Square root of the variance."""
         return math.sqrt(self.variance)
@@ -95,9 +110,13 @@ class Estimate:
         return self.standard_error, self.projection_variance**0.5, self.noise_variance**0.5
 
     def with_interval(self, confidence: float = 0.95) -> dict[str, float]:
-        """Return value, standard error and the ends of an interval, as rows and JSON show them."""
+        """Return value, standard error and the ends of an interval, as rows and JSON show them.
+
+        A secret estimate also has ``secret``: True.
+        """
         low, high = self.interval(confidence)
-        return {"value": self.value, "standard_error": self.standard_error, "low": low, "high": high}
+        found = {"value": self.value, "standard_error": self.standard_error, "low": low, "high": high}
+        return found | self._marked()
 
     def to_dict(self, name: str = "value") -> dict[str, float]:
         """Return the estimate, under a name, and its errors as what JSON can hold."""
@@ -106,19 +125,22 @@ class Estimate:
             "standard_error": self.standard_error,
             "projection_variance": self.projection_variance,
             "noise_variance": self.noise_variance,
+            **self._marked(),
         }
 
-    def scaled(self, factor: float) -> "Estimate":
+    def _marked(self) -> dict[str, float]:
+        return {"secret": True} if self.secret else {}
+
+    def scaled(self, factor: float) -> Self:
         """Return the estimate of ``factor`` times the quantity, for ``factor`` > 0, as for another unit of measure."""
-        return Estimate(
-            self.value * factor,
-            self.projection_variance * factor**2,
-            self.noise_variance * factor**2,
-            self.lowest * factor,
-            self.highest * factor,
-            self.slope * factor,
-            self.curvature,
-            self.kurtosis,
+        return dataclasses.replace(
+            self,
+            value=self.value * factor,
+            projection_variance=self.projection_variance * factor**2,
+            noise_variance=self.noise_variance * factor**2,
+            lowest=self.lowest * factor,
+            highest=self.highest * factor,
+            slope=self.slope * factor,
         )
 
     def interval(self, confidence: float = 0.95, method: Method = "normal") -> Interval:
@@ -205,11 +227,35 @@ class Estimate:
 
     def __repr__(self) -> str:
         low, high = (format_value(end, self.standard_error) for end in self.interval(0.95))
-        return f"<Estimate {self}, 95 % interval {low} … {high}>"
+        secret = f", {SECRECY}" if self.secret else ""
+        return f"<{'Secret' * self.secret}Estimate {value_text(self)}, 95 % interval {low} … {high}{secret}>"
 
     def __str__(self) -> str:
-        error = self.standard_error
-        return f"{format_value(self.value, error)} ± {format_value(error, error)}"
+        return value_text(self) + (f" ({SECRECY})" if self.secret else "")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class SecretEstimate(Estimate):
+    """An estimate from one's own raw sketch: as secret as that sketch, even if the other side is a release.
+
+    Estimators return it if a `Sketch` takes part, and say so when it is printed and as JSON. `scaled` keeps the type.
+    Publish nothing that depends on it; release the sketch instead.
+
+    Parameters
+    ----------
+    value, projection_variance, noise_variance, lowest, highest, slope, curvature, kurtosis
+        As in `Estimate`.
+
+    Examples
+    --------
+    >>> print(Estimate(100.0, 9.0, 16.0).as_secret())
+    100.0 ± 5.0 (secret: from a raw sketch)
+    """
+
+    @property
+    def secret(self) -> bool:
+        """True."""
+        return True
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -242,6 +288,15 @@ class Estimates:
     def variance(self) -> Floats:
         """The sum of the projection's and the noise's variance."""
         return self.projection_variance + self.noise_variance
+
+    @property
+    def secret(self) -> bool:
+        """Whether they are as secret as a raw sketch that took part: True of `SecretEstimates` only."""
+        return False
+
+    def as_secret(self) -> "SecretEstimates":
+        """Return the estimates as `SecretEstimates`."""
+        return SecretEstimates(**vars(self))
 
     @property
     def standard_error(self) -> Floats:
@@ -418,7 +473,7 @@ class Estimates:
     def __getitem__(self, place: int | tuple[int, ...]) -> Estimate:
         if np.ndim(self.value[place]):
             raise InvalidInputError(f"select one estimate by {self.value.ndim} indices, as in estimates[i, j]")
-        return Estimate(
+        return (SecretEstimate if self.secret else Estimate)(
             float(self.value[place]),
             float(self.projection_variance[place]),
             float(self.noise_variance[place]),
@@ -441,7 +496,7 @@ class Estimates:
         pyarrow.Table
             Columns ``first``, ``second``, ``estimate``, ``standard_error``, ``low_95`` and ``high_95``, with a row for
             each pair of different keys. Keys ascend within a row and from row to row, so the table does not reveal the
-            order of the sketches, which may be that of events.
+            order of the sketches, which may be that of events. The schema metadata of a secret table say so.
 
         Raises
         ------
@@ -469,7 +524,7 @@ class Estimates:
         order = pc.sort_indices(names).to_numpy()
         first, second = (order[places] for places in np.triu_indices(len(names), 1))
         interval = self.interval(0.95)
-        return pa.table(
+        table = pa.table(
             {
                 "first": names.take(pa.array(first)),
                 "second": names.take(pa.array(second)),
@@ -479,14 +534,34 @@ class Estimates:
                 "high_95": interval.high[first, second],
             }
         )
+        return table.replace_schema_metadata(SECRET_METADATA) if self.secret else table
 
     def __repr__(self) -> str:
-        shown = [str(self[place]) for place in islice(np.ndindex(self.value.shape), _SHOWN)]
+        shown = [value_text(self[place]) for place in islice(np.ndindex(self.value.shape), _SHOWN)]
         more = ", …" if self.value.size > len(shown) else ""
         return f"<{self}: {', '.join(shown)}{more}>"
 
     def __str__(self) -> str:
-        return f"{' by '.join(map(str, self.value.shape))} estimates"
+        shape = " by ".join(map(str, self.value.shape))
+        return f"{shape} estimates" + (f" ({SECRECY})" if self.secret else "")
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class SecretEstimates(Estimates):
+    """Estimates of which some come from one's own raw sketch, so that all are as secret as it: see `SecretEstimate`.
+
+    Indexing returns a `SecretEstimate`, and tables have ``streamsketch.secret`` = ``true`` in their schema metadata.
+
+    Parameters
+    ----------
+    value, projection_variance, noise_variance, lowest, highest, slope, curvature
+        As in `Estimates`.
+    """
+
+    @property
+    def secret(self) -> bool:
+        """True."""
+        return True
 
 
 def format_value(value: float, standard_error: float) -> str:
@@ -502,6 +577,12 @@ def format_value(value: float, standard_error: float) -> str:
     if not 1e-9 < standard_error < math.inf:
         return f"{value:,.6g}"
     return f"{value:,.{max(0, 1 - math.floor(math.log10(standard_error)))}f}"
+
+
+def value_text(estimate: Estimate) -> str:
+    """Return value ± standard error, with the digits that mean something, and nothing of secrecy."""
+    error = estimate.standard_error
+    return f"{format_value(estimate.value, error)} ± {format_value(error, error)}"
 
 
 def interval_text(estimate: Estimate, ends: Interval | None = None) -> str:

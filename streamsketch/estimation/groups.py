@@ -14,6 +14,7 @@ from scipy.special import gammaincinv, ndtri
 from streamsketch.core import Floats, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
+from streamsketch.estimation.estimate import SECRECY
 from streamsketch.estimation.measures import By, check_by, compare_blocks
 from streamsketch.estimation.noise_effect import OutputNoise
 
@@ -37,6 +38,8 @@ class Linkage:
     units, not squared."""
     stability: Floats
     """(n - 1,): the share of draws in which the streams of a row form a group, 0 to 1; NaN without draws."""
+    secret: bool = False
+    """Whether it is as secret as a raw sketch that took part."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001 - as NumPy calls it
         """Return the matrix."""
@@ -47,7 +50,7 @@ class Linkage:
         return _places(_groups(self.matrix)[row])
 
     def __repr__(self) -> str:
-        return f"<Linkage of {len(self.matrix) + 1} streams>"
+        return f"<Linkage of {len(self.matrix) + 1} streams" + (f", {SECRECY}>" if self.secret else ">")
 
 
 def linkage(
@@ -142,7 +145,7 @@ def linkage(
             if group in counts:
                 counts[group] += 1
     stability = np.array([counts[group] for group in found], dtype=np.float64) / (draws or np.nan)
-    return Linkage(matrix, stability)
+    return Linkage(matrix, stability, block.secret)
 
 
 def tree_of(squared_distances: Floats, method: Method = "average") -> Floats:

@@ -9,9 +9,9 @@ import pyarrow as pa
 from streamsketch.agreement import Agreement
 from streamsketch.core import Floats, check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
+from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, mark_secret
 from streamsketch.estimation.distances import norms_of
-from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.estimate import SECRECY, Estimate, value_text
 from streamsketch.estimation.intervals import quantile
 from streamsketch.estimation.items import items_of
 from streamsketch.estimation.noise_effect import OutputNoise
@@ -41,8 +41,15 @@ class Top:
     missed: Estimate
     squared_norm: Estimate
 
+    @property
+    def secret(self) -> bool:
+        """Whether it is as secret as a raw sketch that it was found in."""
+        return self.missed.secret
+
     def __repr__(self) -> str:
-        return f"<Top {len(self.table):,} of {self.candidates:,} items, missed {self.missed} of {self.squared_norm}>"
+        missed, whole = value_text(self.missed), value_text(self.squared_norm)
+        secret = f", {SECRECY}" if self.secret else ""
+        return f"<Top {len(self.table):,} of {self.candidates:,} items, missed {missed} of {whole}{secret}>"
 
 
 def top(
@@ -100,7 +107,7 @@ def top(
     >>> found.table.column("item").to_pylist()
     ['tea', 'jam']
     >>> print(top(x, ["tea", "jam"]))
-    <Top 2 of 2 items, missed 10 ± 37 of 925 ± 37>
+    <Top 2 of 2 items, missed 10 ± 37 of 925 ± 37, secret: from a raw sketch>
     """
     check_comparable([release])
     check_int(n, "n", 1)
@@ -120,7 +127,8 @@ def top(
     places = np.argsort(-points.value, kind="stable")[:n]
     means = points if points.law is None else points_of(release, indices, "mean")
     table = points.table(column, confidence, places, first.size)
-    return Top(table, int(first.size), _missed(block, release.projection, means.value), norms_of(block)[0])
+    missed = mark_secret(_missed(block, release.projection, means.value), block)
+    return Top(table, int(first.size), missed, norms_of(block)[0])
 
 
 def _missed(block: Block, projection: Projection, means: Floats) -> Estimate:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Floats
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.blocks import AnySketch, Block, Units, block_of, check_comparable, pair_of
+from streamsketch.estimation.blocks import AnySketch, Block, Units, block_of, check_comparable, mark_secret, pair_of
 from streamsketch.estimation.distances import fourth_power_sums, from_first, squared_gaps
 from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.intervals import norm_growth
@@ -177,7 +177,7 @@ def mean_distances_between(rows: Block, columns: Block, *, same: bool) -> Estima
         for array in (value, of_map, of_noise, slope, curvature):
             np.fill_diagonal(array, 0.0)
     found = Estimates(value, of_map, of_noise, lowest=0.0, slope=slope, curvature=curvature)
-    return _where(first.known[:, None] & second.known, found)
+    return mark_secret(_where(first.known[:, None] & second.known, found), rows, columns)
 
 
 def mean_products_between(rows: Block, columns: Block) -> Estimates:
@@ -203,7 +203,7 @@ def mean_products_between(rows: Block, columns: Block) -> Estimates:
         slope=2 * curvature * value,  # the norms are taken as estimated
         curvature=curvature,
     )
-    return _where(first.known[:, None] & second.known, found)
+    return mark_secret(_where(first.known[:, None] & second.known, found), rows, columns)
 
 
 def mean_norms_of(block: Block) -> Estimates:
@@ -226,7 +226,7 @@ def mean_norms_of(block: Block) -> Estimates:
         slope=slope + 6 * t * size,
         curvature=curving + 1.75 * t,
     )
-    return _where(averages.known, found)
+    return mark_secret(_where(averages.known, found), block)
 
 
 def few_units(block: Block) -> NDArray[np.bool_]:

@@ -4,7 +4,7 @@ import dataclasses
 import datetime as dt
 import math
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args, overload
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args, overload
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from streamsketch.core import Floats, Ints, check_int, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
 from streamsketch.estimation.cell_law import CellLaw, normal_median_variance
-from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.estimate import SECRET_METADATA, Estimate, SecretEstimate
 from streamsketch.estimation.intervals import ErrorModel, Interval, Intervals, Method, heavier, invert, quantile
 from streamsketch.estimation.items import is_one, items_of
 from streamsketch.estimation.noise_effect import OutputNoise
@@ -53,11 +53,18 @@ class _MedianEstimate(Estimate):
         quantile(confidence, "normal")
         return self.interval(1 - (1 - confidence) / candidates)
 
-    def scaled(self, factor: float) -> Estimate:
+    def scaled(self, factor: float) -> Self:
         """Return the estimate of ``factor`` times the quantity; see `Estimate.scaled`."""
-        scaled = super().scaled(factor)
-        parts = (scaled.value, scaled.projection_variance, scaled.noise_variance)
-        return _MedianEstimate(*parts, law=None if self.law is None else self.law.scaled(factor))
+        return dataclasses.replace(super().scaled(factor), law=None if self.law is None else self.law.scaled(factor))
+
+    def as_secret(self) -> "_SecretMedianEstimate":
+        """Return the estimate as a `SecretEstimate`."""
+        return _SecretMedianEstimate(**vars(self))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class _SecretMedianEstimate(_MedianEstimate, SecretEstimate):
+    """A median from a raw sketch."""
 
 
 class Points(NamedTuple):
@@ -71,6 +78,8 @@ class Points(NamedTuple):
     kurtosis: Floats
     law: CellLaw | None
     """Of the median's error, the same for all; None for the mean."""
+    secret: bool = False
+    """Whether the sketch is raw."""
 
     @property
     def standard_error(self) -> Floats:
@@ -92,6 +101,10 @@ class Points(NamedTuple):
 
     def only(self, place: int) -> Estimate:
         """Return one of the estimates."""
+        found = self._only(place)
+        return found.as_secret() if self.secret else found
+
+    def _only(self, place: int) -> Estimate:
         parts = (self.value, self.projection_variance, self.noise_variance)
         value, of_map, of_noise = (float(part[place]) for part in parts)
         if self.law is not None:
@@ -100,12 +113,13 @@ class Points(NamedTuple):
         return Estimate(value, of_map, of_noise, curvature=self.curvature, **shape)
 
     def table(self, items: pa.Array, confidence: float, places: Ints | None = None, candidates: int = 1) -> pa.Table:
-        """Return the estimates at ``places``, by default all, with their items and intervals."""
+        """Return the estimates at ``places``, by default all, with items and intervals; the schema says if secret."""
         kept: Any = slice(None) if places is None else places
         low, high = self.interval(confidence, candidates)
         columns = {"estimate": self.value, "error": self.standard_error, "low": low, "high": high}
         shown = items if places is None else items.take(pa.array(places))
-        return pa.table({"item": shown, **{name: column[kept] for name, column in columns.items()}})
+        table = pa.table({"item": shown, **{name: column[kept] for name, column in columns.items()}})
+        return table.replace_schema_metadata(SECRET_METADATA) if self.secret else table
 
 
 @overload
@@ -160,7 +174,8 @@ def frequency(
     Parameters
     ----------
     release
-        A `PrivateSketch`, or a `Sketch` of one's own, whose estimates are as secret as it is.
+        A `PrivateSketch`, or a `Sketch` of one's own, whose estimates are as secret as it is: a `SecretEstimate`, or a
+        table with ``streamsketch.secret`` = ``true`` in its schema metadata.
     item
         One item: an integer, text, bytes, date or time, or a tuple of these for an index of several columns. Many
         items: a list, array or Series of them, a tuple of such columns, or a table of any library with a column for
@@ -236,7 +251,7 @@ def points_of(sketch: AnySketch, indices: Ints, estimator: PointEstimator = "aut
             float(block.k2[0]) * projection.nonzeros * normal_median_variance(projection.nonzeros), law.variance
         )
         zeros, whole = np.zeros(value.shape), np.ones(value.shape)
-        return Points(value, (law.variance - of_noise) * whole, of_noise * whole, zeros, 0.0, zeros, law)
+        return Points(value, (law.variance - of_noise) * whole, of_noise * whole, zeros, 0.0, zeros, law, block.secret)
     return _mean_points(block, projection, value)
 
 
@@ -299,4 +314,4 @@ def _mean_points(block: Block, projection: Projection, value: Floats) -> Points:
         with np.errstate(divide="ignore", invalid="ignore"):
             shared = float(block.k4[0]) / projection.nonzeros / (of_map + of_noise) ** 2
         kurtosis = np.where(of_map + of_noise > 0, shared, 0.0)
-    return Points(value, of_map, of_noise, 2 * growth * value, growth, kurtosis, None)
+    return Points(value, of_map, of_noise, 2 * growth * value, growth, kurtosis, None, block.secret)
