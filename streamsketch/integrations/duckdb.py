@@ -4,12 +4,16 @@ To sketch DuckDB's own data, pass a relation to `Sketch.update_rows` or `SketchT
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from streamsketch.agreement import Agreement
+from streamsketch.errors import IncompatibleAgreementsError
 from streamsketch.estimation import (
     Block,
     Estimate,
@@ -18,6 +22,7 @@ from streamsketch.estimation import (
     check_comparable,
     cosine,
     few_units,
+    frequency,
     inner_product,
     mean_distance,
     mean_norm,
@@ -28,31 +33,44 @@ from streamsketch.estimation import (
 )
 from streamsketch.release import PrivateSketch
 
-_ESTIMATE = "STRUCT(value DOUBLE, standard_error DOUBLE, low_95 DOUBLE, high_95 DOUBLE)"
+_FIELDS = ["value", "standard_error", "low_95", "high_95"]
+_ESTIMATE = f"STRUCT({', '.join(f'{name} DOUBLE' for name in _FIELDS)})"
+_ITEM = "UNION(integer BIGINT, text VARCHAR, bytes BLOB, date DATE, time TIMESTAMP)"
 _KEPT = 1024  # decoded releases in the cache: a join uses each of them many times
 
 
-def register(connection: Any) -> None:
+def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     """Register SQL functions of published sketches on a connection.
 
     The functions ``squared_distance(x, y)``, ``inner_product(x, y)``, ``cosine(x, y)``, ``profile_distance(x, y)``,
     ``mean_distance(x, y)``, ``mean_product(x, y)``, ``squared_norm(x)`` and ``mean_norm(x)`` return a struct of
-    ``value``, ``standard_error``, ``low_95`` and ``high_95``; ``guarantee(x)`` returns text. Arguments are sketches in
-    the exchange format: the column ``sketch`` of a table written by `PrivateTable.save`, or the content of a
-    ``.sketch`` file. NULL gives NULL; so do the cosine and the profile distance of a stream that is empty or too small
-    for its noise, and averages of a stream of too few units, where they are undefined. An invalid sketch raises an
-    error, which aborts the query, and so does an average of one whose units were not counted.
+    ``value``, ``standard_error``, ``low_95`` and ``high_95``, as does ``frequency(x, item)``, for an item that is an
+    integer, text, bytes, a date or a timestamp. ``guarantee(x)`` returns text, and ``combine(x, y, populations)`` the
+    release of both streams together, by `PrivateSketch.combine`. Arguments are sketches in the exchange format: the
+    column ``sketch`` of a table written by `PrivateTable.save`, or the content of a ``.sketch`` file. NULL gives NULL;
+    so do the cosine and the profile distance of a stream that is empty or too small for its noise, and averages of a
+    stream of too few units, where they are undefined. An invalid sketch raises an error, which aborts the query, and so
+    does an average of one whose units were not counted.
 
     Parameters
     ----------
     connection
         A connection of DuckDB's Python package.
+    agreements
+        Those that streams followed: ``frequency`` needs a stream's to cast items to its types, and casts those of an
+        index of one column.
 
     Notes
     -----
     ``SELECT a.key, b.key, squared_distance(a.sketch, b.sketch).value FROM 'all.parquet' a, 'all.parquet' b
     WHERE a.key < b.key ORDER BY 3``
+
+    ``SELECT key, item, f.value FROM (SELECT key, item, frequency(sketch, item) f FROM 'all.parquet', words)``
     """
+    frequencies = functools.partial(_frequencies, {agreement.fingerprint: agreement for agreement in agreements})
+    types = {"parameters": ["BLOB", _ITEM], "return_type": _ESTIMATE}
+    connection.create_function("frequency", frequencies, **types, type="arrow", null_handling="special")
+    connection.create_function("combine", _combined, ["BLOB", "BLOB", "VARCHAR"], "BLOB")
     for estimator in (squared_distance, inner_product):
         connection.create_function(estimator.__name__, _of_two(estimator), ["BLOB", "BLOB"], _ESTIMATE)
     for estimator, undefined in (
@@ -98,6 +116,42 @@ def _or_null(estimator: Any, undefined: Callable[[Block], NDArray[np.bool_]], co
 
 def _norm(x: bytes) -> dict[str, float]:
     return _fields(squared_norm(_release(x)))
+
+
+def _frequencies(agreements: dict[str, Agreement], x: pa.ChunkedArray, items: pa.ChunkedArray) -> pa.Array:
+    """Return the estimates of items, row by row: all of one release and one type at once."""
+    kinds, releases = _one_array(items), _one_array(x).dictionary_encode()
+    codes, place = np.asarray(kinds.type_codes), np.asarray(releases.indices.fill_null(-1))
+    numbers, missing = np.zeros((len(_FIELDS), len(place))), np.ones(len(place), dtype=np.bool_)
+    for code in np.unique(codes):
+        column = kinds.field(int(code))
+        given = np.asarray(pc.is_valid(column)) & (codes == code)
+        for one in np.unique(place[given & (place >= 0)]):
+            (rows,) = np.nonzero(given & (place == one))
+            release = _release(releases.dictionary[int(one)].as_py())
+            found = frequency(release, column.take(pa.array(rows)), agreement=_agreement_of(release, agreements))
+            numbers[:, rows] = [found.column(name).to_numpy() for name in ("estimate", "error", "low", "high")]
+            missing[rows] = False
+    return pa.StructArray.from_arrays([pa.array(one) for one in numbers], _FIELDS, mask=pa.array(missing))
+
+
+def _agreement_of(release: PrivateSketch, agreements: dict[str, Agreement]) -> Agreement | None:
+    if release.agreement is None or release.agreement in agreements:
+        return agreements.get(release.agreement or "")
+    raise IncompatibleAgreementsError(
+        f"a sketch follows the agreement {release.agreement}, which says as which type items were hashed: pass it to "
+        f"register(connection, agreements=[…])"
+    )
+
+
+def _one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _combined(x: bytes, y: bytes, populations: str) -> bytes:
+    return _release(x).combine(_release(y), populations=populations).to_bytes()  # type: ignore[arg-type] # checked there
 
 
 def _guarantee(x: bytes) -> str:

@@ -1,5 +1,6 @@
 """SQL over a table of releases says what the library says."""
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +83,70 @@ def test_averages_are_null_where_units_are_too_few(connection: Any) -> None:
     assert connection.execute(asked, {name: given[name] for name in ("x", "few")}).fetchone() == (None,) * 4
     with pytest.raises(Exception, match="needs the number of units"):
         connection.execute("SELECT mean_norm($x)", {"x": release(500).to_bytes()}).fetchone()
+
+
+HASHED = ss.SJLT(sketch_dim=320, sparsity=5, seed=3)
+ITEMS: dict[str, list[Any]] = {
+    "VARCHAR": ["tea", None, "salt", "jam"],
+    "INTEGER": [7, 9, None],
+    "UTINYINT": [7],
+    "BLOB": [b"tea", None],
+    "DATE": [dt.date(2026, 1, 2)],
+    "TIMESTAMP": [dt.datetime(2026, 1, 2, 3)],  # noqa: DTZ001 - DuckDB's have no zone
+}
+
+
+def sales(largest: int) -> ss.PrivateSketch:
+    sketch = HASHED.sketch()
+    for items in ITEMS.values():
+        kept = [item for item in items if item is not None]
+        sketch.update(kept, [largest + place for place in range(len(kept))])
+    return sketch.release(epsilon=1.0, neighbours=ss.L1(1000, unit="sale"))
+
+
+def test_frequencies_of_items_of_every_type_are_the_library_s(connection: Any) -> None:
+    found = {"a": sales(900), "b": sales(500)}
+    ss.PrivateTable(found).save("all.parquet")
+    for kind, items in ITEMS.items():
+        rows = connection.execute(
+            "SELECT key, item, frequency(sketch, item) FROM "  # noqa: S608 - types of this file
+            "(SELECT key, sketch FROM 'all.parquet' UNION ALL SELECT 'c', NULL), "
+            f"(SELECT unnest($items::{kind}[]) item)",
+            {"items": items},
+        ).fetchall()
+        assert len(rows) == 3 * len(items)
+        for key, item, shown in rows:
+            if key == "c" or item is None:
+                assert shown is None
+                continue
+            estimate = ss.frequency(found[key], item)
+            assert tuple(shown.values()) == (estimate.value, estimate.standard_error, *estimate.interval())
+
+
+def test_many_rows_of_one_query_are_estimated_together(connection: Any) -> None:
+    release = sales(900)
+    asked = "SELECT list(frequency($x, 'item ' || range).value ORDER BY range) FROM range(5000)"
+    (values,) = connection.execute(asked, {"x": release.to_bytes()}).fetchone()
+    assert values == ss.frequency(release, [f"item {number}" for number in range(5000)])["estimate"].to_pylist()
+
+
+def test_items_are_cast_by_the_agreement_that_is_given(connection: Any) -> None:
+    agreement = ss.Agreement(HASHED, index=[("item", "text")], value="n")
+    sketch = ss.Sketch(agreement)
+    sketch.update(["7"], [900])
+    release = sketch.release(epsilon=1.0, neighbours=ss.L1(1000))
+    asked, given = "SELECT frequency($x, 7).value", {"x": release.to_bytes()}
+    with pytest.raises(Exception, match="pass it to register"):
+        connection.execute(asked, given).fetchone()
+    with pytest.importorskip("duckdb").connect() as other:
+        register(other, agreements=[agreement])
+        assert other.execute(asked, given).fetchone() == (ss.frequency(release, 7, agreement=agreement).value,)
+
+
+def test_two_releases_are_added_up(connection: Any) -> None:
+    x, y = release(500), release(900)
+    asked, given = "SELECT combine($x, $y, $p), combine($x, NULL, $p)", {"x": x.to_bytes(), "y": y.to_bytes()}
+    found = connection.execute(asked, given | {"p": "disjoint"}).fetchone()
+    assert found == (x.combine(y, populations="disjoint").to_bytes(), None)
+    with pytest.raises(Exception, match="populations must be"):
+        connection.execute(asked, given | {"p": "all"}).fetchone()
