@@ -21,6 +21,7 @@ from streamsketch.wire import kind_of
 SIGNS, TABLE = ".signs", ".parquet"
 
 _MOST_WARNINGS = 5  # of one file
+_TAKES_RAW = {"compare": "compare", "frequency": "query"}
 _NAMES: dict[type[Any], str] = {
     ss.PrivateSketch: "private sketch",
     ss.PrivateTable: "table of private sketches",
@@ -167,7 +168,11 @@ def _sketches_of(path: Path, command: str, signer: list[Path] | None, *, raw: bo
     if path.suffix != SUFFIX and not is_raw(path):
         return load_published(path, ss.PrivateSketch, ss.PrivateTable, signer=signer)
     if not raw:
-        or_raw = ", or say --raw to compare it all the same, for your eyes only" if command == "compare" else ""
+        or_raw = (
+            f", or say --raw to {_TAKES_RAW[command]} it all the same, for your eyes only"
+            if command in _TAKES_RAW
+            else ""
+        )
         raise ss.InvalidInputError(
             f"{path} is a raw sketch, which is secret, like all that is computed from it. Release it first{or_raw}"
         )

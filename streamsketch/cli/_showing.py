@@ -149,13 +149,13 @@ def guarantee_fields(guarantee: ss.Guarantee) -> dict[str, Any]:
     return guarantee.to_dict() | {"text": str(guarantee)}
 
 
-def progress_bar() -> Progress:
-    """Return a bar for events, on the error output where that is a terminal."""
+def progress_bar(counted: str = "events") -> Progress:
+    """Return a bar for what is counted as ``events``, on the error output where that is a terminal."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.fields[events]:,} events"),
+        TextColumn(f"{{task.fields[events]:,}} {counted}"),
         TimeElapsedColumn(),
         console=console,
         transient=True,

@@ -13,7 +13,18 @@ from .numbers import (
     exact_fraction,
     short,
 )
-from .text import MAX_TEXT, NO_BREAK, aligned, check_text, filled, is_printable, names_given, printable, warn_outside
+from .text import (
+    MAX_TEXT,
+    NO_BREAK,
+    aligned,
+    check_text,
+    filled,
+    is_printable,
+    names_given,
+    printable,
+    spreadsheet_text,
+    warn_outside,
+)
 
 __all__ = [
     "INT64_MAX",
@@ -49,6 +60,7 @@ __all__ = [
     "remove_partial",
     "replacing",
     "short",
+    "spreadsheet_text",
     "warn_outside",
     "write_new",
     "write_whole",

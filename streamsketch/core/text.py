@@ -31,6 +31,7 @@ _NOT_PRINTABLE = (
 """Ranges of code points, first and last; listed here because Unicode's categories change between versions."""
 _REFUSED = re.compile("[" + "".join(f"\\U{first:08X}-\\U{last:08X}" for first, last in _NOT_PRINTABLE) + "]")
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _KEPT_TOGETHER = (" = ", "± ", " %")
 
 
@@ -114,3 +115,8 @@ def warn_outside(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def spreadsheet_text(text: str) -> str:
+    """Return text for a CSV cell, with an apostrophe before anything that a spreadsheet would run as a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

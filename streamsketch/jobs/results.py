@@ -13,13 +13,13 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 
+from streamsketch.core import spreadsheet_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import MEASURES, By, pairwise
 from streamsketch.release import PrivateTable
 from streamsketch.wire import load
 
 _LONGEST_NAME = 200
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _COMPARED: tuple[By, ...] = ("distance", "cosine")
 _OF_COUNTED: tuple[By, ...] = ("mean",)
 SKETCHES = "sketches.parquet"
@@ -70,17 +70,6 @@ def comparisons(releases: PrivateTable, by: By) -> pa.Table:
     order = "descending" if by == "cosine" else "ascending"
     found = found.sort_by([("estimate", order), ("first", "ascending"), ("second", "ascending")])
     return found.rename_columns([*found.column_names[:2], MEASURES[by].column, *found.column_names[3:]])
-
-
-def spreadsheet_text(text: str) -> str:
-    """Return text for a CSV cell, with an apostrophe before anything that a spreadsheet would run as a formula.
-
-    Examples
-    --------
-    >>> spreadsheet_text("=1+1"), spreadsheet_text("1+1")
-    ("'=1+1", '1+1')
-    """
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def clear(folder: str) -> None:

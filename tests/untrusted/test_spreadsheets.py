@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.jobs.results import spreadsheet_text, write_results
+from streamsketch.core import spreadsheet_text
+from streamsketch.jobs.results import write_results
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
