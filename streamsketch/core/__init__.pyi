@@ -22,6 +22,7 @@ from .text import (
     is_printable,
     names_given,
     printable,
+    short_name,
     spreadsheet_text,
     warn_outside,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "remove_partial",
     "replacing",
     "short",
+    "short_name",
     "spreadsheet_text",
     "warn_outside",
     "write_new",

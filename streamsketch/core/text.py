@@ -105,6 +105,12 @@ def printable(text: object) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
 
 
+def short_name(text: object, longest: int) -> str:
+    """Return untrusted text as one line of at most so many characters."""
+    shown = printable(text)
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+
+
 # a dataclass's own code is of no file, or of its module
 _INSIDE = (str(Path(__file__).parent.parent), "<string>", str(dataclasses.__file__))
 

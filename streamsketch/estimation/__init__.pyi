@@ -1,5 +1,5 @@
 from .blocks import AnySketch, Block, block_of, check_comparable, is_secret
-from .cosines import below_noise_floor
+from .cosines import below_noise_floor, least_norm
 from .counts import estimate_of_counts, published_counts, total_factors, total_of, unit_factors, units_of
 from .distances import distances_between
 from .estimate import (
@@ -26,13 +26,14 @@ from .groups import Linkage, linkage, similarity_order
 from .intervals import Interval, quantile
 from .items import item_table
 from .largest import Top, top
-from .means import few_units, mean_distance, mean_norm, mean_product
+from .means import LEAST_UNITS, few_units, mean_distance, mean_norm, mean_product
 from .measures import MEASURES, By, check_by, compare_blocks, pairwise
 from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 from .points import PointEstimator, Points, check_point_estimator, frequency, points_of
 from .ranking import Ranks
 
 __all__ = [
+    "LEAST_UNITS",
     "MEASURES",
     "SECRECY",
     "SECRET_METADATA",
@@ -69,6 +70,7 @@ __all__ = [
     "interval_text",
     "is_secret",
     "item_table",
+    "least_norm",
     "linkage",
     "mean_distance",
     "mean_norm",

@@ -25,7 +25,7 @@ def below_noise_floor(block: Block) -> NDArray[np.bool_]:
 
     Their squared norms are at most two standard errors of an empty stream's squared norm.
     """
-    return block.squared_norms <= _least_norm(block.effect, block.k2, block.k4)
+    return block.squared_norms <= least_norm(block.effect, block.k2, block.k4)
 
 
 def cosines_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
@@ -95,7 +95,7 @@ def cosines(
         )
     known = np.broadcast_to(True, np.shape(product))  # noqa: FBT003 - an array of True
     for norm, second, fourth in zip(norms, k2, k4, strict=True):
-        known = known & (norm > _least_norm(effect, second, fourth))
+        known = known & (norm > least_norm(effect, second, fourth))
     norm_x, norm_y = (np.where(known, norm, 1.0) for norm in norms)
     value = np.where(known, product, np.nan) / np.sqrt(norm_x * norm_y)
     bounded = np.minimum(np.abs(value), 1.0)
@@ -119,8 +119,8 @@ def cosines(
     return Estimates(np.asarray(value), np.asarray(of_map), np.asarray(of_noise), lowest=-1.0, highest=1.0)
 
 
-def _least_norm(effect: OutputNoise | InputNoise, k2: Floats, k4: Floats) -> Floats:
-    """Return the squared norm above which a stream stands out from its noise."""
+def least_norm(effect: OutputNoise | InputNoise, k2: Floats, k4: Floats) -> Floats:
+    """Return the estimated squared norm above which a stream stands out from its noise: the noise floor."""
     empty = np.zeros_like(k2)
     return np.asarray(_NOISE_FLOOR * np.sqrt(np.maximum(effect.squared_norm_variance(empty, k2, k4), 0.0)))
 

@@ -15,7 +15,8 @@ from streamsketch.estimation.distances import fourth_power_sums, from_first, squ
 from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.intervals import norm_growth
 
-_LEAST_UNITS = 2.0  # standard errors of their number
+LEAST_UNITS = 2.0
+"""Standard errors of a number of units, above which there is an average."""
 
 
 class _Averages(NamedTuple):
@@ -238,7 +239,7 @@ def few_units(block: Block) -> NDArray[np.bool_]:
         If units were not counted in a sketch.
     """
     units = _counted(block)
-    few: NDArray[np.bool_] = units.number <= _LEAST_UNITS * np.sqrt(units.variance)
+    few: NDArray[np.bool_] = units.number <= LEAST_UNITS * np.sqrt(units.variance)
     return few
 
 

@@ -1,9 +1,11 @@
 from .accuracy import Accuracy
 from .bounds import BoundOption, BoundPlan, plan_bounds
 from .facts import Goal, StreamFacts
+from .noise_floor import NoiseFloor
 from .planner import plan
 from .plans import Plan
 from .typical import TypicalUnit, UnitSample
+from .unit_keys import PlannedKey, Remedy
 from .unit_options import UnitOption
 from .unit_plans import UnitPlan, plan_units
 
@@ -12,7 +14,10 @@ __all__ = [
     "BoundOption",
     "BoundPlan",
     "Goal",
+    "NoiseFloor",
     "Plan",
+    "PlannedKey",
+    "Remedy",
     "StreamFacts",
     "TypicalUnit",
     "UnitOption",

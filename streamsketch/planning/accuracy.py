@@ -16,6 +16,7 @@ from streamsketch.planning.typical import (
     UnitSizes,
     UnitSums,
     key_sizes,
+    modelled_norms,
     modelled_sums,
 )
 from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, clipped, with_each_mechanism
@@ -126,6 +127,13 @@ class _CountedUnits(UnitFacts):
     @property
     def units(self) -> None:
         return
+
+    @property
+    def cosines(self) -> Floats:
+        return np.atleast_1d(np.asarray(self.asked.cosine, dtype=np.float64))
+
+    def squared_norms(self, units: Floats, weights: Floats, kept: Floats) -> Floats:
+        return modelled_norms(self.sizes, self.often, self.asked.match, units, weights, kept)[1]
 
     def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
         return modelled_sums(self.sizes, self.often, (self.asked.match, self.asked.cosine), units, weights, kept)  # type: ignore[arg-type] # __post_init__ made it a tuple

@@ -21,7 +21,9 @@ from streamsketch.errors import InvalidInputError
 
 Sizes: TypeAlias = float | Sequence[float]
 
-_MOST_SUMS = 64  # keys of a sample whose sums are compared: those of most units
+MOST_SUMS = 64
+"""The most keys whose sums are compared: of a sample, those of most units."""
+
 _MOST_CELLS = 1 << 24  # of these sums, whose items are held one by one
 _MOST_SIZES = 4096
 _MOST_UNITS = 1e15
@@ -91,6 +93,23 @@ class UnitFacts(ABC):
     @abstractmethod
     def units(self) -> tuple[float, ...] | None:
         """How many units each key has, where that is known."""
+
+    @property
+    def key_names(self) -> tuple[str, ...] | None:
+        """What the keys of `units` are called, where that is known."""
+        return None
+
+    @property
+    @abstractmethod
+    def cosines(self) -> Floats:
+        """Cosines between the sums of two keys: one or more that matter, or those of all pairs."""
+
+    @abstractmethod
+    def squared_norms(self, units: Floats, weights: Floats, kept: Floats) -> Floats:
+        """Return the squared norms of sums of so many units, (n,), of which ``weights`` and ``kept`` are as in `sums`.
+
+        Of the numbers of units that there are, those are the norms of the keys that there are.
+        """
 
     @abstractmethod
     def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
@@ -172,8 +191,8 @@ class TypicalUnit(UnitFacts):
         if not (isinstance(self.match, int | float) and 0 < self.match <= 1):
             raise InvalidInputError(f"match must be a probability, in (0, 1], got {short(self.match)}")
         cosines = np.atleast_1d(np.asarray(self.cosine))
-        if cosines.dtype.kind not in "if" or cosines.ndim != 1 or not 1 <= cosines.size <= _MOST_SUMS:
-            raise InvalidInputError(f"cosine must be a number, or up to {_MOST_SUMS} of them, got {short(self.cosine)}")
+        if cosines.dtype.kind not in "if" or cosines.ndim != 1 or not 1 <= cosines.size <= MOST_SUMS:
+            raise InvalidInputError(f"cosine must be a number, or up to {MOST_SUMS} of them, got {short(self.cosine)}")
         if not ((cosines >= -1) & (cosines < 1)).all():
             raise InvalidInputError(f"cosine must lie in [-1, 1), got {short(self.cosine)}")
         object.__setattr__(self, "cosine", tuple(cosines.tolist()))
@@ -192,10 +211,23 @@ class TypicalUnit(UnitFacts):
         """Not known."""
         return
 
+    @property
+    def cosines(self) -> Floats:
+        """Those that matter."""
+        return np.array(self.cosine)
+
+    @functools.cached_property
+    def _often(self) -> Floats:
+        often = self.sizes.keys * (1.0 if self.shares is None else np.array(self.shares))  # a unit in many keys
+        return np.asarray(often / often.sum())
+
+    def squared_norms(self, units: Floats, weights: Floats, kept: Floats) -> Floats:
+        """Return the squared norms of sums of so many units; see `UnitFacts.squared_norms`."""
+        return modelled_norms(self.sizes, self._often, self.match, units, weights, kept)[1]
+
     def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
         """Return the sums of two or more keys that are as alike as assumed; see `UnitFacts.sums`."""
-        often = self.sizes.keys * (1.0 if self.shares is None else np.array(self.shares))  # a unit in many keys
-        return modelled_sums(self.sizes, often / often.sum(), (self.match, self.cosine), units, weights, kept)  # type: ignore[arg-type] # __post_init__ made it a tuple
+        return modelled_sums(self.sizes, self._often, (self.match, self.cosine), units, weights, kept)  # type: ignore[arg-type] # __post_init__ made it a tuple
 
     def assumed(self, unit: str) -> str:
         """Return the assumptions in words; ``unit`` is what one unit is called."""
@@ -207,15 +239,25 @@ class TypicalUnit(UnitFacts):
         )
 
 
-def key_sizes(units: float | Sequence[float]) -> tuple[float, ...]:
+def key_sizes(units: float | Sequence[float], most: int = MOST_SUMS) -> tuple[float, ...]:
     """Return how many units each key has, as one or several numbers say; `InvalidInputError` for others."""
     given = tuple(units) if isinstance(units, Sequence) and not isinstance(units, str) else (units,)
     real = all(isinstance(one, int | float) and not isinstance(one, bool) and 1 <= one <= _MOST_UNITS for one in given)
-    if not real or not 1 <= len(given) <= _MOST_SUMS:
+    if not real or not 1 <= len(given) <= most:
         raise InvalidInputError(
-            f"units must be a number from 1 to {_MOST_UNITS:g}, or up to {_MOST_SUMS} of them, got {short(units)}"
+            f"units must be a number from 1 to {_MOST_UNITS:g}, or up to {most:,} of them, got {short(units)}"
         )
     return tuple(float(one) for one in given)
+
+
+def modelled_norms(
+    sizes: UnitSizes, often: Floats, match: float, units: Floats, weights: Floats, kept: Floats
+) -> tuple[Floats, Floats]:
+    """Return Σ|x| of sums of so many units, and their squared norms: (n,) each; parameters as `modelled_sums`."""
+    shares = often * kept
+    pieces = units * float((shares * weights * sizes.pieces).sum())
+    own = float((shares * weights**2 * (sizes.squares - match * sizes.pieces**2)).sum())
+    return pieces, np.maximum(units * own, 0.0) + match * pieces**2
 
 
 def modelled_sums(
@@ -244,16 +286,9 @@ def modelled_sums(
     group = np.array(units if len(units) > 1 else 2 * [*units])
     many, one = np.tile(group, len(cosines)), np.repeat(np.arange(len(cosines)), group.size)
 
-    def parts(weights: Floats, kept: Floats) -> tuple[Floats, Floats]:
-        """Return Σ|x| of each key, and its squared norm."""
-        shares = often * kept
-        pieces = many * float((shares * weights * sizes.pieces).sum())
-        own = float((shares * weights**2 * (sizes.squares - match * sizes.pieces**2)).sum())
-        return pieces, np.maximum(many * own, 0.0) + match * pieces**2
-
     everything = np.ones_like(weights)
-    whole, squares = parts(everything, everything)
-    left, norms = parts(weights, kept)
+    whole, squares = modelled_norms(sizes, often, match, many, everything, everything)
+    left, norms = modelled_norms(sizes, often, match, many, weights, kept)
     alone = np.repeat(np.asarray(cosines, dtype=np.float64), group.size)
     products = alone * np.sqrt(np.outer(squares, squares)) * np.outer(left / whole, left / whole)
     np.fill_diagonal(products, norms)
@@ -284,6 +319,7 @@ class UnitSample(UnitFacts):
     _products: sparse.coo_array  # of two entries of one unit
     _units: int
     _keys: int
+    _names: tuple[str, ...] | None
 
     @classmethod
     def of(
@@ -340,8 +376,12 @@ class UnitSample(UnitFacts):
         key_of = keys[first]
         in_key = np.bincount(key_of)
         place = np.full(in_key.size, -1)
-        compared = np.argsort(-in_key, kind="stable")[: max(2, min(_MOST_SUMS, _MOST_CELLS // (int(items.max()) + 1)))]
+        compared = np.argsort(-in_key, kind="stable")[: max(2, min(MOST_SUMS, _MOST_CELLS // (int(items.max()) + 1)))]
         place[compared] = np.arange(compared.size)
+        names_of_keys = None
+        if key is not None:
+            first_of = np.unique(keys, return_index=True)[1][compared]
+            names_of_keys = tuple(map(str, entries[key].take(pa.array(first_of)).to_pylist()))
         own = np.unique(units * (items.max() + 1) + items, return_inverse=True)[1]
         by_unit = sparse.csr_array((values, (row_of, own)))
         return cls(
@@ -351,6 +391,7 @@ class UnitSample(UnitFacts):
             (by_unit @ by_unit.T).tocoo(),
             int(units.max()) + 1,
             in_key.size,
+            names_of_keys,
         )
 
     @property
@@ -362,6 +403,35 @@ class UnitSample(UnitFacts):
     def units(self) -> tuple[float, ...]:
         """How many units each of the compared keys has."""
         return tuple(np.bincount(self._key_of[self._key_of >= 0]).tolist())
+
+    @property
+    def key_names(self) -> tuple[str, ...] | None:
+        """What the compared keys are called; None without a column of keys."""
+        return self._names
+
+    @functools.cached_property
+    def cosines(self) -> Floats:
+        """Cosines between all pairs of the compared keys, of sums that are not clipped."""
+        everything = np.ones(self._key_of.size)
+        sums = self.sums(self.units, everything, everything)
+        norms = np.diagonal(sums.products)
+        one, other = sums.pairs
+        return np.asarray(sums.products[one, other] / np.sqrt(norms[one] * norms[other]))
+
+    def squared_norms(self, units: Floats, weights: Floats, kept: Floats) -> Floats:
+        """Return the squared norms of sums of so many units; see `UnitFacts.squared_norms`.
+
+        Of other numbers than its own, those of keys that are as mixed as the sample's on average.
+        """
+        expected = self._by_key(weights * kept)
+        chance = self._own(weights * np.sqrt(kept)).diagonal()
+        between = (expected**2).sum(axis=1) - self._own(weights * kept).diagonal()
+        there = np.array(self.units)
+        if np.array_equal(units, there):
+            return np.asarray(between + chance)
+        pairs = float((there * (there - 1)).sum())
+        alike = max(float(between.sum()), 0.0) / pairs if pairs else 0.0
+        return np.asarray(units * (chance.sum() / there.sum()) + units * (units - 1) * alike)
 
     def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
         """Return the sums of the sample's keys, as if they had ``units`` units on average; see `UnitFacts.sums`.

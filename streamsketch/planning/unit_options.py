@@ -11,7 +11,6 @@ from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from scipy.special import ndtr
 
 from streamsketch.accounting import sensitivity_of
 from streamsketch.agreement import fine_enough
@@ -20,6 +19,7 @@ from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import OutputNoise
 from streamsketch.planning.facts import Goal
+from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.planning.typical import UnitFacts, UnitSums
 from streamsketch.privacy import L1, Budget, Clip, Counting, Neighbours, Noise, SketchL2, candidates
 from streamsketch.projections import SJLT, CountSketch, Identity, Projection
@@ -29,7 +29,6 @@ QUESTIONS: tuple[Question, ...] = get_args(Question)
 
 _LEAST_CELLS = 16
 _SPARSITY = 4  # beside 1: errors of sums of many units hardly depend on it
-_FLOOR = 2.0  # standard errors of an empty stream's squared norm, below which there is no cosine
 _STEPS = 1 << 12  # of an L1 bound: entries are scaled to whole steps
 _TENTHS, _FEWER = (10, 15, 20, 30, 40, 50, 60, 80), (10, 20, 30, 50)  # of a power of ten, for SketchL2 and for L1
 _MOST_BOUNDS = 64
@@ -252,21 +251,32 @@ Parts: TypeAlias = tuple[Floats, Floats, Floats]
 def _cosine_errors(projection: Projection, noise: Noise, count_error: float, exact: UnitSums, left: UnitSums) -> Parts:
     """Return the errors of the cosines (THEORY.md 4, "Shape"), 1 where a sum comes out below the noise floor."""
     del count_error
-    cumulants, effect = noise.cumulants.scaled(projection.cell_unit), OutputNoise(projection.sketch_dim)
     x, y, product = _pairs(left)
-    k2, k4 = np.full_like(x, cumulants.k2), np.full_like(x, cumulants.k4)
     cosine = product / np.sqrt(x * y)
+    of_map, of_noise = cosine_variances(projection, noise, x, y, cosine)
+    exact_x, exact_y, exact_product = _pairs(exact)
+    bias = (cosine - exact_product / np.sqrt(exact_x * exact_y)) ** 2
+    above = 1 - NoiseFloor.of(projection, noise).chance(np.diagonal(left.products))
+    above = above[left.pairs[0]] * above[left.pairs[1]]
+    return above * of_map, above * of_noise + 1 - above, above * bias
+
+
+def cosine_variances(
+    projection: Projection, noise: Noise, x: Floats, y: Floats, cosine: Floats
+) -> tuple[Floats, Floats]:
+    """Return the map's and the noise's part of the variance of cosines of sums of squared norms x and y.
+
+    That of the noise is at most 1: a cosine is not farther off than that.
+    """
+    cumulants, effect = noise.cumulants.scaled(projection.cell_unit), OutputNoise(projection.sketch_dim)
+    k2, k4 = np.full_like(x, cumulants.k2), np.full_like(x, cumulants.k4)
     spread_x: Floats = effect.squared_norm_variance(x, k2, k4)
     spread_y: Floats = effect.squared_norm_variance(y, k2, k4)
     levels = k2 / x + k2 / y + effect.count * k2**2 / (x * y)
     growth = (spread_x / x**2 + spread_y / y**2) / 4 - 2 * (k2 / x + k2 / y)
-    of_noise = np.minimum(np.maximum(levels + cosine**2 * growth, 0.0), 1.0)
-    of_map = projection.variance.norms * (1 - cosine**2) ** 2
-    exact_x, exact_y, exact_product = _pairs(exact)
-    bias = (cosine - exact_product / np.sqrt(exact_x * exact_y)) ** 2
-    floor = _FLOOR * math.sqrt(effect.squared_norm_variance(0.0, cumulants.k2, cumulants.k4))
-    above = ndtr((x - floor) / np.sqrt(spread_x)) * ndtr((y - floor) / np.sqrt(spread_y))
-    return above * of_map, above * of_noise + 1 - above, above * bias
+    of_noise: Floats = np.minimum(np.maximum(levels + cosine**2 * growth, 0.0), 1.0)
+    of_map: Floats = projection.variance.norms * (1 - cosine**2) ** 2
+    return of_map, of_noise
 
 
 def _distance_errors(

@@ -1,17 +1,23 @@
 """A plan for units: how to protect them, what error that leaves, and what one gains by it, as text and for JSON."""
 
 import dataclasses
+import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from streamsketch.accounting import guarantee_of
-from streamsketch.core import NO_BREAK, Exact, aligned, check_int, check_text, exact_fraction, filled, short
+from streamsketch.core import NO_BREAK, Exact, aligned, check_int, check_text, exact_fraction, filled, short, short_name
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import format_value
 from streamsketch.planning.facts import Goal
-from streamsketch.planning.typical import UnitFacts, either, key_sizes
+from streamsketch.planning.noise_floor import NoiseFloor
+from streamsketch.planning.typical import MOST_SUMS, UnitFacts, either, key_sizes
+from streamsketch.planning.unit_keys import EVEN, SURE, KeyPlanner, PlannedKey, Remedy
 from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, UnitOption, unit_options
 from streamsketch.privacy import MOST_KEYS, Budget, Clip, Guarantee, Neighbours
 from streamsketch.projections import Projection
@@ -19,7 +25,8 @@ from streamsketch.projections import Projection
 _NEAR_BEST = {True: 1.03, False: 1.06}  # the optimum is flat, and sums shorter than those stated want fewer cells
 _WORTH_SAYING = 1.1  # times the error
 _NO_PART = 1e-3  # of the error
-_HOPELESS = 0.3  # of a cosine
+_MOST_KEYS = 1 << 16
+_SHOWN_KEYS, _NAMED_KEYS, _KEY_WIDTH = 12, 6, 26  # lines of a table, names in a sentence, letters of a name
 _ASKED = {
     "cosine": "the cosine of two keys' sums",
     "distance": "the squared distance of two keys' sums, as a share of it",
@@ -34,8 +41,12 @@ class UnitPlan:
 
     Parameters
     ----------
-    facts, units, unit, question, epsilon, delta
+    facts, unit, question, epsilon, delta
         The arguments of `plan_units`.
+    units
+        How many units each key has.
+    names
+        What the keys are called: as given, or numbers from 1.
     chosen
         The recommended option.
     options
@@ -54,6 +65,7 @@ class UnitPlan:
 
     facts: UnitFacts
     units: tuple[float, ...]
+    names: tuple[str, ...] = dataclasses.field(repr=False)
     unit: str
     question: Question
     epsilon: float
@@ -104,6 +116,45 @@ class UnitPlan:
         """The guarantee of a release by this plan. Laplace noise spends no δ, whatever the budget allows."""
         return guarantee_of(self.chosen.noise, Budget(self.epsilon, self.delta), self.chosen.neighbours)
 
+    @functools.cached_property
+    def keys(self) -> tuple[PlannedKey, ...]:
+        """What is to be expected of each key, in the order given.
+
+        Examples
+        --------
+        >>> from streamsketch.planning import TypicalUnit
+        >>> units = {"France": 900, "Austria": 40}
+        >>> plan = plan_units(TypicalUnit(items=40), units=units, epsilon=1.0, delta=1e-6, unit="customer")
+        >>> for key in plan.keys:
+        ...     print(f"{key.key}: below the noise floor with probability {key.below:.2f}")
+        France: below the noise floor with probability 0.00
+        Austria: below the noise floor with probability 0.88
+        """
+        return self._planner.rows(self.names, self.chosen)
+
+    def least_units(self, chance: float = EVEN) -> float:
+        """Return how many units a key has that is below the noise floor with this probability; infinity for none.
+
+        For ``question="mean"``, that has no average.
+        """
+        return self._planner.least_units(self.chosen, chance)
+
+    @functools.cached_property
+    def noise_floor(self) -> NoiseFloor:
+        """The squared norm below which a sum has no cosine, and how likely it comes out below that."""
+        return NoiseFloor.of(self.chosen.projection, self.chosen.noise)
+
+    @functools.cached_property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What would lift the middle one of the keys below the noise floor: as far as anything does."""
+        same = [one for one in self.options if (one.neighbours, one.clip) == (self.chosen.neighbours, self.chosen.clip)]
+        options = [*same, *(one for one in self.alternatives() if one not in same)]
+        return tuple(self._planner.remedies(self.chosen, options, Budget(self.epsilon, self.delta)))
+
+    @functools.cached_property
+    def _planner(self) -> KeyPlanner:
+        return KeyPlanner(self.facts, np.array(self.units), self.question == "mean")
+
     def alternatives(self) -> list[UnitOption]:
         """Return the best option of each kind of bound, clip and noise, least error first."""
         kinds: dict[str, list[UnitOption]] = {}
@@ -127,6 +178,9 @@ class UnitPlan:
             "counting": None if self.chosen.counting is None else self.chosen.counting.to_dict(),
             "guarantee": self.guarantee.to_dict(),
             "chosen": _option(self.chosen),
+            "keys": [key._asdict() for key in self.keys],
+            "least_units": {f"{chance:g}": _finite(self.least_units(chance)) for chance in (EVEN, SURE)},
+            "remedies": [_remedy_fields(remedy) for remedy in self.remedies],
             "alternatives": [_option(option) for option in self.alternatives()],
             "notes": list(_notes(self)),
         }
@@ -138,6 +192,7 @@ class UnitPlan:
             filled(f"Each release: {self.guarantee}."),
             filled(f"Predicted for {_ASKED[self.question]}: ± {error}."),
             _choices(self),
+            *([_keys(self)] if len(self.units) > 1 and self.question in ("cosine", "mean") else []),
             "\n".join(filled(note, first="- ", indent="  ") for note in _notes(self)),
         ]
         return "\n\n".join(blocks)
@@ -149,7 +204,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     epsilon: float,
     delta: float = 0.0,
     question: Question = "cosine",
-    units: float | Sequence[float] | None = None,
+    units: float | Sequence[float] | Mapping[str, float] | None = None,
     unit: str = "unit",
     max_keys: int | None = None,
     dim: int = HASHED_DIM,
@@ -180,8 +235,10 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
         ``"cosine"`` between the sums of two keys; ``"distance"``, squared, between them; ``"mean"``, the squared
         distance between their averages ‖x/n - y/m‖²; ``"point"``, how much a sum holds of one item.
     units
-        How many units a key has, about. Several numbers are keys of different sizes, of which a sample takes the mean:
-        the smallest matter most. By default those of the sample.
+        How many units a key has, about: public, or guessed. Several numbers, or a mapping of names, are keys of
+        different sizes, of which `UnitPlan.keys` says which stand out; the smallest matter most for the error. By
+        default those of the sample, which of others takes the mean for its errors. Of more than 64 keys, the errors are
+        those of 64 of them, evenly chosen by size.
     unit
         What one is called.
     max_keys
@@ -229,7 +286,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     check_int(dim, "dim", 1, HASHED_DIM)
     if max_keys is not None:
         check_int(max_keys, "max_keys", 1, MOST_KEYS - 1)
-    many = _many(facts, units)
+    many, names = _many(facts, units)
     if isinstance(bounds, str):
         raise InvalidInputError(f"bounds must be several numbers, such as [5, 10, 20], got {short(bounds)}")
     if question != "point" and facts.units is not None and len(facts.units) == 1:
@@ -238,21 +295,44 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     if wanted == []:
         raise InvalidInputError("there is no bound to plan for; give at least one, or leave out bounds")
     budget = Budget(epsilon, delta).warn_if_weak()
-    goal = UnitGoal(question, many, unit, count, Goal(max_cells=max_cells, max_nonzeros=max_nonzeros), dim, max_keys)
+    goal = UnitGoal(
+        question, _typical_sizes(many), unit, count, Goal(max_cells=max_cells, max_nonzeros=max_nonzeros), dim, max_keys
+    )
     options = unit_options(facts, goal, budget, wanted)
     # with equal weights, what large units lose and small ones gain cancels in sizes only if all units are known
     fair = question == "cosine" or facts.knows_all
     chosen = _best((one for one in options if fair or one.clip != "equal"), _NEAR_BEST[facts.knows_all])
     ordered = tuple(sorted(options, key=lambda one: (one.cells, one.nonzeros, one.error)))
-    return UnitPlan(facts, many, unit, question, budget.epsilon, budget.delta, chosen, ordered)
+    return UnitPlan(facts, many, names, unit, question, budget.epsilon, budget.delta, chosen, ordered)
 
 
-def _many(facts: UnitFacts, units: float | Sequence[float] | None) -> tuple[float, ...]:
-    if units is not None:
-        return key_sizes(units)
-    if facts.units is None:
+def _many(
+    facts: UnitFacts, units: float | Sequence[float] | Mapping[str, float] | None
+) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """Return how many units each key has, and what it is called."""
+    names = facts.key_names
+    if isinstance(units, Mapping):
+        names, units = tuple(units), list(units.values())
+        for name in names:
+            check_text("a key", name)
+    elif units is not None:
+        names = None
+    elif facts.units is None:
         raise InvalidInputError("say how many units a key has, about: units=5_000; a TypicalUnit is one of them")
-    return facts.units
+    many = key_sizes(facts.units if units is None else units, _MOST_KEYS)  # type: ignore[arg-type] # one of them is given
+    return many, _numbered(len(many)) if names is None else names
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(map(str, range(1, count + 1)))
+
+
+def _typical_sizes(many: tuple[float, ...]) -> tuple[float, ...]:
+    """Return sizes of keys, or as many of them as are compared in pairs."""
+    if len(many) <= MOST_SUMS:
+        return many
+    places = np.linspace(0, len(many) - 1, MOST_SUMS).round().astype(int)
+    return tuple(np.sort(many)[places].tolist())
 
 
 def _best(options: Iterable[UnitOption], factor: float) -> UnitOption:
@@ -345,6 +425,100 @@ def _choices(plan: UnitPlan) -> str:
     return f"Choices, each with its best bound and size:\n{aligned(rows, left=1)}"
 
 
+def _keys(plan: UnitPlan) -> str:
+    """Return a table of the keys, or of some of all sizes, largest first."""
+    ordered = sorted(plan.keys, key=lambda one: -one.units)
+    places = np.linspace(0, len(ordered) - 1, min(len(ordered), _SHOWN_KEYS)).round().astype(int)
+    rows: list[tuple[str, ...]] = [("key", f"{plan.unit}s", "length", "below", "cosine")]
+    rows += [
+        (
+            short_name(one.key, _KEY_WIDTH),
+            f"{one.units:,.6g}",
+            f"{one.length:,.3g}",
+            f"{100 * one.below:.0f} %",
+            f"± {format_value(one.cosine_error, one.cosine_error)}",
+        )
+        for one in (ordered[place] for place in places)
+    ]
+    some = f" ({places.size} of {len(ordered):,})" if places.size < len(ordered) else ""
+    heading = filled(
+        f"Keys, largest first{some}: the length of the sum, how likely its release is {_lost(plan)}, and the error of "
+        f"a cosine with another key of its size:"
+    )
+    return f"{heading}\n{aligned(rows, left=1)}"
+
+
+def _standing(plan: UnitPlan) -> Iterator[str]:
+    """Yield sentences on which keys stand out, and on what would lift the others."""
+    lost = _lost(plan)
+    below = [one for one in plan.keys if one.below >= EVEN]
+    above = [one for one in plan.keys if one.below < EVEN]
+    count = len(plan.keys)
+    if count > 1 and below:
+        if plan.names == _numbered(count):
+            which = f"those of {max(one.units for one in below):,.6g} {plan.unit}s or fewer"
+        else:
+            few = above and len(above) < _NAMED_KEYS < len(below)
+            which = f"all but {_named(above)}" if few else _named(below)
+        yield f"{len(below):,} of {count:,} keys will probably be {lost} at ε = {plan.epsilon:g}: {which}."
+    elif count > 1:
+        yield f"All {count:,} keys will probably stand out from the noise."
+    even, sure = plan.least_units(EVEN), plan.least_units(SURE)
+    if math.isfinite(sure):
+        yield (
+            f"A key of about {_rounded(even)} {plan.unit}s is as likely {lost} as not, and one of {_rounded(sure)} in "
+            f"{100 * SURE:.0f} % of cases."
+        )
+    else:
+        yield f"However many {plan.unit}s a key has, it will probably be {lost}."
+    for remedy in plan.remedies:
+        yield f"{_remedy(plan, remedy, [one.units for one in below])}."
+
+
+def _lost(plan: UnitPlan) -> str:
+    return "without an average" if plan.question == "mean" else "below the noise floor"
+
+
+def _remedy(plan: UnitPlan, remedy: Remedy, below: list[float]) -> str:
+    stand = f"{remedy.standing:,} of {len(plan.keys):,} would stand out" if len(plan.keys) > 1 else "it would stand out"
+    if remedy.epsilon is not None:
+        return f"With ε = {remedy.epsilon:g}, {stand}"
+    if remedy.option is not None:
+        option = remedy.option
+        return (
+            f"With {_kind(option)}, a bound of {_bound(option)} and k = {option.cells:,}, {stand}, at an error of "
+            f"± {_shown(plan, option.error)}"
+        )
+    middle = ", the middle size of these," if len(below) > 1 else ""
+    return (
+        f"Keys or windows of {_rounded(float(np.median(below)))} {plan.unit}s{middle} would stand out if "
+        f"{remedy.merged:,} were merged into one"
+    )
+
+
+def _named(keys: list[PlannedKey]) -> str:
+    """Return the names of keys, of many the first and how many more."""
+    names = [short_name(one.key, _KEY_WIDTH) for one in keys]
+    if len(names) > _NAMED_KEYS:
+        return f"{', '.join(names[: _NAMED_KEYS - 1])} and {len(names) - _NAMED_KEYS + 1:,} more"
+    return " and ".join([part for part in (", ".join(names[:-1]), names[-1]) if part])
+
+
+def _rounded(units: float) -> str:
+    """Return a number of units to two digits, rounded up."""
+    digits = 1 - math.floor(math.log10(units))
+    return f"{math.ceil(round(units * 10.0**digits, 6)) / 10.0**digits:,.10g}"
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _remedy_fields(remedy: Remedy) -> dict[str, Any]:
+    option = None if remedy.option is None else _option(remedy.option)
+    return {"standing": remedy.standing, "epsilon": remedy.epsilon, "option": option, "merged": remedy.merged}
+
+
 def _notes(plan: UnitPlan) -> Iterator[str]:
     yield f"Assumed: {plan.facts.assumed(plan.unit)}; {either(plan.units)} {plan.unit}s in a key."
     chosen, kind, keys = plan.chosen, plan.neighbours.kind, plan.neighbours.max_keys
@@ -377,5 +551,5 @@ def _notes(plan: UnitPlan) -> Iterator[str]:
             f"Answers are about the sum of all {plan.unit}s' mixes, each scaled to one length: one {plan.unit} that "
             f"adds much weighs no more than one that adds little. There is no bound to choose."
         )
-    if plan.question == "cosine" and chosen.error > _HOPELESS:
-        yield "Sums are often below the noise floor: they have no cosine. It takes more units a key, or a larger ε."
+    if plan.question in ("cosine", "mean"):
+        yield from _standing(plan)

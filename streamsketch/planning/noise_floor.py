@@ -1,0 +1,108 @@
+"""Which sums stand out from the noise of a release, known before any data."""
+
+import dataclasses
+import math
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import gammainc
+
+from streamsketch.core import Floats, short
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation import OutputNoise, least_norm
+from streamsketch.privacy import Noise
+from streamsketch.projections import Projection
+
+_STEPS = 60  # of bisections
+_MOST = 2.0**40  # times the floor: no length is missed with any probability that can be asked for
+
+
+@dataclasses.dataclass(frozen=True)
+class NoiseFloor:
+    """The squared norm below which a release has no cosine, and how likely a sum comes out below it.
+
+    A release is below the noise floor if its estimated squared norm N̂ is at most two standard errors of an empty
+    stream's: N̂ ≤ 2√(k·K4 + 2k·K2²), as `streamsketch.cosine` and `streamsketch.pairwise` decide. Over the draw of map
+    and noise, N̂ has the mean ‖x‖² and the variance V_S(x) + 4K2‖x‖² + k·K4 + 2k·K2² (THEORY.md 4). N̂ + k·K2 is taken to
+    follow the gamma law of that mean and variance. For normal noise and many items that is its law; for Laplace noise
+    in 16 cells or more, the probability is off by 0.03 at most (simulated).
+
+    Parameters
+    ----------
+    cells
+        k.
+    k2, k4
+        Cumulants of one cell's noise, in data units² and data units⁴.
+    map_variance
+        V_S(x) / ‖x‖⁴ for a sum of many items.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT, SketchL2
+    >>> projection = SJLT(sketch_dim=256, sparsity=1, seed=7, resolution="1/16384")
+    >>> release = projection.sketch().release(epsilon=1.0, delta=1e-6, neighbours=SketchL2(1, unit="customer"))
+    >>> floor = NoiseFloor.of(projection, release.guarantee.mechanism.the_noise.noise)
+    >>> round(floor.length()), round(floor.length(0.05))
+    (28, 39)
+    """
+
+    cells: int
+    k2: float
+    k4: float
+    map_variance: float
+
+    @classmethod
+    def of(cls, projection: Projection, noise: Noise) -> Self:
+        """Return the floor of releases with this noise on each cell."""
+        cumulants = noise.cumulants.scaled(projection.cell_unit)
+        return cls(projection.sketch_dim, cumulants.k2, cumulants.k4, projection.variance.of_squared_norm(1.0, 0.0))
+
+    @property
+    def squared_norm(self) -> float:
+        """The least N̂ that stands out, in squared data units."""
+        return float(least_norm(OutputNoise(self.cells), np.asarray(self.k2), np.asarray(self.k4)))
+
+    def chance(self, squared_norms: Any) -> Floats:
+        """Return the probabilities that sums come out below the floor.
+
+        Parameters
+        ----------
+        squared_norms
+            ‖x‖₂² of each sum, in squared data units: float64, of any shape.
+
+        Returns
+        -------
+        ndarray
+            Of the same shape.
+        """
+        norms: Floats = np.asarray(squared_norms, dtype=np.float64)
+        bias = self.cells * self.k2
+        mean = norms + bias
+        k2, k4 = np.full_like(norms, self.k2), np.full_like(norms, self.k4)
+        of_noise: Floats = OutputNoise(self.cells).squared_norm_variance(norms, k2, k4)
+        variance = of_noise + self.map_variance * norms**2
+        found: Floats = gammainc(mean**2 / variance, (self.squared_norm + bias) * mean / variance)
+        return found
+
+    def length(self, chance: float = 0.5) -> float:
+        """Return how long a sum must be to come out below the floor with this probability only, in data units.
+
+        Parameters
+        ----------
+        chance
+            In (0, 1). At one half, about the floor itself; 0 is returned where even an empty stream's is lower.
+
+        Raises
+        ------
+        InvalidInputError
+            For a probability out of range.
+        """
+        if not (isinstance(chance, float) and 0 < chance < 1):
+            raise InvalidInputError(f"a chance must lie in (0, 1), got {short(chance)}")
+        low, high = 0.0, _MOST * self.squared_norm
+        if self.chance(0.0) <= chance:
+            return 0.0
+        for _ in range(_STEPS):
+            middle = math.sqrt(max(low, 1e-6 * self.squared_norm) * high)
+            low, high = (middle, high) if self.chance(middle) > chance else (low, middle)
+        return math.sqrt(high)

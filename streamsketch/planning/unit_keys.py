@@ -1,0 +1,192 @@
+"""Which keys stand out from the noise of a plan, and what would lift those that do not."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from streamsketch.accounting import sensitivity_of
+from streamsketch.core import Floats
+from streamsketch.estimation import LEAST_UNITS
+from streamsketch.planning.noise_floor import NoiseFloor
+from streamsketch.planning.typical import UnitFacts
+from streamsketch.planning.unit_options import UnitOption, clipped, cosine_variances
+from streamsketch.privacy import NOISES, Budget, Clip, Neighbours
+
+EVEN = 0.5
+"""The probability of being below the noise floor from which a key counts as below it."""
+SURE = 0.05
+"""And that at which a key stands out nearly surely."""
+
+_MOST_EPSILON = 20.0
+_STEPS = 40  # of bisections
+_MOST_UNITS = 1e15
+_TINY = 1e-300
+
+
+class PlannedKey(NamedTuple):
+    """What is to be expected of one key's release.
+
+    Lengths are ℓ2 norms in data units of what clipping leaves: with equal weights, of units of the length of the bound.
+    """
+
+    key: str
+    """Its name, or its number among those of the plan, from 1."""
+    units: float
+    """How many units it has."""
+    length: float
+    """The expected length of its sum."""
+    below: float
+    """The probability that its release is below the noise floor and has no cosine, over the draw of map and noise. For
+    averages (``question="mean"``): that its number of units is within two standard errors of zero."""
+    cosine_error: float
+    """The expected standard error of a cosine with another key of its size, if both stand out; at most 1."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Remedy:
+    """What would make more keys stand out.
+
+    Parameters
+    ----------
+    standing
+        How many keys would then stand out.
+    epsilon
+        With this ε, and the same sketch, bound and kind of noise.
+    option
+        With this one of the plan's options, and the same ε.
+    merged
+        With sums of so many keys or windows each, of the middle size among those below the noise floor.
+    """
+
+    standing: int
+    epsilon: float | None = None
+    option: UnitOption | None = None
+    merged: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class KeyPlanner:
+    """Predicts which keys stand out under an option.
+
+    Parameters
+    ----------
+    facts
+        What is known of units.
+    units
+        How many units each key has: float64, (n,).
+    averages
+        Whether averages are asked for, which need the number of units rather than the norm.
+    """
+
+    facts: UnitFacts
+    units: Floats
+    averages: bool
+
+    def rows(self, names: Sequence[str], option: UnitOption) -> tuple[PlannedKey, ...]:
+        """Return what is to be expected of each key."""
+        norms = self._norms(option)
+        errors = _cosine_errors(option, norms, self.facts.cosines)
+        columns = self.units, np.sqrt(norms), self._below(option, norms), errors
+        return tuple(map(PlannedKey._make, zip(names, *(column.tolist() for column in columns), strict=True)))
+
+    def below(self, option: UnitOption) -> Floats:
+        """Return the probability of each key that it is below the noise floor, or has no average: (n,)."""
+        return self._below(option, self._norms(option))
+
+    def least_units(self, option: UnitOption, chance: float) -> float:
+        """Return how many units a key has that is below the noise floor with this probability; inf for none."""
+        low, high = 0.0, math.log(_MOST_UNITS)
+        if self._of(option, _MOST_UNITS) > chance:
+            return math.inf
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._of(option, math.exp(middle)) > chance else (low, middle)
+        return math.exp(high)
+
+    def remedies(self, chosen: UnitOption, options: Sequence[UnitOption], budget: Budget) -> list[Remedy]:
+        """Return what would lift the middle one of the keys below the noise floor, as far as anything does."""
+        below = self.below(chosen) >= EVEN
+        if not below.any():
+            return []
+        middle = float(np.median(self.units[below]))
+        found = [self._larger_epsilon(chosen, budget, middle), self._other_option(chosen, options)]
+        needed = self.least_units(chosen, EVEN)
+        if math.isfinite(needed):
+            found.append(Remedy(int((~below).sum()), merged=math.ceil(needed / middle * (1 - 1e-9))))
+        return [remedy for remedy in found if remedy is not None]
+
+    def standing(self, option: UnitOption) -> int:
+        """Return how many keys are more likely than not to stand out."""
+        return int((self.below(option) < EVEN).sum())
+
+    def _larger_epsilon(self, chosen: UnitOption, budget: Budget, units: float) -> Remedy | None:
+        """Return the least ε, to two digits, at which a key of so many units is likelier than not to stand out."""
+
+        def lifted(epsilon: float) -> bool:
+            return self._of(_recalibrated(chosen, Budget(epsilon, budget.delta)), units) < EVEN
+
+        if budget.epsilon >= _MOST_EPSILON or not lifted(_MOST_EPSILON):
+            return None
+        epsilon = _least(lifted, budget.epsilon, _MOST_EPSILON)
+        digits = 1 - math.floor(math.log10(epsilon))
+        epsilon = math.ceil(epsilon * 10**digits) / 10**digits
+        option = _recalibrated(chosen, Budget(epsilon, budget.delta))
+        return Remedy(self.standing(option), epsilon=epsilon)
+
+    def _other_option(self, chosen: UnitOption, options: Sequence[UnitOption]) -> Remedy | None:
+        """Return the option in which most keys stand out, if they are more than in the chosen one."""
+        norms: dict[tuple[Neighbours, Clip], Floats] = {}
+        counts = []
+        for option in options:
+            way = option.neighbours, option.clip
+            norms[way] = norms[way] if way in norms else self._norms(option)
+            counts.append(int((self._below(option, norms[way]) < EVEN).sum()))
+        most = max(counts)
+        if most <= self.standing(chosen):
+            return None
+        best = min(
+            (one for one, count in zip(options, counts, strict=True) if count == most), key=lambda one: one.error
+        )
+        return Remedy(most, option=best)
+
+    def _norms(self, option: UnitOption) -> Floats:
+        weights, kept = clipped(self.facts, option.neighbours, option.clip)
+        return np.maximum(self.facts.squared_norms(self.units, weights, kept), 0.0)
+
+    def _of(self, option: UnitOption, units: float) -> float:
+        """Return the probability of one key of so many units."""
+        return float(dataclasses.replace(self, units=np.array([units])).below(option)[0])
+
+    def _below(self, option: UnitOption, norms: Floats) -> Floats:
+        if not self.averages or option.counting is None:
+            return NoiseFloor.of(option.projection, option.noise).chance(norms)
+        there = self.facts.units or (1.0,)
+        left = self.facts.sums(there, *clipped(self.facts, option.neighbours, option.clip)).units
+        counted = self.units * float(np.mean(left) / np.mean(there))
+        error = math.sqrt(option.noise.cumulants.k2) / option.counting.units
+        return np.asarray(ndtr(LEAST_UNITS - counted / error))
+
+
+def _cosine_errors(option: UnitOption, norms: Floats, cosines: Floats) -> Floats:
+    """Return the standard errors of cosines between sums of equal norms: root mean squares over several cosines."""
+    x = np.maximum(norms, _TINY)[:, None]
+    of_map, of_noise = cosine_variances(option.projection, option.noise, x, x, cosines)
+    return np.asarray(np.minimum(np.sqrt(np.mean(of_map + of_noise, axis=1)), 1.0))
+
+
+def _recalibrated(option: UnitOption, budget: Budget) -> UnitOption:
+    """Return an option with the noise of another budget."""
+    sensitivity = sensitivity_of(option.projection, option.neighbours, option.counting)
+    return dataclasses.replace(option, noise=NOISES[option.mechanism].calibrated(sensitivity, budget))
+
+
+def _least(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return about the least number at which a condition holds, which holds at the upper end and stays."""
+    for _ in range(12):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
