@@ -13,7 +13,7 @@ _DICTIONARY, _ROWS = 2, 3  # kinds of messages, as Message.fbs of Arrow numbers 
 _BITS, _FEW = 8, 4096  # a row takes a bit at least; a few may be nulls alone, which take nothing
 
 
-def message_batches(data: bytes, most: int) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+def message_batches(data: bytes | pa.Buffer, most: int) -> tuple[pa.Schema, list[pa.RecordBatch]]:
     """Return the schema and the batches of an Arrow IPC stream, whose structure is valid; codes and text may not be.
 
     Parameters

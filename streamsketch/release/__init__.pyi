@@ -17,7 +17,15 @@ from .private_matrix import PrivateProjection
 from .private_sketch import RELEASE_ID_BYTES, NoisePart, PrivateSketch, SketchClip, noisy_coordinates
 from .private_table import PrivateTable
 from .private_vector import release_vector
-from .published import Encoded, Published, check_disjoint, check_independent, check_same_place, with_agreement
+from .published import (
+    Encoded,
+    Published,
+    check_disjoint,
+    check_independent,
+    check_same_place,
+    sign_rows,
+    with_agreement,
+)
 from .published_table import PublishedTable, sketches_to_release
 from .publishers import AdditiveNoise, Calibrated, CalibratedNoise, Publisher, numbers_of, warn_of_exceeded
 
@@ -52,6 +60,7 @@ __all__ = [
     "noisy_coordinates",
     "numbers_of",
     "release_vector",
+    "sign_rows",
     "sketches_to_release",
     "unread_matrix",
     "warn_of",

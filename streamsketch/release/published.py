@@ -12,7 +12,7 @@ from streamsketch.core import write_whole
 
 if TYPE_CHECKING:
     from streamsketch.projections import Projection
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol
 
 from streamsketch.errors import DependentNoiseError, InvalidInputError
@@ -164,6 +164,12 @@ def _wire() -> ModuleType:
     from streamsketch import wire  # noqa: PLC0415 - the wire knows what is published, not the reverse
 
     return wire
+
+
+def sign_rows(path: str | os.PathLike[str], **agreed: Any) -> Iterator[Any]:
+    """Yield the published signs in a file as matrices: ``streamsketch.wire.sign_rows``."""
+    rows: Iterator[Any] = _wire().sign_rows(path, **agreed)
+    return rows
 
 
 def with_agreement(release: ReleaseT, agreement: str | None) -> ReleaseT:

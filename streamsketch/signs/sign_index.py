@@ -1,28 +1,26 @@
 """SignIndex: a published collection as one matrix of codes, to find its nearest members."""
 
+import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, Self, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamsketch.agreement import check_same
-from streamsketch.core import Floats, check_int, current_limits, write_whole
-from streamsketch.errors import DependentNoiseError, InvalidInputError, WireFormatError
-from streamsketch.kernels import COLUMNS, Words, in_blocks
-from streamsketch.release import RELEASE_ID_BYTES, Encoded
-from streamsketch.signs.angles import angle_at, flipped_by, product_curve
+from streamsketch.core import Floats, check_int, short
+from streamsketch.data import key_column
+from streamsketch.errors import DependentNoiseError, IncompatibleProjectionsError, InvalidInputError, WireFormatError
+from streamsketch.kernels import Words
+from streamsketch.release import sign_rows
+from streamsketch.signs.angles import angle_at, product_curve
 from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.hamming import Nearest, nearest_in, words_of
+from streamsketch.signs.index_file import read_index, write_index
+from streamsketch.signs.index_members import Content, Members
 from streamsketch.signs.sketch import Signs
-
-_MAGIC = b"SSsigns\x01"
-_NUMBER_BYTES = 8
-_PAGE = 4096
-_MOST_MEMBERS = 1 << 32
-_ROWS = 1 << 12  # put in blocks at a time, a multiple of 16
-_WORD_BITS = 64
 
 
 class Angles(NamedTuple):
@@ -34,73 +32,112 @@ class Angles(NamedTuple):
     """Lower ends of their intervals."""
     high: Floats
     """Upper ends."""
+    error: Floats
+    """Standard errors, of pairs named beforehand."""
 
 
 class SignIndex:
     """A published collection, as one matrix of codes that is checked once, to find its nearest members. Immutable.
 
-    It holds ⌈k / 64⌉ words and 8 bytes a member, in memory or mapped from a file, and no objects. All members were
-    published alike: by one projection, law and guarantee. It has no keys: members are known by their positions.
+    It holds ⌈k / 64⌉ words and 8 bytes a member, in memory or mapped from a file, and no objects; and the members' keys
+    as a column, if they have any. All members were published alike: by one projection, law and guarantee.
 
     Parameters
     ----------
     releases
-        At least one, all different: a `SignTable`, in the order of its keys, or any iterable, which is read once.
+        At least one, all different: by key, as a `SignTable`, whose order they keep, or any iterable, which is read
+        once, and whose members are known by their positions alone. `from_files` reads large tables faster.
 
     Raises
     ------
     TypeError
         If one holds no published signs.
     InvalidInputError
-        If there are none, more than 2^32, or they were not published alike.
+        If there are none, more than 2^32, or they were not published alike; for keys of no common type.
     IncompatibleProjectionsError, DependentNoiseError
         As `hamming_distance`.
 
     Examples
     --------
     >>> import streamsketch as ss
-    >>> publish = ss.signs.DPSignOPORPRR(epsilon=4, neighbours=ss.OneCoordinate(1))
-    >>> people = np.eye(5, 64, dtype=int) * 1000 + 10
-    >>> projection = ss.projections.OPORP(dim=64, sketch_dim=64, seed=1)
-    >>> index = SignIndex(publish.release_rows(projection, people))
+    >>> publish = ss.signs.DPSignOPORPRR(epsilon=9, neighbours=ss.OneCoordinate(1))
+    >>> people = (100 * np.sin(np.arange(1280) ** 2)).astype(int).reshape(5, 256)
+    >>> projection = ss.projections.OPORP(dim=256, sketch_dim=128, seed=1)
+    >>> index = SignIndex(dict(zip("abcde", publish.release_rows(projection, people))))
     >>> queries = publish.release_rows(projection, people[:2])
     >>> found = index.nearest(queries, 3)
-    >>> found.places.shape, index.angles(queries, found).low.shape
-    ((2, 3), (2, 3))
+    >>> index.keys.take(found.places[:, 0]).to_pylist()
+    ['a', 'b']
+    >>> index.angles(queries, found).low.shape
+    (2, 3)
     """
 
-    __slots__ = ("_blocks", "_count", "_first", "_ids")
+    __slots__ = ("_content",)
 
     def __init__(self, releases: Iterable[Signs] | Mapping[Any, Signs]) -> None:
-        each = releases.values() if isinstance(releases, Mapping) else releases
-        first: Signs | None = None
-        blocks, ids, waiting = bytearray(), bytearray(), []
-        for release in each:
-            first = release if first is None else first
-            _check_alike(first, release)
-            ids += release.release_id
-            waiting.append(release.words)
-            if len(waiting) == _ROWS:
-                blocks += in_blocks(np.stack(waiting)).data.cast("B")
-                waiting = []
-        if first is None:
-            raise InvalidInputError("an index holds at least one release, got none")
-        if waiting:
-            blocks += in_blocks(np.stack(waiting)).data.cast("B")
-        self._count = check_int(len(ids) // RELEASE_ID_BYTES, "the number of members", 1, _MOST_MEMBERS)
-        sorted_ids = np.frombuffer(ids, dtype="<u8")
-        sorted_ids.sort()
-        if (sorted_ids[1:] == sorted_ids[:-1]).any():
-            raise DependentNoiseError("two of these are one release: each has one place in an index")
-        self._first, self._ids, self._blocks = first, sorted_ids, np.frombuffer(blocks, dtype="<u8")
-        for array in (self._ids, self._blocks):
-            array.flags.writeable = False
+        members = Members()
+        for release in releases.values() if isinstance(releases, Mapping) else releases:
+            members.add(release)
+        keys = pa.chunked_array([key_column(list(releases), "key")]) if isinstance(releases, Mapping) else None
+        self._content = members.content(keys)
+
+    @classmethod
+    def _of(cls, content: Content) -> Self:
+        index = cls.__new__(cls)
+        index._content = content  # noqa: SLF001 - ours
+        return index
+
+    @classmethod
+    def from_files(
+        cls,
+        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        signer: Any = None,
+    ) -> Self:
+        """Return the index of what files publish, read part by part without an object for each release.
+
+        It is that of `streamsketch.load` of the files, made in a fraction of the time and of the memory.
+
+        Parameters
+        ----------
+        paths
+            Tables of published signs, whose keys the members keep, in their order; and files of one release each, whose
+            keys are their names without the suffix. All keys are different, and of one type.
+        signer
+            As in `streamsketch.load`.
+
+        Raises
+        ------
+        WireFormatError, SignatureError, OSError
+            As `streamsketch.load`, for each file.
+        InvalidInputError, TypeError, IncompatibleProjectionsError, DependentNoiseError
+            As `SignIndex`; for keys that are in two files, or of two types.
+        """
+        members, keys = Members(), list[pa.Array]()
+        for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+            with _naming(path):
+                for part in sign_rows(path, signer=signer):
+                    members.add_rows(part.like, part.words, part.ids)
+                    if keys and part.keys.type != keys[0].type:
+                        raise InvalidInputError(f"keys have one type, got {keys[0].type} and {part.keys.type}")
+                    keys.append(part.keys)
+        return cls._of(members.content(_joined(keys) if keys else None))
+
+    @property
+    def first(self) -> Signs:
+        """The first member: all were published by its projection, law and guarantee."""
+        return self._content.first
+
+    @property
+    def keys(self) -> pa.ChunkedArray | None:
+        """The members' keys, a column in their order; None if they have none."""
+        return self._content.keys
 
     def __len__(self) -> int:
-        return self._count
+        return self._content.members
 
     def __repr__(self) -> str:
-        return f"<SignIndex of {self._count:,} releases, {self._first.projection!r}, {self._first.guarantee}>"
+        return f"<SignIndex of {len(self):,} releases, {self.first.projection!r}, {self.first.guarantee}>"
 
     def nearest(self, queries: Sequence[Signs], top: int) -> Nearest:
         """Find the nearest members for each query, by Hamming distance; ties go to the member that comes first.
@@ -124,9 +161,9 @@ class SignIndex:
         TypeError, IncompatibleProjectionsError, DependentNoiseError
             As `hamming_distance`.
         """
-        check_int(top, "top", 1, self._count)
+        check_int(top, "top", 1, len(self))
         rows = self._words_of(queries)
-        return nearest_in(rows, self._blocks, self._count, top)
+        return nearest_in(rows, self._content.blocks, len(self), top)
 
     def angles(
         self,
@@ -172,38 +209,34 @@ class SignIndex:
             raise InvalidInputError(
                 f"found holds the distances of {len(found.distances)} queries, and there are {len(queries)}"
             )
-        warn_of_flips([*queries, self._first])
-        k, out = self._first.projection.sketch_dim, np.empty((3, *found.distances.shape))
-        known: dict[Any, tuple[Any, tuple[float, float, float]]] = {}
+        warn_of_flips([*queries, self.first])
+        k, out = self.first.projection.sketch_dim, np.empty((4, *found.distances.shape))
+        known: dict[Any, tuple[Any, tuple[float, ...]]] = {}
         for row, (query, distances) in enumerate(zip(queries, found.distances.tolist(), strict=True)):
-            both = product_curve(query, self._first, norm_queries, norm_members)
+            both = product_curve(query, self.first, norm_queries, norm_members)
             for column, distance in enumerate(distances):
                 key = both if isinstance(both, float) else id(both), distance
                 if key not in known:
                     estimate = angle_at(1 - 2 * distance / k, k, both)
                     ends = (
-                        estimate.selected_interval(self._count, confidence)
-                        if selected
-                        else estimate.interval(confidence)
+                        estimate.selected_interval(len(self), confidence) if selected else estimate.interval(confidence)
                     )
-                    known[key] = both, (estimate.value, *ends)  # the curve stays, and so its id
+                    # the curve stays, and so its id
+                    known[key] = both, (estimate.value, *ends, estimate.standard_error)
                 out[:, row, column] = known[key][1]
         return Angles(*out)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index to a file that `load` maps, atomically: ⌈k / 64⌉ words and 8 bytes a member.
+        """Write the index to a file that `load` maps, atomically: ⌈k / 64⌉ words and 8 bytes a member, and its keys.
 
-        The file is for the machines that search it, and may change with the version. What others read is each release
-        in the exchange format.
+        The file is for the machines that search it, and later versions read it. What others read is each release in the
+        exchange format.
         """
-        first = self._first.to_bytes()
-        numbers = b"".join(number.to_bytes(_NUMBER_BYTES, "little") for number in (self._count, len(first)))
-        head = (_MAGIC + numbers + first).ljust(_start(len(first)), b"\0")
-        write_whole(path, cast("Iterable[bytes]", (head, self._blocks.data, self._ids.data)))
+        write_index(path, self._content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return an index that `save` wrote: its codes are mapped, and read as they are compared.
+        """Return an index that `save` wrote: its codes and keys are mapped, and read as they are compared.
 
         Leave the file as it is while the index is in use; `save` replaces a file, and does not change it.
 
@@ -214,58 +247,38 @@ class SignIndex:
         WireFormatError
             If it is no such file, or is cut off.
         """
-        with Path(path).open("rb") as file:
-            head = file.read(len(_MAGIC) + 2 * _NUMBER_BYTES)
-            count, size = (int.from_bytes(head[at : at + _NUMBER_BYTES], "little") for at in (8, 16))
-            if head[:8] != _MAGIC or not 1 <= count <= _MOST_MEMBERS or size > current_limits().max_bytes:
-                raise WireFormatError("head", "this is no index of signs, which SignIndex.save writes")
-            first = Encoded.any_from_bytes(file.read(size))
-            if not isinstance(first, Signs):
-                raise WireFormatError("first member", f"it has signs, and this is a {type(first).__name__}")
-            words = -(-count // COLUMNS) * COLUMNS * first.words.size
-            expected, found = _start(size) + 8 * (words + count), file.seek(0, os.SEEK_END)
-            if found != expected:
-                raise WireFormatError(
-                    "codes",
-                    f"{count:,} members of {first.projection.sketch_dim} signs take {expected:,} bytes, and the file "
-                    f"has {found:,}",
-                )
-        content: Words = np.asarray(np.memmap(path, "<u8", "r", _start(size), (words + count,)))
-        blocks, ids, unused = content[:words], content[words:], first.projection.sketch_dim % _WORD_BITS
-        if unused and (blocks.reshape(-1, first.words.size, COLUMNS)[:, -1] >> np.uint64(unused)).any():
-            raise WireFormatError("codes", "there are bits behind the last sign, which must be 0")
-        if (ids[1:] <= ids[:-1]).any():
-            raise WireFormatError("ids", "they are not in order, or not different")
-        index = cls.__new__(cls)
-        index._first, index._count, index._blocks, index._ids = first, count, blocks, ids  # noqa: SLF001 - ours
-        return index
+        return cls._of(read_index(path))
 
     def _words_of(self, queries: Sequence[Signs]) -> Words:
         """Return the codes of queries that may be compared with the members."""
         rows = words_of(queries)
-        check_same(self._first, queries[0])
+        check_same(self.first, queries[0])
         ids = np.frombuffer(b"".join(query.release_id for query in queries), dtype="<u8")
-        places = np.searchsorted(self._ids, ids)
-        if (self._ids[np.minimum(places, self._count - 1)] == ids).any():
+        places = np.searchsorted(self._content.ids, ids)
+        if (self._content.ids[np.minimum(places, len(self) - 1)] == ids).any():
             raise DependentNoiseError(
                 "a query is a member of the index, with the same flips: no estimate holds between a release and itself"
             )
         return rows
 
 
-def _start(size: int) -> int:
-    """Return where codes begin behind a release of so many bytes."""
-    return -(-(len(_MAGIC) + 2 * _NUMBER_BYTES + size) // _PAGE) * _PAGE
+@contextlib.contextmanager
+def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name a file in the errors of reading it."""
+    try:
+        yield
+    except WireFormatError as error:
+        raise WireFormatError(f"{os.fspath(path)}: {error.where}", error.problem) from None
+    except (InvalidInputError, IncompatibleProjectionsError) as error:
+        raise type(error)(f"{os.fspath(path)}: {error}") from None
 
 
-def _check_alike(first: Signs, release: Signs) -> None:
-    """Raise unless two releases were published alike."""
-    if not isinstance(release, Signs):
-        raise TypeError(f"an index holds published signs, got a {type(release).__name__}; release first")
-    check_same(first, release)
-    if type(first) is not type(release) or flipped_by(first) != flipped_by(release):
-        raise InvalidInputError("members of an index are published by one law: give each law an index of its own")
-    if first.guarantee is not release.guarantee and first.guarantee != release.guarantee:
-        raise InvalidInputError(
-            f"members of an index are published with one guarantee, got {first.guarantee} and {release.guarantee}"
-        )
+def _joined(parts: list[pa.Array]) -> pa.ChunkedArray:
+    """Return the keys of several files, in few chunks; raise `InvalidInputError` if one is there twice."""
+    keys: pa.ChunkedArray = pa.table({"key": pa.chunked_array(parts)}).combine_chunks().column(0)
+    if pc.count_distinct(keys).as_py() < len(keys):
+        counts = pc.value_counts(keys)
+        repeated = counts.field("counts").to_numpy() > 1
+        twice = counts.field("values")[int(np.argmax(repeated))]
+        raise InvalidInputError(f"the keys of an index are different, and {short(twice.as_py())} is there twice")
+    return keys

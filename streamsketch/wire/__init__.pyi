@@ -1,4 +1,4 @@
-from .registry import decode, decode_any, encode, kind_of, load
+from .registry import decode, decode_any, encode, kind_of, load, sign_rows
 
 __all__ = [
     "decode",
@@ -6,4 +6,5 @@ __all__ = [
     "encode",
     "kind_of",
     "load",
+    "sign_rows",
 ]

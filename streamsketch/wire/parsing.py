@@ -59,7 +59,7 @@ def parse(message: Any, payload: bytes) -> None:
 
 def _look_over(kind: Descriptor, payload: bytes, start: int, end: int, depth: int, most: int) -> None:
     last, count = 0, 0
-    for field, begins, ends in _fields(kind, payload, start, end):
+    for field, begins, ends in fields(kind, payload, start, end):
         count = count + 1 if field.number == last else 1
         if field.number < last or (count > 1 and not field.is_repeated):
             raise WireFormatError("payload", "is not in canonical form: its fields are out of order, or there twice")
@@ -74,7 +74,7 @@ def _look_over(kind: Descriptor, payload: bytes, start: int, end: int, depth: in
             _look_over(field.message_type, payload, begins, ends, depth + 1, most)
 
 
-def _fields(kind: Descriptor, payload: bytes, at: int, end: int) -> Iterator[tuple[FieldDescriptor, int, int]]:
+def fields(kind: Descriptor, payload: bytes, at: int, end: int) -> Iterator[tuple[FieldDescriptor, int, int]]:
     """Yield each field between two places with the places where its value begins and ends."""
     while at < end:
         tag, at = _varint(kind, payload, at, end)

@@ -6,16 +6,20 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
+import pyarrow as pa
+
 from streamsketch.agreement import Agreement, check_fingerprint, fingerprint_of
 from streamsketch.core import current_limits, read_open
 from streamsketch.errors import WireFormatError
 from streamsketch.projections import Projection
+from streamsketch.signs import Signs, SignTable
 from streamsketch.storage import is_raw
 from streamsketch.wire import local_reports, releases, signs, tables
 from streamsketch.wire.parsing import Codec
+from streamsketch.wire.sign_tables import SignRows, rows_of_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from streamsketch.parties import PublicKey
 
@@ -130,14 +134,50 @@ def load(
             data = _verified(read_open(file, most) if piped is None else piped, path, signer)
             found = codec.decode(data, expect=projection, max_bytes=most)
         else:
-            image: BinaryIO = file
-            size = _size_of(file)
-            if signer is not None:  # what is parsed is what was verified, whatever happens to the file
-                most = current_limits().max_table_bytes if max_bytes is None else max_bytes
-                data = _verified(read_open(file, most, "max_table_bytes"), path, signer)
-                size, image = len(data), io.BytesIO(data)
+            image, size = _table_in(file, path, signer, max_bytes)
             found = tables.read_table(image, size, None, expect=projection, max_bytes=max_bytes)
     return _following(agreement, found)
+
+
+def sign_rows(
+    path: str | os.PathLike[str], *, signer: "PublicKey | Iterable[PublicKey] | None" = None
+) -> "Iterator[SignRows]":
+    """Yield the published signs of a file, in its order, a part of a table at a time; see `SignIndex.from_files`.
+
+    Raises
+    ------
+    TypeError
+        If the file publishes something else.
+    WireFormatError, SignatureError, OSError
+        As `load`.
+    """
+    with open(path, "rb") as file:  # noqa: PTH123 - as above
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and file.peek(_LONGEST_MAGIC).startswith(tables.MAGIC):
+            image, size = _table_in(file, path, signer, None)
+            if tables.kind_of(image, size) is SignTable:
+                if not (yield from rows_of_table(image, size)):
+                    tables.read_table(image, size, SignTable, expect=None, max_bytes=None)
+                return
+    release = load(path, signer=signer)
+    if not isinstance(release, Signs):
+        raise TypeError(f"an index holds published signs, and {os.fspath(path)} has a {type(release).__name__}")
+    yield SignRows(release, release.words[None], release.release_id, pa.array([Path(path).stem]))
+
+
+def _table_in(
+    file: BinaryIO,
+    path: str | os.PathLike[str],
+    signer: "PublicKey | Iterable[PublicKey] | None",
+    max_bytes: int | None,
+) -> tuple[BinaryIO, int]:
+    """Return a Parquet file, and its size, once it is known to be signed, if it has to be."""
+    size = _size_of(file)
+    if signer is None:
+        return file, size
+    # what is parsed is what was verified, whatever happens to the file
+    most = current_limits().max_table_bytes if max_bytes is None else max_bytes
+    data = _verified(read_open(file, most, "max_table_bytes"), path, signer)
+    return io.BytesIO(data), len(data)
 
 
 def kind_of(path: str | os.PathLike[str]) -> type[Any] | None:

@@ -26,8 +26,8 @@ from streamsketch.wire.parsing import Codec, at, parse, ratio_message, ratio_of
 MAGIC = b"\x89SSK\r\n\x1a\n"  # as PNG's: shows up text-mode mangling and seven-bit transport
 VERSION = 1
 
-_HEADER = struct.Struct("<8sBQ")  # magic, version, payload length
-_CHECKSUM_BYTES = 16
+HEADER = struct.Struct("<8sBQ")  # magic, version, payload length
+CHECKSUM_BYTES = 16
 _WIDTHS = (1, 2, 4, 8)
 _MAX_K2 = 2.0**130
 _INT_FIELDS = ("sparsity", "independence", "fraction_bits")  # of a projection, present where its kind has them
@@ -79,8 +79,8 @@ def decode_release(data: bytes, *, expect: Projection | None, max_bytes: int | N
 
 def frame(magic: bytes, payload: bytes) -> bytes:
     """Return a payload between magic, version, length and checksum."""
-    framed = _HEADER.pack(magic, VERSION, len(payload)) + payload
-    return framed + _checksum(framed)
+    framed = HEADER.pack(magic, VERSION, len(payload)) + payload
+    return framed + checksum(framed)
 
 
 def unframe(magic: bytes, what: str, data: bytes, max_bytes: int | None) -> bytes:
@@ -95,25 +95,26 @@ def unframe(magic: bytes, what: str, data: bytes, max_bytes: int | None) -> byte
     if not isinstance(data, bytes):
         raise TypeError(f"a {what} is read from bytes, got a {type(data).__name__}")
     check_length(len(data), current_limits().max_bytes if max_bytes is None else max_bytes, "max_bytes")
-    least = _HEADER.size + _CHECKSUM_BYTES
+    least = HEADER.size + CHECKSUM_BYTES
     if data[: len(magic)] != magic[: len(data)]:
         raise WireFormatError("bytes 0-7", f"are not the first bytes of a {what}")
     if len(data) < least:
         raise WireFormatError("length", f"{len(data)} bytes, a {what} has {least} or more: it was cut off")
-    _, version, length = _HEADER.unpack_from(data)
+    _, version, length = HEADER.unpack_from(data)
     if version != VERSION:
         raise WireFormatError("byte 8", f"says format version {version}, this release reads {VERSION}; upgrade")
     if length != len(data) - least:
         raise WireFormatError(
             "bytes 9-16", f"say {length} bytes of payload, {len(data) - least} are there: cut off or run together"
         )
-    if _checksum(data[:-_CHECKSUM_BYTES]) != data[-_CHECKSUM_BYTES:]:
+    if checksum(data[:-CHECKSUM_BYTES]) != data[-CHECKSUM_BYTES:]:
         raise WireFormatError("checksum", "does not match: the bytes were changed on the way; fetch them again")
-    return data[_HEADER.size : -_CHECKSUM_BYTES]
+    return data[HEADER.size : -CHECKSUM_BYTES]
 
 
-def _checksum(framed: bytes) -> bytes:
-    return hashlib.blake2b(framed, digest_size=_CHECKSUM_BYTES).digest()
+def checksum(framed: bytes | memoryview) -> bytes:
+    """Return what stands behind a frame."""
+    return hashlib.blake2b(framed, digest_size=CHECKSUM_BYTES).digest()
 
 
 # --- to messages ------------------------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
 """Parquet tables of releases: one row a key."""
 
+import contextlib
 import functools
 import io
 import sys
-from typing import Any, BinaryIO
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +62,29 @@ def read_table(
         If the file is no such table, a key appears twice, a release in it is invalid or has another guarantee, or the
         table has no row or more than `Limits.max_keys`. Keys finer than microseconds need pandas.
     """
+    with checked(file, size, kind, max_bytes) as table:
+        releases = _read(table.parquet, table.kind, expect, table.rows, table.most)
+    if not releases:
+        raise WireFormatError("length", "a table without a row: it holds no release")
+    return at("table", lambda: table.kind(releases))
+
+
+class Reading(NamedTuple):
+    """An open table, once all that its footer and its page headers say was checked."""
+
+    parquet: pq.ParquetFile
+    kind: type[PublishedTable[Any]]
+    rows: int
+    """At a time, within memory."""
+    most: int
+    """Bytes that it may take."""
+
+
+@contextlib.contextmanager
+def checked(
+    file: BinaryIO, size: int, kind: type[PublishedTable[Any]] | None, max_bytes: int | None
+) -> Iterator[Reading]:
+    """Yield a table to be read; errors as `read_table`."""
     limits = current_limits()
     most = limits.max_table_bytes if max_bytes is None else max_bytes
     check_length(size, most, "max_table_bytes")
@@ -75,13 +100,9 @@ def read_table(
             )
         longest = measure(file, size, parquet.metadata, ["key", kind.column], most).longest
         # a value may be a few bytes in the file, by a dictionary or a prefix, but is no longer than a page
-        rows = max(1, min(_BATCH_ROWS, most // max(1, longest)))
-        releases = _read(parquet, kind, expect, rows, most)
+        yield Reading(parquet, kind, max(1, min(_BATCH_ROWS, most // max(1, longest))), most)
     except (pa.ArrowException, OSError) as error:
         raise WireFormatError("parquet", f"is not a readable Parquet file ({type(error).__name__})") from None
-    if not releases:
-        raise WireFormatError("length", "a table without a row: it holds no release")
-    return at("table", lambda: kind(releases))
 
 
 def kind_of(file: BinaryIO, size: int) -> type[PublishedTable[Any]] | None:

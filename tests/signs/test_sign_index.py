@@ -1,10 +1,13 @@
 """An index of published signs: the answers of `nearest` and `angle`, from one matrix in memory or on disk."""
 
+import datetime as dt
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +17,7 @@ from streamsketch import errors, signs
 from streamsketch.privacy import Mechanism
 from streamsketch.signs import SignIndex, hamming
 from streamsketch.signs.sketch import pack_signs
+from streamsketch.wire.releases import frame
 
 
 def releases(
@@ -70,7 +74,7 @@ def test_threads_and_parts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_members_are_put_in_blocks_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamsketch.signs.sign_index._ROWS", 16)
+    monkeypatch.setattr("streamsketch.signs.index_members._ROWS", 16)
     members, queries = random_releases(53, 70, 1), random_releases(3, 70, 2, 10_000)
     assert pairs(SignIndex(members).nearest(queries, 53)) == twin(queries, members, 53)
 
@@ -92,6 +96,172 @@ def test_a_file_holds_the_same_index_in_the_bytes_that_were_said(tmp_path: Path,
     assert path.stat().st_size == 4096 + 8 * (1008 * -(-k // 64) + 1000)
     mapped.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    assert mapped.keys is None
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["é", "b", "a"],
+        [b"\xff", b"", b"a"],
+        [1 << 62, -1, 3],
+        [dt.date(2024, 2, day) for day in (27, 28, 29)],
+        [dt.datetime(2024, 2, day, tzinfo=dt.UTC) for day in (27, 28, 29)],
+    ],
+    ids=lambda keys: type(keys[0]).__name__,
+)
+def test_keys_stay_with_their_members(tmp_path: Path, keys: list[object]) -> None:
+    members, queries = random_releases(3, 64, 1), random_releases(1, 64, 2, 10_000)
+    index = SignIndex(dict(zip(keys, members, strict=True)))
+    index.save(tmp_path / "index")
+    mapped = SignIndex.load(tmp_path / "index")
+    for one in (index, mapped):
+        assert one.keys is not None
+        assert one.keys.to_pylist() == keys
+        (place,) = one.nearest(queries, 1).places[0]
+        assert one.keys[place].as_py() == keys[twin(queries, members, 1)[0][0][1]]
+    mapped.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "index").read_bytes()
+    with pytest.raises(ss.InvalidInputError, match="key"):
+        SignIndex({"a": members[0], 1: members[1]})
+
+
+def test_files_of_the_first_version_are_read(tmp_path: Path) -> None:
+    """They have no length of keys, which may move where the codes begin."""
+    members, queries = random_releases(20, 70, 1), random_releases(2, 70, 2, 10_000)
+    index, path = SignIndex(members), tmp_path / "index"
+    index.save(path)
+    first, codes = members[0].to_bytes(), path.read_bytes()[4096:]
+    numbers = (20).to_bytes(8, "little") + len(first).to_bytes(8, "little")
+    path.write_bytes((b"SSsigns\x01" + numbers + first).ljust(4096, b"\0") + codes)
+    mapped = SignIndex.load(path)
+    assert pairs(mapped.nearest(queries, 20)) == pairs(index.nearest(queries, 20))
+    assert mapped.keys is None
+
+
+def ipc(table: pa.Table, compression: str | None = None) -> bytes:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def with_keys(image: bytes, keys: bytes) -> bytes:
+    """Return a file of an index with these keys."""
+    return image[:24] + len(keys).to_bytes(8, "little") + image[32:] + keys
+
+
+# --- from files -------------------------------------------------------------------------------------------------------
+
+
+def same(first: SignIndex, second: SignIndex) -> bool:
+    ours, theirs = first._content, second._content
+    return (
+        (ours.blocks == theirs.blocks).all()
+        and (ours.ids == theirs.ids).all()
+        and (ours.first, ours.members, ours.keys) == (theirs.first, theirs.members, theirs.keys)
+    )
+
+
+def keyed_table(keys: Sequence[object], k: int) -> signs.SignTable:
+    """Return signs of the keys of a table, which publish ids of their data."""
+    table = ss.projections.Rademacher(dim=99, sketch_dim=k, seed=1).table()
+    table.update(list(keys), np.arange(len(keys)), np.arange(len(keys)) + 100)
+    return signs.DPSignLogistic(epsilon=4.0, neighbours=ss.L1(1)).release_table(table, keys_are_public=True)
+
+
+@pytest.mark.parametrize("k", [64, 70, 130])
+@pytest.mark.parametrize("rows", [1, 4, 1024])
+def test_a_table_that_is_read_in_parts_is_the_one_that_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, k: int, rows: int
+) -> None:
+    monkeypatch.setattr("streamsketch.wire.tables._BATCH_ROWS", rows)
+    with_ids, path = keyed_table([f"key {i}" for i in range(9)], k), tmp_path / "table"
+    others = [one for first in (0, 99) for one in random_releases(9, k, first, first)]
+    plain = signs.SignTable(dict(enumerate(others)))
+    for table in (with_ids, plain):
+        table.save(path)
+        assert same(SignIndex.from_files(path), SignIndex(table))
+
+
+def test_rows_that_differ_otherwise_are_read_one_by_one(tmp_path: Path) -> None:
+    some = keyed_table("abc", 70)
+    bare = signs.SignSketch(some.projection, some["b"].packed, some["b"].law, some.guarantee, release_id=bytes(8))
+    mixed = signs.SignTable({**some, "b": bare})
+    mixed.save(tmp_path / "table")
+    assert same(SignIndex.from_files(tmp_path / "table"), SignIndex(mixed))
+
+
+def test_several_files_are_one_collection(tmp_path: Path) -> None:
+    members = random_releases(6, 70, 1)
+    signs.SignTable(dict(zip("abcd", members, strict=False))).save(tmp_path / "table")
+    for name, release in zip("ef", members[4:], strict=True):
+        release.save(tmp_path / f"{name}.signs")
+    paths = [tmp_path / "table", tmp_path / "e.signs", tmp_path / "f.signs"]
+    assert same(SignIndex.from_files(paths), SignIndex(dict(zip("abcdef", members, strict=True))))
+    members[5].save(tmp_path / "a.signs")
+    signs.SignTable({1: members[5]}).save(tmp_path / "numbers")
+    releases([[True] * 70], 100, seed=2)[0].save(tmp_path / "other.signs")
+    ss.PrivateTable(
+        {1: ss.SJLT(sketch_dim=64, sparsity=4, seed=1).sketch().release(epsilon=1.0, neighbours=ss.L1(1))}
+    ).save(tmp_path / "sketches")
+    for others, error, problem in (
+        ([], ss.InvalidInputError, "at least one"),
+        (["table", "a.signs"], ss.InvalidInputError, "'a' is there twice"),
+        (["table", "numbers"], ss.InvalidInputError, "numbers: keys have one type"),
+        (["f.signs", "a.signs"], errors.DependentNoiseError, "one place"),
+        (["table", "other.signs"], errors.IncompatibleProjectionsError, r"other\.signs: .*seed"),
+        (["sketches"], TypeError, "has a PrivateTable"),
+    ):
+        with pytest.raises(error, match=problem):
+            SignIndex.from_files([tmp_path / name for name in others])
+
+
+def damages(image: bytes, k: int) -> dict[str, bytes]:
+    """Return bytes of a release that are wrong in one place, with a checksum that fits unless that is what is wrong."""
+    signs_at = image.index(b"\x12" + bytes([-(-k // 8)])) + 2
+    ids_at = [at for at in range(len(image) - 9) if image[at : at + 2] == b"\x32\x08"][-2:]
+    last_bits = bytearray(image)
+    last_bits[signs_at + -(-k // 8) - 1] |= 0x80
+    swapped = bytearray(image)
+    first, second = (slice(at + 2, at + 10) for at in ids_at)
+    swapped[first], swapped[second] = image[second], image[first]
+    other = bytearray(image)
+    other[signs_at - 3] ^= 1  # of the projection's resolution
+    sealed = {"unused bits": last_bits, "order of ids": swapped, "projection": other}
+    found = {name: frame(bytes(one[:8]), bytes(one[17:-16])) for name, one in sealed.items()}
+    return found | {"checksum": image[:-1] + bytes([image[-1] ^ 1]), "length": image[:-1], "nothing": b""}
+
+
+def test_a_table_is_refused_as_it_is_where_it_is_loaded(tmp_path: Path) -> None:
+    path, table = tmp_path / "table", keyed_table([f"key {i}" for i in range(9)], 70).to_arrow()
+    images = table.column("signs").to_pylist()
+
+    def refusals(images: list[bytes | None], keys: object = None) -> list[str]:
+        columns = {"key": table.column("key") if keys is None else keys, "signs": pa.array(images, pa.binary())}
+        pq.write_table(pa.table(columns), path)
+        found = []
+        for read in (ss.load, SignIndex.from_files):
+            with pytest.raises(ss.StreamsketchError) as caught:
+                read(path)
+            found.append(str(caught.value).removeprefix(f"{path}: "))
+        return found
+
+    for name, image in damages(images[6], 70).items():
+        first, second = refusals([*images[:6], image, *images[7:]])
+        assert first == second, name
+        assert first.startswith("row 6"), name
+    assert "row 3" in refusals([*images[:3], None, *images[4:]])[0]
+    one = signs.SignSketch.from_bytes(images[0])
+    twice = signs.SignSketch(
+        one.projection, one.packed, one.law, one.guarantee, release_id=bytes(8), data_ids=one.data_ids
+    )
+    first, second = refusals([*images[:6], twice.to_bytes(), *images[7:]])
+    assert first == second
+    assert "some of the same data" in first
+    assert all("key" in each for each in refusals(images, ["a", "a", *"bcdefgh"]))
+    assert all("at least one" in each or "without a row" in each for each in refusals([], pa.array([], pa.string())))
 
 
 def test_angles_are_those_of_pairs_with_intervals_for_the_pair_or_for_all_members() -> None:
@@ -174,6 +344,18 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     SignIndex(random_releases(20, 70, 1)).save(path)
     good = path.read_bytes()
     words = 4096 + 8 * 2 * 16  # where the second block begins
+    count, text = 20, [f"key {i}" for i in range(20)]
+    bad_keys = [
+        b"nothing",
+        ipc(pa.table({"key": text[1:]})),
+        ipc(pa.table({"key": [None, *text[1:]]})),
+        ipc(pa.table({"name": text})),
+        ipc(pa.table({"key": text, "more": text})),
+        ipc(pa.table({"key": [0.5] * count})),
+        ipc(pa.table({"key": pa.array(text).dictionary_encode()})),
+        ipc(pa.table({"key": text})).replace(b"key 7", b"key \xff"),
+        ipc(pa.table({"key": ["a" * (1 << 20)] * count}), compression="zstd"),
+    ]
     release = (
         ss.projections.Rademacher(dim=99, sketch_dim=70, seed=1).sketch().release(epsilon=1.0, neighbours=ss.L1(1))
     )
@@ -182,11 +364,12 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         (b"SQLite f" + good[8:], "no index"),
         (good[:8] + bytes(8) + good[16:], "no index"),  # of no members
         (good[:16] + b"\xff" * 8 + good[24:], "no index"),  # with a first member of 2^64 bytes
-        (good[:16] + len(release.to_bytes()).to_bytes(8, "little") + release.to_bytes() + bytes(9000), "PrivateSketch"),
+        (good[:16] + len(release.to_bytes()).to_bytes(8, "little") + bytes(8) + release.to_bytes(), "PrivateSketch"),
         (good[:-1], "bytes, and the file has"),
         (good + bytes(8), "bytes, and the file has"),
         (good[: words - 1] + b"\x80" + good[words:], "behind the last sign"),
         (good[:-16] + good[-8:] + good[-16:-8], "not in order"),
+        *((with_keys(good, keys), "keys: ") for keys in bad_keys),
     ):
         damaged.write_bytes(content)
         with pytest.raises(ss.WireFormatError, match=problem):

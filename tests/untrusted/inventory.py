@@ -60,7 +60,7 @@ READERS: dict[str, tuple[str, ...]] = {
                 "wire/parsing parse", "wire/registry decode"),
     "report of sqkr": ("local/report Report.from_bytes", "wire/local_reports decode_report"),
     "round": ("parties/rounds Round.from_json",),
-    "sign index": ("signs/sign_index SignIndex.load",),
+    "sign index": ("signs/index_file read_index", "signs/sign_index SignIndex.load"),
     "signatures": ("parties/signing verify", "parties/statements decode_statement"),
     "signs": ("beam/run/coders SignSketchCoder.decode", "wire/signs decode_individual_signs",
               "wire/signs decode_signs"),

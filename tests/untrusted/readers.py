@@ -82,6 +82,10 @@ def _use_release(release: ss.PrivateSketch) -> None:
 
 
 def _use_signs(release: Any) -> None:
+    if isinstance(release, signs.SignIndex):
+        repr(release)
+        assert release.keys is None or len(release.keys.to_pylist()) == len(release)
+        return
     assert type(release).from_bytes(release.to_bytes()) == release
     repr(release)
     str(release.explain())
@@ -99,10 +103,8 @@ def use(read: Any) -> None:
     """Do with what was read what parties do: errors of the library may come out of it, and no others."""
     if isinstance(read, ss.PrivateSketch):
         _use_release(read)
-    elif isinstance(read, signs.SignSketch | signs.IndividualSignSketch):
+    elif isinstance(read, signs.SignSketch | signs.IndividualSignSketch | signs.SignIndex):
         _use_signs(read)
-    elif isinstance(read, signs.SignIndex):
-        repr(read)
     elif isinstance(read, PublishedTable):
         assert type(read).from_bytes(read.to_bytes()) == read
         repr(read)
@@ -168,8 +170,18 @@ def _signs() -> list[Any]:
 def _sign_indexes(published: list[Any]) -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         for place, release in enumerate(published):
-            signs.SignIndex([release]).save(Path(folder) / str(place))
+            keyed: Any = {f"é {place}": release} if place % 2 else [release]
+            signs.SignIndex(keyed).save(Path(folder) / str(place))
         return [(Path(folder) / str(place)).read_bytes() for place in range(len(published))]
+
+
+def changed_row(data: bytes, chance: random.Random) -> bytes:
+    """Return a table of signs in which the bytes of one release say something else, with a checksum that fits."""
+    table = pq.read_table(io.BytesIO(data))
+    images = table.column("signs").to_pylist()
+    place = chance.randrange(len(images))
+    images[place] = chance.choice((_framed, changed_bytes))(images[place], chance)
+    return _table_bytes(table.set_column(1, "signs", pa.array(images, pa.binary())))
 
 
 def _mechanisms() -> list[Any]:
@@ -323,6 +335,12 @@ def readers() -> dict[str, Reader]:
         "table": Reader(_tables(ss.PrivateTable(two)), [changed_bytes, changed_footer], from_file(ss.load), invalid),
         "sign table": Reader(
             _tables(signs.SignTable(two_signs)), [changed_bytes, changed_footer], from_file(ss.load), invalid
+        ),
+        "signs of tables": Reader(
+            _tables(signs.SignTable(two_signs)),
+            [changed_bytes, changed_footer, changed_row],
+            from_file(signs.SignIndex.from_files),
+            (invalid, ss.InvalidInputError, ss.errors.DependentNoiseError),
         ),
         "raw": Reader(raws, [changed_bytes, resealed], from_file(storage.load_raw), invalid),
         "raw header": Reader(raws, [changed_bytes, resealed], from_file(storage.read_header), invalid),

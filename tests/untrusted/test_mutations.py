@@ -17,7 +17,19 @@ from tests.untrusted.inventory import ELSEWHERE, READERS, found
 from tests.untrusted.readers import readers, use
 
 NAMES = [
-    *("release", "load", "signs", "sign index", "table", "sign table", "raw", "coder", "mean", "projection"),
+    *(
+        "release",
+        "load",
+        "signs",
+        "sign index",
+        "signs of tables",
+        "table",
+        "sign table",
+        "raw",
+        "coder",
+        "mean",
+        "projection",
+    ),
     *("mechanism", "ledger"),
     *("round", "contribution", "envelope", "signatures", "signed table", "public key", "private key"),
     *(
