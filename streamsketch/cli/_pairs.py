@@ -69,7 +69,7 @@ Pair: TypeAlias = tuple[int, int]
 
 Found = TypeVar("Found")
 
-_WITHOUT_NORMS = (
+WITHOUT_NORMS = (
     "These signs were flipped with probabilities that depend on the cells, so angles need the vectors' Euclidean "
     "norms: give --norm if they are public. Hamming distances need none."
 )
@@ -331,7 +331,7 @@ class SignPairs:
     def say_notes(self, pairs: Sequence[Pair]) -> None:
         """Say why angles are missing, and where an order by Hamming distance may not be theirs."""
         if any(self._pair(pair).angle is None for pair in pairs):
-            say(_WITHOUT_NORMS)
+            say(WITHOUT_NORMS)
         explanations = {release.explain() for release in self._releases}
         if not self._by_angle and (len(explanations) > 1 or len(set(self._norms.values())) > 1):
             say(_NOT_ALIKE)

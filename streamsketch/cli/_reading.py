@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -157,10 +158,11 @@ def _by_name(
         raise ss.InvalidInputError(f"{command} needs at least {number} {files}, got {len(found)}")
     short = [path.stem if key is None else str(key) for path, key, _ in found]
     long = [str(path) if key is None else f"{path}:{key}" for path, key, _ in found]
+    number_of = Counter(short)
     for path, _, sketch in found[1:]:
         with name_in_errors(str(found[0][0]), str(path)):
             check_same(found[0][2], sketch)
-    return {short[i] if short.count(short[i]) == 1 else long[i]: sketch for i, (_, _, sketch) in enumerate(found)}
+    return {short[i] if number_of[short[i]] == 1 else long[i]: sketch for i, (_, _, sketch) in enumerate(found)}
 
 
 def _sketches_of(path: Path, command: str, signer: list[Path] | None, *, raw: bool) -> Any:
@@ -206,7 +208,7 @@ def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = No
         wanted, name = _NAMES[kinds[0]], _NAMES[type(found)]
         signs = ": inspect, explain, compare and nearest take signs" if isinstance(found, Signs) else ""
         raise ss.InvalidInputError(f"{path} holds a {name}, not a {wanted}{signs}")
-    _warn_of_mismatches(path, _by_key(found))
+    warn_of_mismatches(path, _by_key(found))
     return found
 
 
@@ -219,7 +221,7 @@ def _kind_of(path: Path) -> type[Any]:
     return kind or {SIGNS: ss.signs.SignSketch, TABLE: ss.PrivateTable}.get(path.suffix, ss.PrivateSketch)
 
 
-def _warn_of_mismatches(path: Path, releases: Mapping[Any, Any]) -> None:
+def warn_of_mismatches(path: Path, releases: Mapping[Any, Any]) -> None:
     """Print a sentence on each release that contradicts what it states of its noise."""
     short = 0
     for key, release in releases.items():

@@ -52,6 +52,7 @@ _COMMANDS = {
     "explain": "Say who is protected and how, how much noise that means, and what is not protected.",
     "compare": "Estimate squared distances and cosines between private sketches, nearest pair first.",
     "nearest": "Find each release's nearest others, by estimated squared distance, or Hamming distance of signs.",
+    "index": "Put published signs into one matrix of codes, which `nearest --index` searches.",
     "frequency": "Estimate how often items occur in the streams of releases.",
     "mean": "Average releases: the sketch of the mean stream (x₁ + … + xₙ) / n.",
     "report": "Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.",

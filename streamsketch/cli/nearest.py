@@ -1,14 +1,31 @@
 """``streamsketch nearest``: the nearest neighbours of releases."""
 
+from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+import pyarrow as pa
 import typer
+from numpy.typing import NDArray
 
 import streamsketch as ss
 from streamsketch.cli._keys import Signers
-from streamsketch.cli._pairs import ByOption, Norms, Only, check_top, load_pairs
-from streamsketch.cli._reading import Files
-from streamsketch.cli._showing import Confidence, Json, join_names, meant, show, show_json, table_of
+from streamsketch.cli._pairs import WITHOUT_NORMS, ByOption, Norms, Only, check_top, load_pairs, select_names
+from streamsketch.cli._reading import Files, hold_signs, load_signs, name_in_errors
+from streamsketch.cli._showing import (
+    Confidence,
+    Json,
+    interval_name,
+    join_names,
+    meant,
+    say,
+    show,
+    show_json,
+    table_of,
+)
+from streamsketch.data import times_of
+from streamsketch.estimation import format_value
+from streamsketch.signs import SignIndex, Signs, needs_norms
 
 
 def nearest(  # noqa: PLR0913 - a command's options are its parameters
@@ -19,6 +36,12 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     by: ByOption = "distance",
     top: Annotated[int, typer.Option(help="How many neighbours.")] = 3,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of published signs: the neighbours in this collection, a file that `index` wrote.", metavar="FILE"
+        ),
+    ] = None,
     only: Only = None,
     confidence: Confidence = 0.95,
     norm: Norms = None,
@@ -32,12 +55,22 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
 
     Where intervals overlap, noise decides who comes first; and the least of many estimates is biased down. Intervals
     allow for that: with the stated confidence all intervals of one release hold, whichever neighbours are shown.
+
+    With --index, files are asked for whose neighbours a large collection of signs is searched; equal distances keep
+    the collection's order.
     """
     check_top(top)
+    if index is not None:
+        if by != "distance":
+            raise ss.InvalidInputError(f"--by {by} is for sketches, and --index searches signs, by how many differ")
+        if not hold_signs(files):
+            raise ss.InvalidInputError(f"--index searches published signs, and {files[0]} holds none")
+        queries = select_names(load_signs(files, least=1, command="nearest", signer=signer), only, "nearest", least=1)
+        queries = {name: queries[name] for name in _wanted(to, list(queries))}
+        _search(index, queries, top, confidence, norm, as_json=as_json)
+        return
     among = load_pairs(files, "nearest", by=by, only=only, norm=norm, signer=signer)
-    if to is not None and to not in among.names:
-        raise ss.InvalidInputError(f"--to must be one of {join_names(among.names)}; got {to}{meant(to, among.names)}")
-    wanted = range(len(among.names)) if to is None else [among.names.index(to)]
+    wanted = [among.names.index(name) for name in _wanted(to, among.names)]
     ranked = [(rank, pair) for place in wanted for rank, pair in enumerate(among.nearest_to(place, top), 1)]
     pairs, candidates = [pair for _, pair in ranked], len(among.names) - 1
     if as_json:
@@ -59,3 +92,92 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
         }
         show(table_of(names | among.columns(pairs, confidence, candidates), title=among.title(pairs)))
     among.say_notes(pairs)
+
+
+def _wanted(to: str | None, names: list[str]) -> list[str]:
+    """Return whose neighbours are asked for."""
+    if to is not None and to not in names:
+        raise ss.InvalidInputError(f"--to must be one of {join_names(names)}; got {to}{meant(to, names)}")
+    return names if to is None else [to]
+
+
+def _search(
+    path: Path, queries: dict[str, Signs], top: int, confidence: float, norm: list[str] | None, *, as_json: bool
+) -> None:
+    """Print the nearest members of an index."""
+    try:
+        index = SignIndex.load(path)
+    except ss.WireFormatError as error:
+        raise ss.InvalidInputError(f"{path} is not a valid index of signs: {error}") from None
+    releases, length = list(queries.values()), _norm_of(norm)
+    try:
+        found = index.nearest(releases, min(top, len(index)))
+    except ss.StreamsketchError:
+        for name, release in queries.items():
+            with name_in_errors(name, str(path)):
+                index.nearest([release], 1)
+        raise
+    angles = None
+    if length is not None or not any(map(needs_norms, [*releases, index.first])):
+        angles = index.angles(releases, found, norm_queries=length, norm_members=length, confidence=confidence)
+    keys = _keys_at(index, found.places.ravel())
+    cells, ranks = index.first.projection.sketch_dim, found.places.shape[1]
+    of = [name for name in queries for _ in range(ranks)]
+    differing = found.distances.ravel().astype(int).tolist()
+    degrees = None if angles is None else [np.degrees(part).ravel().tolist() for part in angles]
+    if as_json:
+        show_json(
+            [
+                {
+                    "of": of[row],
+                    "rank": row % ranks + 1,
+                    "neighbour": keys[row],
+                    "hamming_distance": differing[row],
+                    "sketch_dim": cells,
+                    "angle_degrees": None if degrees is None else _fields(degrees, row, confidence),
+                }
+                for row in range(len(of))
+            ]
+        )
+    else:
+        columns = {
+            "of": [name if row % ranks == 0 else "" for row, name in enumerate(of)],
+            "neighbour": keys,
+            "differ": [f"{distance:,}" for distance in differing],
+        }
+        title = f"signs that differ, of {cells:,}, among {len(index):,} releases"
+        if degrees is not None:
+            found_angles = list(zip(*degrees, strict=True))
+            columns["angle"] = [str(ss.Estimate(value, error**2, 0.0)) for value, _, _, error in found_angles]
+            columns[interval_name(confidence)] = [
+                f"{format_value(low, error)} … {format_value(high, error)}" for _, low, high, error in found_angles
+            ]
+            title += "; angles in degrees"
+        show(table_of(columns, title=title))
+    if degrees is None:
+        say(WITHOUT_NORMS)
+
+
+def _fields(degrees: list[list[float]], row: int, confidence: float) -> dict[str, float]:
+    value, low, high, error = (part[row] for part in degrees)
+    return {"value": value, "standard_error": error, "low": low, "high": high, "confidence": confidence}
+
+
+def _norm_of(given: list[str] | None) -> float | None:
+    if not given:
+        return None
+    try:
+        (text,) = given
+        return float(text)
+    except ValueError:
+        raise ss.InvalidInputError(
+            f"with --index, --norm takes one number, the norm of all vectors, got {' '.join(given)}"
+        ) from None
+
+
+def _keys_at(index: SignIndex, places: NDArray[np.int64]) -> list[str]:
+    """Return members' keys as text; their positions, if they have none."""
+    if index.keys is None:
+        return list(map(str, places.tolist()))
+    found = index.keys.take(pa.array(places)).combine_chunks()
+    return list(map(str, times_of(found) if pa.types.is_timestamp(found.type) else found.to_pylist()))

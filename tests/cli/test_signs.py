@@ -192,6 +192,76 @@ def test_tables_of_signs_fit_eighty_columns(folder: Path, monkeypatch: pytest.Mo
         assert all(line.count("±") == 2 and "…" in line for line in rows), "none is cut"
 
 
+# --- index ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def indexed(folder: Path, forks: Forks) -> Path:
+    """Return a folder with an index of three of the four vectors of a table, and one of three files."""
+    members = {name: PLAIN.release(sketch_of(name)) for name in NAMES}
+    ss.signs.SignTable(members).save(folder / "all.parquet")
+    forks.succeeded("index", "all.parquet", "-o", "all.index", cwd=folder)
+    return folder
+
+
+def test_an_index_is_searched_for_the_neighbours_of_files(indexed: Path, forks: Forks) -> None:
+    rows = json.loads(forks.run("nearest", *plain(), "--index", "all.index", "--top", 2, "--json", cwd=indexed).stdout)
+    queries, members = [ss.load(indexed / name) for name in plain()], ss.load(indexed / "all.parquet")
+    index = signs.SignIndex(members)
+    found = index.nearest(queries, 2)
+    angles = index.angles(queries, found)
+    assert [(row["of"], row["rank"]) for row in rows] == [(name, rank) for name in NAMES for rank in (1, 2)]
+    assert [row["neighbour"] for row in rows] == [list(members)[place] for place in found.places.ravel()]
+    assert [row["hamming_distance"] for row in rows] == found.distances.ravel().tolist()
+    for field, part in (("value", angles.value), ("low", angles.low), ("high", angles.high)):
+        assert [row["angle_degrees"][field] for row in rows] == pytest.approx(np.degrees(part).ravel().tolist())
+    assert (rows[0]["angle_degrees"]["confidence"], rows[0]["sketch_dim"]) == (0.95, 256)
+    asked = forks.succeeded("nearest", *plain(), "--index", "all.index", "--to", "bert", "--top", 9, cwd=indexed)
+    assert "signs that differ, of 256, among 3 releases; angles in degrees" in asked
+    lines = [line.split() for line in asked.splitlines() if "±" in line]
+    assert lines[0][:2] == ["bert", rows[2]["neighbour"]]
+    assert len(lines) == 3, "an index has no more"
+
+
+def test_indexes_of_files_of_flips_by_size_and_without_keys(folder: Path, forks: Forks) -> None:
+    told = json.loads(forks.succeeded("index", *plain("smooth-")[1:], "-o", "some.index", "--json", cwd=folder))
+    size = (folder / "some.index").stat().st_size
+    assert told == {"index": "some.index", "releases": 2, "sketch_dim": 256, "bytes": size}
+    done = forks.run("nearest", "smooth-anna.signs", "--index", "some.index", cwd=folder)
+    assert "smooth-bert" in done.stdout
+    assert "angle" not in done.stdout
+    assert "give --norm" in done.stderr
+    with_norm = ["nearest", "smooth-anna.signs", "--index", "some.index", "--norm", NORM]
+    assert "angles in degrees" in forks.succeeded(*with_norm, cwd=folder)
+    assert "takes one number" in forks.refused(*with_norm, "--norm", "smooth-anna=9", cwd=folder)
+    signs.SignIndex([ss.load(folder / name) for name in plain()[1:]]).save(folder / "bare.index")
+    rows = json.loads(forks.run("nearest", "anna.signs", "--index", "bare.index", "--json", cwd=folder).stdout)
+    assert [row["neighbour"] for row in rows] == ["0", "1"], "members without keys are known by their places"
+
+
+def test_what_no_index_is_made_of_or_searched_for_is_refused(indexed: Path, forks: Forks) -> None:
+    stream(500, OPORP).release(epsilon=1.0, neighbours=ss.L1(1, unit="pixel")).save(indexed / "a.sketch")
+    PLAIN.release(sketch_of("anna", OPORP.replace(seed=4))).save(indexed / "other.signs")
+    (indexed / "cut.index").write_bytes((indexed / "all.index").read_bytes()[:-1])
+    for arguments, message in [
+        (["index", "a.sketch", "-o", "new.index"], "a.sketch holds no published signs"),
+        (["index", "all.parquet", "-o", "all.index"], "all.index already exists"),
+        (["index", "all.parquet", "-o", "new"], "a file named *.index"),
+        (["index", "anna.signs", "anna.signs", "-o", "new.index"], "named twice"),
+        (["index", "anna.signs", "other.signs", "-o", "new.index"], "other.signs: the sketches were made with"),
+        (["index", "all.parquet", "anna.signs", "-o", "new.index"], "anna' is there twice"),
+        (["nearest", "all.parquet", "--index", "all.index"], "[cleo] and all.index: a query is a member"),
+        (["nearest", "other.signs", "--index", "all.index"], "other and all.index: the sketches were made with"),
+        (["nearest", "anna.signs", "--index", "cut.index"], "cut.index is not a valid index of signs: codes: 3"),
+        (["nearest", "anna.signs", "--index", "all.parquet"], "all.parquet is not a valid index of signs: head"),
+        (["nearest", "a.sketch", "--index", "all.index"], "a.sketch holds none"),
+        (["nearest", "anna.signs", "--index", "all.index", "--by", "cosine"], "--by cosine is for sketches"),
+        (["nearest", "anna.signs", "--index", "all.index", "--to", "eve"], "--to must be one of anna; got eve"),
+    ]:
+        assert message in forks.refused(*arguments, cwd=indexed)
+    assert not (indexed / "new.index").exists()
+
+
 # --- explain ----------------------------------------------------------------------------------------------------------
 
 
