@@ -6,6 +6,7 @@ from .agreement.infer import agree
 from .core.limits import reading_limits
 from .data.canonical import HASHED_DIM
 from .errors import InvalidInputError, StreamsketchError, WireFormatError
+from .estimation.differences import top_differences
 from .estimation.estimate import Estimate
 from .estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
 from .estimation.groups import linkage
@@ -82,4 +83,5 @@ __all__ = [
     "squared_norm",
     "storage",
     "top",
+    "top_differences",
 ]

@@ -7,6 +7,7 @@ NAMES: dict[str, str] = {
     "coverage-units": "coverage_units",
     "coverage-points": "coverage_points",
     "coverage-all": "coverage_all",
+    "coverage-why": "coverage_why",
     "crossover": "crossover",
     "planner": "planner",
     "comparison": "comparison",

@@ -1,6 +1,7 @@
 from .blocks import AnySketch, Block, block_of, check_comparable, is_secret
 from .cosines import below_noise_floor, least_norm
 from .counts import estimate_of_counts, published_counts, total_factors, total_of, unit_factors, units_of
+from .differences import DifferenceBy, Differences, top_differences
 from .distances import distances_between
 from .estimate import (
     SECRECY,
@@ -40,6 +41,8 @@ __all__ = [
     "AnySketch",
     "Block",
     "By",
+    "DifferenceBy",
+    "Differences",
     "Estimate",
     "Estimates",
     "InputNoise",
@@ -86,6 +89,7 @@ __all__ = [
     "squared_distance",
     "squared_norm",
     "top",
+    "top_differences",
     "total_factors",
     "total_of",
     "unit_factors",

@@ -7,12 +7,16 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import betainc, betaincinv, binom, ndtri
 
-from streamsketch.core import Floats
+from streamsketch.core import Floats, Ints
 from streamsketch.estimation.intervals import quantile
 
 _MOST_SIZES = 1 << 12  # kept of the cells' sizes: all of the largest half, and quantiles of the others
 _STEPS = 256  # of the integral for a variance
 _BISECTIONS = 50
+_GRID = 1 << 15  # points of the law of a sum
+_MOST_NUMBERS = 48  # of summands, whose laws are computed; between them quantiles are interpolated
+_FAR = 12  # standard errors
+_ROUNDED = 8  # draws
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -107,6 +111,84 @@ class CellLaw:
         # in the largest cell an item errs by what is there without it, which the next size allows for
         wide: float = quantile(confidence, "normal") * self.variance**0.5
         return max(float(self.sizes[-2:].sum()), wide)
+
+    def reach_of_sums(self, numbers: Ints, confidence: float) -> Floats:
+        """Return the least sizes that sums of so many independent medians are within with probability ``confidence``.
+
+        Parameters
+        ----------
+        numbers
+            How many medians are added up, at least 1 each: int64, (n,).
+        confidence
+            Probability in (0, 1).
+
+        Returns
+        -------
+        ndarray
+            float64, (n,): for one median `reach`. Between the numbers whose law is computed, quantiles in standard
+            errors are interpolated.
+
+        Examples
+        --------
+        >>> law = CellLaw.of(np.array([-1.0, 1.0]), 1)
+        >>> law.reach_of_sums(np.array([2, 10, 100]), 0.9).round()
+        array([ 2.,  2., 16.])
+        """
+        distinct, place = np.unique(numbers, return_inverse=True)
+        known = distinct
+        if distinct.size > _MOST_NUMBERS:
+            known = np.unique(np.rint(np.geomspace(distinct[0], distinct[-1], _MOST_NUMBERS)).astype(np.int64))
+        reaches = [
+            self.reach(confidence) if number == 1 else self._sum_reach(int(number), confidence) for number in known
+        ]
+        roots = np.sqrt(known)
+        found: Floats = np.interp(np.sqrt(distinct), roots, np.array(reaches) / roots) * np.sqrt(distinct)
+        return found[place]
+
+    def _sum_reach(self, number: int, confidence: float) -> float:
+        """Return the reach of a sum of so many medians."""
+        if number == 1:
+            return self.reach(confidence)
+        if self.variance == 0:
+            return 0.0
+        if number not in self._sums:
+            self._sums[number] = self._sum_within(number)
+        step, within = self._sums[number]
+        rounded = min(number, _ROUNDED) / 2  # steps; of more draws, those that are not 0 do not round alike
+        return float(step * (np.searchsorted(within, confidence) + 0.5 + rounded))
+
+    def _sum_within(self, number: int) -> tuple[float, Floats]:
+        """Return a step, and the probabilities that a sum of medians is within 1/2, 3/2, … steps of 0.
+
+        By its characteristic function. The grid reaches so far that what lies beyond, which wraps around, is rare.
+        """
+        step = 2 * (2 * float(self.sizes[-1]) + _FAR * (number * self.variance) ** 0.5) / _GRID
+        chances = -np.diff(self._tails(step * (np.arange(_GRID // 2) + 0.5)), prepend=1.0)
+        law = np.zeros(_GRID)
+        law[: _GRID // 2] = np.concatenate([chances[:1], chances[1:] / 2])
+        law[-1 : _GRID // 2 : -1] = chances[1:] / 2
+        summed = np.fft.irfft(np.fft.rfft(law) ** number, _GRID)
+        return step, np.cumsum(np.concatenate([summed[:1], 2 * summed[1 : _GRID // 2]]))
+
+    def _tails(self, sizes: Floats) -> Floats:
+        """Return `tail` of many sizes; of an even number interpolated between quantiles of the cells."""
+        known, tails = self._known_tails
+        if self.count % 2:
+            odd: Floats = tails[np.searchsorted(known, sizes, side="right") - 1]
+            return odd
+        found: Floats = np.interp(sizes, known, tails, right=0.0)
+        return found
+
+    @functools.cached_property
+    def _known_tails(self) -> tuple[Floats, Floats]:
+        ends = np.concatenate([[0.0], self.sizes])  # an odd median's tail is constant between two sizes
+        if self.count % 2 == 0:
+            ends = ends[np.unique(np.linspace(0, self.sizes.size, _STEPS).astype(np.int64))]
+        return ends, self.tail(ends)
+
+    @functools.cached_property
+    def _sums(self) -> dict[int, tuple[float, Floats]]:
+        return {}
 
     @functools.cached_property
     def variance(self) -> float:

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamsketch.agreement import Agreement, cast, check_alike
 from streamsketch.core import Ints
@@ -20,6 +21,77 @@ class Items(NamedTuple):
     """As they were given; a struct for an index of several columns."""
     indices: Ints
     """In [0, dim): int64, (n,)."""
+
+
+class Groups(NamedTuple):
+    """m different items, in categories."""
+
+    indices: Ints
+    """Of the items, each once: int64, (m,)."""
+    items: Ints
+    """Places of the items of the first category, then of the next one, …: int64, (n,). An item may be in several."""
+    codes: Ints
+    """The category of each, ascending: int64, (n,)."""
+    names: pa.Array
+    """Of the categories."""
+
+
+def distinct_items(given: Any, sketch: AnySketch, agreement: Agreement | None) -> Items:
+    """Return the items of a dictionary, each once, in their order; errors as `items_of`, or if there are none."""
+    items = items_of(given, sketch, agreement)
+    _, first = np.unique(items.indices, return_index=True)
+    if not first.size:
+        raise InvalidInputError("the dictionary has no items: name those that may occur")
+    first.sort()
+    return Items(items.column.take(pa.array(first)), items.indices[first])
+
+
+def groups_of(given: Any, category: Any, sketch: AnySketch, agreement: Agreement | None) -> Groups:
+    """Return the items of a dictionary by category: the name of a column of it, or a column beside it.
+
+    Raises
+    ------
+    InvalidInputError
+        As `items_of`; for a dictionary without items, or without this column; for a column of another length.
+    """
+    agreed = _agreement_of(sketch, agreement)
+    if isinstance(category, str):
+        if is_one(given) or not _is_table(given):
+            raise InvalidInputError(
+                f"the category {category!r:.60} is the name of a column, and the dictionary is no table: give a table, "
+                f"or the categories as a column"
+            )
+        names, columns = _table_columns(given, None)
+        if category not in names:
+            raise InvalidInputError(
+                f"the dictionary has no column {category!r:.60} for the category, but {', '.join(names)}"
+            )
+        column = columns[names.index(category)]
+        kept = [name for name in names if name != category] if agreed is None else [one.name for one in agreed.index]
+        items = items_of(pa.table(columns, names).select(_known(kept, names)), sketch, agreement)
+    else:
+        column, items = arrow_column(category, "category"), items_of(given, sketch, agreement)
+    if len(column) != items.indices.size:
+        raise InvalidInputError(f"the dictionary has {items.indices.size:,} items and {len(column):,} categories")
+    if not len(column):
+        raise InvalidInputError("the dictionary has no items: name those that may occur")
+    plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    encoded = pc.dictionary_encode(_plain_text(plain), null_encoding="encode")
+    indices, places = np.unique(items.indices, return_inverse=True)
+    pairs = np.unique(np.column_stack([encoded.indices.to_numpy().astype(np.int64), places]), axis=0)
+    return Groups(indices, pairs[:, 1], pairs[:, 0], encoded.dictionary)
+
+
+def _plain_text(column: pa.Array) -> pa.Array:
+    """Return a column of views of text, as polars has, as text: Arrow takes no rows of those."""
+    return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
+
+
+def _known(wanted: list[str], names: list[str]) -> list[str]:
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise InvalidInputError(f"the dictionary has no column {', '.join(missing)}, but {', '.join(names)}")
+    return wanted
 
 
 def is_one(item: Any) -> bool:
@@ -54,6 +126,7 @@ def items_of(given: Any, sketch: AnySketch, agreement: Agreement | None) -> Item
         pairs = zip(columns, agreed.index, strict=True)
         keys = [cast(_present(column), one, rows, keep_times=keep) if len(column) else column for column, one in pairs]
     indices = sketch.projection.indices_of(*keys)
+    columns = [_plain_text(column) for column in columns]
     shown = columns[0] if len(columns) == 1 else pa.StructArray.from_arrays(columns, names)
     return Items(shown, indices)
 

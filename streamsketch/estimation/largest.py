@@ -13,7 +13,7 @@ from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_com
 from streamsketch.estimation.distances import norms_of
 from streamsketch.estimation.estimate import SECRECY, Estimate, value_text
 from streamsketch.estimation.intervals import quantile
-from streamsketch.estimation.items import items_of
+from streamsketch.estimation.items import distinct_items
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.estimation.points import PointEstimator, points_of
 from streamsketch.projections import Projection
@@ -117,18 +117,13 @@ def top(
         raise InvalidInputError(
             "what a dictionary misses is not known for noise before the map, which other items have, too: use frequency"
         )
-    items = items_of(dictionary, release, agreement)
-    _, first = np.unique(items.indices, return_index=True)
-    if not first.size:
-        raise InvalidInputError("the dictionary has no items: name those that may occur")
-    first.sort()
-    column, indices = items.column.take(pa.array(first)), items.indices[first]
+    column, indices = distinct_items(dictionary, release, agreement)
     points = points_of(release, indices, estimator)
     places = np.argsort(-points.value, kind="stable")[:n]
     means = points if points.law is None else points_of(release, indices, "mean")
-    table = points.table(column, confidence, places, first.size)
+    table = points.table(column, confidence, places, indices.size)
     missed = mark_secret(_missed(block, release.projection, means.value), block)
-    return Top(table, int(first.size), missed, norms_of(block)[0])
+    return Top(table, int(indices.size), missed, norms_of(block)[0])
 
 
 def _missed(block: Block, projection: Projection, means: Floats) -> Estimate:

@@ -19,7 +19,7 @@ LEAST_UNITS = 2.0
 """Standard errors of a number of units, above which there is an average."""
 
 
-class _Averages(NamedTuple):
+class Averages(NamedTuple):
     """n sketches, each divided by its number of units, n̂, or by 1 where there is no average; all arrays (n,)."""
 
     block: Block
@@ -146,8 +146,8 @@ def mean_distances_between(rows: Block, columns: Block, *, same: bool) -> Estima
     InvalidInputError
         If units were not counted in a sketch.
     """
-    first = _averages(rows)
-    second = first if same else _averages(columns)
+    first = averages_of(rows)
+    second = first if same else averages_of(columns)
     a, b, effect, variance = first.block, second.block, rows.effect, rows.variance
     k2, k4 = a.k2[:, None] + b.k2, a.k4[:, None] + b.k4
     x, y = from_first(a, a), from_first(b, a)
@@ -183,7 +183,7 @@ def mean_distances_between(rows: Block, columns: Block, *, same: bool) -> Estima
 
 def mean_products_between(rows: Block, columns: Block) -> Estimates:
     """Estimate inner products of averages between two blocks: (n, m) arrays; see `mean_distances_between`."""
-    first, second = _averages(rows), _averages(columns)
+    first, second = averages_of(rows), averages_of(columns)
     a, b, effect, variance = first.block, second.block, rows.effect, rows.variance
     x, y = a.values, b.values
     value = x @ y.T
@@ -209,7 +209,7 @@ def mean_products_between(rows: Block, columns: Block) -> Estimates:
 
 def mean_norms_of(block: Block) -> Estimates:
     """Estimate the squared norms of the averages of a block's n sketches: (n,) arrays; see `mean_distances_between`."""
-    averages = _averages(block)
+    averages = averages_of(block)
     scaled, effect, variance, t = averages.block, block.effect, block.variance, averages.spread
     value = averages.squared_norms
     size = np.maximum(value, 0.0)
@@ -243,7 +243,7 @@ def few_units(block: Block) -> NDArray[np.bool_]:
     return few
 
 
-def _averages(block: Block) -> _Averages:
+def averages_of(block: Block) -> Averages:
     """Return a block divided by its numbers of units, or by 1 where these are too few; raises as `few_units`."""
     units, known = _counted(block), ~few_units(block)
     number, variance = np.where(known, units.number, 1.0), np.where(known, units.variance, 0.0)
@@ -251,7 +251,7 @@ def _averages(block: Block) -> _Averages:
     scaled = block._replace(
         cell_units=block.cell_units * weight, k2=block.k2 * weight**2, k4=block.k4 * weight**4, units=None
     )
-    return _Averages(scaled, t * (1 - t) / (1 + 3 * t), t, known)
+    return Averages(scaled, t * (1 - t) / (1 + 3 * t), t, known)
 
 
 def _counted(block: Block) -> Units:
@@ -271,9 +271,14 @@ def _where(known: NDArray[np.bool_], estimates: Estimates) -> Estimates:
 
 def _defined(estimates: Estimates) -> Estimates:
     """Return estimates of one pair; raise `InvalidInputError` if there is no average."""
-    if np.isnan(estimates.value).any():
+    check_known(~np.isnan(estimates.value))
+    return estimates
+
+
+def check_known(known: NDArray[np.bool_]) -> None:
+    """Raise `InvalidInputError` unless all of these averages are known."""
+    if not known.all():
         raise InvalidInputError(
             "the average is undefined: the number of units in a sketch is within two standard errors of zero. Check "
             "release.units, and release more units together, with a larger epsilon or a larger weight of the count"
         )
-    return estimates

@@ -3,7 +3,6 @@
 import dataclasses
 import datetime as dt
 import math
-from fractions import Fraction
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args, overload
 
 import numpy as np
@@ -12,14 +11,13 @@ import pyarrow as pa
 from streamsketch.agreement import Agreement
 from streamsketch.core import Floats, Ints, check_int, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
+from streamsketch.estimation.blocks import AnySketch, check_comparable
 from streamsketch.estimation.cell_law import CellLaw, normal_median_variance
+from streamsketch.estimation.cells import Cells
 from streamsketch.estimation.estimate import SECRET_METADATA, Estimate, SecretEstimate
 from streamsketch.estimation.intervals import ErrorModel, Interval, Intervals, Method, heavier, invert, quantile
 from streamsketch.estimation.items import is_one, items_of
 from streamsketch.estimation.noise_effect import OutputNoise
-from streamsketch.projections import Projection
-from streamsketch.release import PrivateSketch
 
 PointEstimator: TypeAlias = Literal["auto", "mean", "median"]
 """How the s cells of an item become one estimate."""
@@ -234,55 +232,45 @@ def check_point_estimator(estimator: str) -> None:
 def points_of(sketch: AnySketch, indices: Ints, estimator: PointEstimator = "auto") -> Points:
     """Estimate the entries of a sketch's vector at indices, int64, (n,); errors as `frequency`."""
     check_point_estimator(estimator)
-    block, projection = block_of([sketch]), sketch.projection
-    # of one cell, times its entry, in an item's estimate: exact, so that counts stay whole numbers
-    step = projection.scale_squared * projection.grid * (sketch.multiplier if isinstance(sketch, PrivateSketch) else 1)
-    why = _no_median(block, projection)
+    return points_from(Cells.of(sketch), indices, estimator)
+
+
+def points_from(cells: Cells, indices: Ints, estimator: PointEstimator = "auto") -> Points:
+    """Estimate the entries of the vector that has these cells; errors as `frequency`."""
+    nonzeros = cells.projection.nonzeros
+    why = _no_median(cells)
     if estimator == "median" and why:
         raise InvalidInputError(f"the median {why}: use estimator='mean'")
-    law = None if why or estimator == "mean" else _law(block, projection, step)
-    chosen: Literal["mean", "median"] = "mean"
-    if law is not None:
-        even = estimator == "auto" and projection.nonzeros > _LEAST_MEDIAN and law.variance > _spread(block)
-        chosen = "mean" if even else "median"
-    value = _values(block, projection, step, indices, chosen)
-    if law is not None and chosen == "median":
-        of_noise = min(
-            float(block.k2[0]) * projection.nonzeros * normal_median_variance(projection.nonzeros), law.variance
-        )
-        zeros, whole = np.zeros(value.shape), np.ones(value.shape)
-        return Points(value, (law.variance - of_noise) * whole, of_noise * whole, zeros, 0.0, zeros, law, block.secret)
-    return _mean_points(block, projection, value)
+    # that of s cells with random signs, in data units of an item
+    law = None if why or estimator == "mean" else CellLaw.of(cells.steps * float(cells.weight * nonzeros), nonzeros)
+    if law is not None and estimator == "auto" and nonzeros > _LEAST_MEDIAN and law.variance > cells.mean_square:
+        law = None
+    value = _values(cells, indices, "mean" if law is None else "median")
+    if law is None:
+        return _mean_points(cells, value)
+    of_noise = min(cells.k2 * nonzeros * normal_median_variance(nonzeros), law.variance)
+    zeros, whole = np.zeros(value.shape), np.ones(value.shape)
+    return Points(value, (law.variance - of_noise) * whole, of_noise * whole, zeros, 0.0, zeros, law, cells.secret)
 
 
-def _no_median(block: Block, projection: Projection) -> str | None:
+def _no_median(cells: Cells) -> str | None:
     """Return why there is no median of an item's cells; None if there is."""
+    projection = cells.projection
     if projection.sparse_entries(np.zeros(1, dtype=np.int64)) is None:
         return f"needs a map with few cells for each item, and each of this one has {projection.nonzeros:,}"
-    if not isinstance(block.effect, OutputNoise):
+    if not isinstance(cells.effect, OutputNoise):
         return "needs noise after the map, as an item's noise before it is the same in all of its cells"
     if projection.variance.norms * projection.sketch_dim < _LEAST_COLLISIONS:
         return f"needs a map in which items share cells at random, as this one, of dim {projection.dim:,}, does not"
     return None
 
 
-def _law(block: Block, projection: Projection, step: Fraction) -> CellLaw:
-    """Return the law of the median's error: that of s cells with random signs, in data units of an item."""
-    return CellLaw.of(block.cells[0] * float(step * projection.nonzeros), projection.nonzeros)
-
-
-def _spread(block: Block) -> float:
-    """Return about the variance of the mean of a light item: Σ(cell)²/k."""
-    return float((block.values[0] ** 2).mean())
-
-
-def _values(block: Block, projection: Projection, step: Fraction, indices: Ints, estimator: str) -> Floats:
+def _values(cells: Cells, indices: Ints, estimator: str) -> Floats:
     """Return the estimates of items, tile by tile, in data units.
 
-    Cells become floats before they get a sign, so that -2^63 does not wrap around; of cells beyond 2^53 the last digits
-    are lost, 2^-53 of the cell. Sums of s of them stay below 2^63·2^24, far within floats.
+    Sums of s cells stay below 2^63·2^24, far within floats.
     """
-    cells = block.cells[0].astype(np.float64)
+    projection, weight = cells.projection, cells.weight
     found = np.empty(indices.size)
     sparse = projection.sparse_entries(np.zeros(1, dtype=np.int64)) is not None
     tile = max(1, _TILE // projection.nonzeros * 4 if sparse else _TILE_CELLS // projection.sketch_dim)
@@ -290,28 +278,28 @@ def _values(block: Block, projection: Projection, step: Fraction, indices: Ints,
         part = indices[start : start + tile]
         entries = projection.sparse_entries(part) if sparse else None
         if entries is None:
-            found[start : start + tile] = float(step) * (cells @ projection.columns(part).astype(np.float64))
+            found[start : start + tile] = float(weight) * (cells.steps @ projection.columns(part).astype(np.float64))
             continue
-        signed = cells[entries[0]] * entries[1]
+        signed = cells.steps[entries[0]] * entries[1]
         if estimator == "median" and projection.nonzeros > _LEAST_MEDIAN:
-            found[start : start + tile] = float(step * projection.nonzeros) * np.median(signed, axis=1)
+            found[start : start + tile] = float(weight * projection.nonzeros) * np.median(signed, axis=1)
         else:
-            found[start : start + tile] = float(step) * signed.sum(axis=1)
+            found[start : start + tile] = float(weight) * signed.sum(axis=1)
     return found
 
 
-def _mean_points(block: Block, projection: Projection, value: Floats) -> Points:
+def _mean_points(cells: Cells, value: Floats) -> Points:
     """Return the mean of items with the variance of an inner product with a unit vector (THEORY.md 4.5)."""
-    variance, effect, k2 = block.variance, block.effect, float(block.k2[0])
-    norm = np.full(value.shape, max(float(block.squared_norms[0]), 0.0))
+    variance, effect = cells.projection.variance, cells.effect
+    norm = np.full(value.shape, cells.squared_norm)
     square = np.minimum(value**2, norm)
     one, none = np.ones(value.shape), np.zeros(value.shape)
     of_map = np.maximum(variance.of_inner_product(norm, one, np.sqrt(square), square), 0.0)
-    of_noise = np.maximum(effect.inner_product_variance(norm, one, k2 * one, none), 0.0)
+    of_noise = np.maximum(effect.inner_product_variance(norm, one, cells.k2 * one, none), 0.0)
     growth = variance.inner + variance.fourth
     kurtosis = none
     if isinstance(effect, OutputNoise):  # of s independent noises, of the whole error
         with np.errstate(divide="ignore", invalid="ignore"):
-            shared = float(block.k4[0]) / projection.nonzeros / (of_map + of_noise) ** 2
+            shared = cells.k4 / cells.projection.nonzeros / (of_map + of_noise) ** 2
         kurtosis = np.where(of_map + of_noise > 0, shared, 0.0)
-    return Points(value, of_map, of_noise, 2 * growth * value, growth, kurtosis, None, block.secret)
+    return Points(value, of_map, of_noise, 2 * growth * value, growth, kurtosis, None, cells.secret)

@@ -34,7 +34,16 @@ LONG = {
     *("update", "startup", "growth", "files", "hadamard", "matrices", "local", "parties"),
     *("signs", "coverage-all"),
     *("ingest", "marginal", "processes"),
-    *("standard-error", "crossover", "comparison", "coverage", "coverage-units", "coverage-points", "people"),
+    *(
+        "standard-error",
+        "crossover",
+        "comparison",
+        "coverage",
+        "coverage-units",
+        "coverage-points",
+        "coverage-why",
+        "people",
+    ),
     *("st-lemma8", "st-map", "ll-retrieval", "ll-svm", "ll-fig7", "ll-fig8", "ll-fig11", "ll-fig12"),
     *("afnnt-fig1", "afnnt-fig3", "afnnt-fig4-5", "afnnt-table1"),
 }

@@ -1,0 +1,79 @@
+"""The cells of one vector, a sketch's or the difference's of two, as point queries use them."""
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsketch.core import Floats
+from streamsketch.estimation.blocks import AnySketch, Block, block_of, difference
+from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
+from streamsketch.projections import Projection
+from streamsketch.release import PrivateSketch
+
+
+class Cells(NamedTuple):
+    """The cells of a vector under a map, with noise."""
+
+    steps: Floats
+    """(k,), each one ``unit`` times a grid step of the map's cells."""
+    unit: Fraction
+    projection: Projection
+    effect: OutputNoise | InputNoise
+    k2: float
+    """The second cumulant of the noise, in data units."""
+    k4: float
+    """The fourth cumulant of the noise, in data units."""
+    secret: bool
+    """Whether a raw sketch took part."""
+
+    @classmethod
+    def of(cls, sketch: AnySketch) -> "Cells":
+        """Return those of a sketch.
+
+        Cells become floats before they get a sign, so that -2^63 does not wrap around; of cells beyond 2^53 the last
+        digits are lost, 2^-53 of the cell.
+        """
+        block = block_of([sketch])
+        steps, unit = block.cells[0].astype(np.float64), _multiplier(sketch)
+        return cls(steps, unit, sketch.projection, block.effect, float(block.k2[0]), float(block.k4[0]), block.secret)
+
+    @classmethod
+    def of_difference(cls, a: AnySketch, b: AnySketch) -> "Cells":
+        """Return those of a - b, of sketches that `check_comparable` accepts."""
+        block = block_of([a, b])
+        unit = _multiplier(a)
+        if unit != _multiplier(b):
+            return cls.between(block.only(0), block.only(1), a.projection)
+        steps, effect = difference(*block.cells), block.effect
+        return cls(steps, unit, a.projection, effect, float(block.k2.sum()), float(block.k4.sum()), block.secret)
+
+    @classmethod
+    def between(cls, a: Block, b: Block | None, projection: Projection) -> "Cells":
+        """Return those of a - b, or of a, in whichever units these blocks of one sketch each have."""
+        steps = a.values[0] - (0.0 if b is None else b.values[0])
+        k2, k4 = (float(one[0]) + (0.0 if other is None else float(other[0])) for one, other in _noises(a, b))
+        return cls(steps / projection.cell_unit, Fraction(1), projection, a.effect, k2, k4, a.secret)
+
+    @property
+    def weight(self) -> Fraction:
+        """What one step times its entry adds to an item's estimate: exact, so that counts stay whole numbers."""
+        return self.projection.scale_squared * self.projection.grid * self.unit
+
+    @property
+    def mean_square(self) -> float:
+        """About the variance of the mean of a light item's cells: Σ(cell)²/k, in squared data units."""
+        return float(((self.steps * float(self.unit) * self.projection.cell_unit) ** 2).mean())
+
+    @property
+    def squared_norm(self) -> float:
+        """The estimated squared norm of the vector, in squared data units; at least 0."""
+        return max(self.mean_square * self.steps.size - self.effect.count * self.k2, 0.0)
+
+
+def _multiplier(sketch: AnySketch) -> Fraction:
+    return Fraction(sketch.multiplier) if isinstance(sketch, PrivateSketch) else Fraction(1)
+
+
+def _noises(a: Block, b: Block | None) -> list[tuple[Floats, Floats | None]]:
+    return [(a.k2, None if b is None else b.k2), (a.k4, None if b is None else b.k4)]

@@ -1,0 +1,302 @@
+"""The items, or categories of items, that separate two streams: simultaneous point queries of a difference."""
+
+import dataclasses
+import math
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from streamsketch.agreement import Agreement
+from streamsketch.core import Floats, Ints, check_int, short
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, is_secret
+from streamsketch.estimation.cell_law import CellLaw
+from streamsketch.estimation.cells import Cells
+from streamsketch.estimation.estimate import SECRECY, SECRET_METADATA
+from streamsketch.estimation.intervals import ErrorModel, Intervals, heavier, invert, quantile
+from streamsketch.estimation.items import Groups, distinct_items, groups_of
+from streamsketch.estimation.means import averages_of, check_known
+from streamsketch.estimation.noise_effect import OutputNoise
+from streamsketch.estimation.points import PointEstimator, Points, check_point_estimator, points_from
+from streamsketch.sketching import Sketch
+
+DifferenceBy: TypeAlias = Literal["distance", "mean"]
+"""Whether sums differ, or averages over units."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Differences:
+    """What separates two streams, as `streamsketch.top_differences` finds it.
+
+    Parameters
+    ----------
+    table
+        A row for each item or category, the largest absolute estimate first: ``item``; ``estimate``, ``error``, ``low``
+        and ``high``, float64, in data units. Positive where the first stream has more.
+    candidates
+        How many different items or categories the dictionary has. The intervals hold for all of them at once.
+    n_separated
+        How many of all these have an interval that leaves out 0.
+    by
+        ``"distance"`` if sums were compared, ``"mean"`` if averages were.
+    confidence
+        Probability with which all intervals hold.
+    """
+
+    table: pa.Table
+    candidates: int
+    n_separated: int
+    by: DifferenceBy
+    confidence: float
+    secret: bool = False
+    """Whether it is as secret as a raw sketch that took part."""
+
+    @property
+    def separated(self) -> pa.Table:
+        """The rows of the table whose interval leaves out 0: these differ, and their estimate has the right sign."""
+        apart = pc.or_(pc.greater(self.table["low"], 0), pc.less(self.table["high"], 0))
+        return self.table.filter(apart)
+
+    def __repr__(self) -> str:
+        of_what = "averages" if self.by == "mean" else "sums"
+        secret = f", {SECRECY}" if self.secret else ""
+        return (
+            f"<Differences of {of_what}: {len(self.table):,} of {self.candidates:,} items, "
+            f"{self.n_separated:,} separated at {100 * self.confidence:g} %{secret}>"
+        )
+
+
+class Found(NamedTuple):
+    """Estimates of n items or categories: float64 arrays, (n,)."""
+
+    value: Floats
+    of_cells: Floats
+    """Variance of map and noise."""
+    of_counts: Floats
+    """Variance by the numbers of units that sums were divided by."""
+    slope: Floats
+    """Of the whole variance, as that of `Estimate`."""
+    curvature: Floats
+    kurtosis: Floats
+    law: CellLaw | None
+    """Of the median's error; None for the mean."""
+    numbers: Ints
+    """How many items each is a sum of."""
+
+    @property
+    def standard_error(self) -> Floats:
+        """Standard errors."""
+        error: Floats = np.sqrt(self.of_cells + self.of_counts)
+        return error
+
+    def interval(self, confidence: float) -> Intervals:
+        """Return intervals that hold with this confidence, each."""
+        reach: Any = quantile(confidence, "normal")
+        of_cells = self.of_cells
+        if self.law is None:
+            reach = heavier(reach, self.kurtosis)
+        else:  # its quantile in place of that of a normal error, beside which the counts' is normal
+            sums = self.law.reach_of_sums(self.numbers, confidence) / reach
+            independent = self.numbers * self.law.variance
+            with np.errstate(divide="ignore", invalid="ignore"):
+                of_cells = np.where(independent > 0, sums**2 * (of_cells / independent), sums**2)
+        parts = (self.value, of_cells, self.of_counts, self.slope, self.curvature)
+        return invert(ErrorModel(*parts, -math.inf, math.inf), reach)
+
+
+def top_differences(  # noqa: PLR0913 - those of frequency and top, and what a difference needs
+    a: AnySketch,
+    b: AnySketch,
+    dictionary: Any,
+    n: int = 10,
+    *,
+    by: DifferenceBy = "distance",
+    category: Any = None,
+    agreement: Agreement | None = None,
+    estimator: PointEstimator = "auto",
+    confidence: float = 0.95,
+) -> Differences:
+    """Find the items of a public dictionary that separate two streams most, with intervals that hold for all at once.
+
+    Estimated is x_j - y_j, how much more of an item the first stream has, or with ``by="mean"`` x_j/n_x - y_j/n_y, how
+    much more an average unit of it has. It needs no privacy budget beyond that of the releases. The difference of two
+    sketches is a sketch of the difference, so each is a point query of it, by the mean or the median of its cells, as
+    in `frequency`: the error depends on how much the streams differ, not on how large they are.
+
+    With ``category`` the rows are categories of items, and what is estimated is the sum of the differences of a
+    category's items. An estimate of m items has √m times the error of one. By the mean it is the inner product of the
+    difference with the category's indicator, which has one in place of each item; by the median, the sum of the medians
+    of its items.
+
+    With probability ``confidence`` or more all intervals of the dictionary hold at once (Bonferroni), so also those of
+    the rows shown, which were selected for their size. An interval that leaves out 0 says that the streams differ in
+    this item, and in which direction.
+
+    Parameters
+    ----------
+    a, b
+        Two sketches of one projection, with independent noise: `PrivateSketch`, or a `Sketch` of one's own, whose
+        answers are as secret as it is. For ``by="mean"`` their units must have been counted.
+    dictionary
+        Items as in `frequency`: a column, a tuple of columns or a table. It must not depend on the data. Items that
+        occur again in it count once.
+    n
+        How many rows to return, at least 1; all if the dictionary has fewer.
+    by
+        ``"distance"`` for differences of sums, as in `squared_distance`; ``"mean"`` for those of averages, as in
+        `mean_distance`. Profiles have no such differences: they depend on the lengths of both streams.
+    category
+        None for items. Else the name of a column of the dictionary, which is then a table, or a column with the
+        category of each item. An item in several categories counts in each. Missing categories (null) are one.
+    agreement, estimator
+        As in `frequency`.
+    confidence
+        Probability in (0, 1) with which all intervals hold.
+
+    Returns
+    -------
+    Differences
+        The table; those of its rows that are separated; how many of the dictionary are.
+
+    Raises
+    ------
+    InvalidInputError
+        As `frequency`; for an empty dictionary, one without the column of the category, another ``by``, averages of
+        sketches whose units were not counted or are too few, and noise at different places.
+    TypeError, IncompatibleProjectionsError, IncompatibleAgreementsError, DependentNoiseError
+        As `squared_distance` and `frequency`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from streamsketch import SJLT
+    >>> projection = SJLT(sketch_dim=1280, sparsity=5, seed=7)
+    >>> x, y = projection.sketch(), projection.sketch()
+    >>> x.update(["tea", "jam", "salt"], [30, 4, 3])
+    >>> y.update(["tea", "jam", "milk"], [20, 9, 3])
+    >>> goods = pa.table({"item": ["tea", "jam", "salt", "milk"], "kind": ["drink", "food", "food", "drink"]})
+    >>> found = top_differences(x, y, goods.select(["item"]), 2)
+    >>> found.separated.select(["item", "estimate"]).to_pylist()
+    [{'item': 'tea', 'estimate': 10.0}, {'item': 'jam', 'estimate': -5.0}]
+    >>> top_differences(x, y, goods, category="kind").table.column("estimate").to_pylist()
+    [7.0, -2.0]
+    """
+    check_comparable([a, b])
+    check_int(n, "n", 1)
+    check_point_estimator(estimator)
+    quantile(confidence, "normal")
+    if by not in get_args(DifferenceBy):
+        raise InvalidInputError(
+            f"by must be 'distance' or 'mean', got {short(by)}: only differences of sums, or of averages, are sums "
+            f"over items"
+        )
+    known = b if isinstance(b, Sketch) else a  # a sketch knows its agreement
+    groups: Groups | None = None
+    if category is None:
+        names, indices = distinct_items(dictionary, known, agreement)
+    else:
+        groups = groups_of(dictionary, category, known, agreement)
+        names, indices = groups.names, groups.indices
+    found = differences_of(a, b, indices, groups, by, estimator)
+    candidates = len(names)
+    low, high = found.interval(1 - (1 - confidence) / candidates)
+    order = np.argsort(-np.abs(found.value), kind="stable")[:n]
+    columns = {"estimate": found.value, "error": found.standard_error, "low": low, "high": high}
+    table = pa.table({"item": names.take(pa.array(order)), **{name: part[order] for name, part in columns.items()}})
+    secret = is_secret([a, b])
+    if secret:
+        table = table.replace_schema_metadata(SECRET_METADATA)
+    return Differences(table, candidates, int(((low > 0) | (high < 0)).sum()), by, confidence, secret)
+
+
+def differences_of(
+    a: AnySketch, b: AnySketch, indices: Ints, groups: Groups | None, by: DifferenceBy, estimator: PointEstimator
+) -> Found:
+    """Estimate the differences of items, or of groups of them; see `top_differences`."""
+    if by == "distance":
+        return _estimated(Cells.of_difference(a, b), indices, groups, estimator)
+    averages = averages_of(block_of([a, b]))
+    check_known(averages.known)
+    x, y = averages.block.only(0), averages.block.only(1)
+    found = _estimated(Cells.between(x, y, a.projection), indices, groups, estimator)
+    sides = [_estimated(Cells.between(one, None, a.projection), indices, groups, estimator) for one in (x, y)]
+    return _with_counts(found, sides, averages.spread)
+
+
+def _with_counts(found: Found, sides: list[Found], spreads: Floats) -> Found:
+    """Add what the errors of the numbers of units do: each scales all of one average (THEORY.md 4.6)."""
+    of_counts, slope, curvature = (np.zeros(found.value.shape) for _ in range(3))
+    # squares without what errors of estimates add to them; a difference that is off by 1 puts a share into each side
+    sizes = [np.sign(one.value) * np.sqrt(np.maximum(one.value**2 - one.of_cells, 0.0)) for one in sides]
+    variances = [one.of_cells + t * size**2 for one, t, size in zip(sides, spreads, sizes, strict=True)]
+    total = variances[0] + variances[1]
+    for t, size, variance, sign in zip(spreads, sizes, variances, (1, -1), strict=True):
+        share = np.divide(variance, total, out=np.full(total.shape, 0.5), where=total > 0)
+        of_counts += t * size**2
+        slope += 2 * sign * t * share * size
+        curvature += t * share**2
+    return found._replace(of_counts=of_counts, slope=found.slope + slope, curvature=found.curvature + curvature)
+
+
+def _estimated(cells: Cells, indices: Ints, groups: Groups | None, estimator: PointEstimator) -> Found:
+    """Estimate the entries of a vector at indices, or their sums over groups."""
+    points = points_from(cells, indices, estimator)
+    if groups is not None:
+        return _summed(cells, points, groups)
+    size = points.value.shape
+    of_cells = points.projection_variance + points.noise_variance
+    curvature = np.full(size, points.curvature)
+    numbers = np.ones(size, dtype=np.int64)
+    return Found(points.value, of_cells, np.zeros(size), points.slope, curvature, points.kurtosis, points.law, numbers)
+
+
+def _summed(cells: Cells, points: Points, groups: Groups) -> Found:
+    """Add up the estimates of a group's items (THEORY.md 4.6)."""
+    size, variance = len(groups.names), cells.projection.variance
+    numbers = np.bincount(groups.codes, minlength=size)
+    value = _grouped(groups, points.value, size)
+    each = points.projection_variance + points.noise_variance
+    squares = _grouped(groups, points.value**2 - each, size)
+    norm = np.full(size, cells.squared_norm)
+    squared = np.minimum(value**2, numbers * norm)
+    squares = np.clip(squares, squared / numbers, norm)
+    zeros, inner = np.zeros(size), variance.inner
+    if points.law is not None:
+        # errors of two items that share cells are correlated by the product of their entries
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shared = np.where(cells.mean_square > 0, inner * np.maximum(squared - squares, 0) / cells.mean_square, 0.0)
+        of_cells = np.asarray(points.law.variance * (numbers + shared), dtype=np.float64)
+        return Found(value, of_cells, zeros, zeros, zeros, zeros, points.law, numbers)
+    lengths, fourths = _indicators(cells, groups, numbers.astype(np.float64))
+    of_map = variance.of_inner_product(norm, lengths, np.sqrt(squared), squares)
+    of_noise = cells.effect.inner_product_variance(norm, lengths, np.full(size, cells.k2), zeros)
+    of_cells = np.maximum(of_map, 0.0) + np.maximum(of_noise, 0.0)
+    kurtosis = zeros
+    if isinstance(cells.effect, OutputNoise):
+        kurtosis = np.divide(cells.k4 * fourths, of_cells**2, out=np.zeros(size), where=of_cells > 0)
+    growth = inner + variance.fourth / numbers  # if all items of a group grow alike
+    return Found(value, of_cells, zeros, 2 * growth * value, growth, kurtosis, None, numbers)
+
+
+def _grouped(groups: Groups, values: Floats, size: int) -> Floats:
+    """Return the sum of the values of each group's items."""
+    return np.bincount(groups.codes, values[groups.items], size).astype(np.float64)
+
+
+def _indicators(cells: Cells, groups: Groups, numbers: Floats) -> tuple[Floats, Floats]:
+    """Return the squared norm of the sketch of each group's indicator, and the sum of its fourth powers.
+
+    Those of hashed maps are exact; of dense ones they are the expected ones, of normal cells.
+    """
+    projection = cells.projection
+    entries = projection.sparse_entries(groups.indices)
+    if entries is None:
+        return numbers, 3 * numbers**2 / projection.sketch_dim
+    cell, entry = (part[groups.items].reshape(-1) for part in entries)
+    rows = np.repeat(groups.codes, projection.nonzeros)
+    sketches = sparse.csr_array((entry.astype(np.float64), (rows, cell)), (numbers.size, projection.sketch_dim))
+    squares = float(projection.scale_squared) * sketches.power(2)  # of which entries of one place were added up before
+    return squares.sum(axis=1), squares.power(2).sum(axis=1)
