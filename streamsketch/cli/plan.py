@@ -1,10 +1,12 @@
 """``streamsketch plan``: which sketch to agree on."""
 
+import csv
 import secrets
 from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
+import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import typer
 
@@ -26,6 +28,9 @@ from streamsketch.cli._agreeing import (
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core import write_whole
+from streamsketch.report import picture_of_keys
+
+_TWO = 2
 
 
 def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an option
@@ -60,7 +65,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         str | None,
         typer.Option(help="With --items: Σ|value| of one in a key; by default 1 an item.", show_default=False),
     ] = None,
-    keys: Annotated[
+    in_keys: Annotated[
         str | None, typer.Option(help="With --items: in how many keys one is; by default 1.", show_default=False)
     ] = None,
     shares: Annotated[
@@ -82,6 +87,18 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     units: Annotated[
         str | None,
         typer.Option(help="With either: how many units a key has; several sizes as 500,3000.", show_default=False),
+    ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of --units: a CSV or Parquet file of keys and how many units each has, in columns key and "
+            "units or the first two. Says which keys stand out.",
+            show_default=False,
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(help="With --keys or --units: where to draw which keys stand out, an .svg file."),
     ] = None,
     question: Annotated[
         str | None,
@@ -126,9 +143,11 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     Where no sketch reaches the goal, the nearest one is shown, no file is written, and the exit status is 1.
     """
     _check_files(projection, agreement, index, seed, sample)
+    if picture is not None:
+        new_file(picture, ".svg", "a picture")
     columns = columns_from(index or [], key, unit_column, value)
-    of_units = {"pieces": pieces, "keys": keys, "shares": shares, "match": match, "cosine": cosine}
-    asked = {"units": units, "question": question, "bounds": bounds}
+    of_units = {"pieces": pieces, "in_keys": in_keys, "shares": shares, "match": match, "cosine": cosine}
+    asked = {"units": units, "keys": keys, "picture": picture, "question": question, "bounds": bounds}
     of_streams: dict[str, Any] = {
         "squared_distance": squared_distance,
         "events": events,
@@ -142,11 +161,13 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         _check_none(of_streams, "with --items or --sample, the plan finds bounds and distances itself; leave them out")
         if agreement is not None and unit_column is None:
             raise ss.InvalidInputError("an agreement on whole units names their column: say --unit-column NAME:TYPE")
+        if units is not None and keys is not None:
+            raise ss.InvalidInputError("--units and --keys both say how many units a key has; give one of them")
         found = ss.planning.plan_units(
             _facts(items, of_units, sample, columns),
             **privacy,
             question=question or "cosine",  # type: ignore[arg-type] # it checks
-            units=None if units is None else _numbers(units, "--units"),
+            units=_units_of(units, keys),
             unit=unit,
             max_keys=max_keys,
             dim=_dim(dim),
@@ -174,6 +195,8 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         write_whole(projection, agreed.to_json().encode() + b"\n")
     if agreement is not None and index and not missed:
         ss.Agreement(agreed, **columns, **agreed_on, missing=missing, title=title).save(agreement)  # type: ignore[arg-type]
+    if picture is not None and isinstance(found, ss.planning.UnitPlan):
+        write_whole(picture, picture_of_keys(found).encode())
     if as_json:
         show_json(found.to_dict())
     else:
@@ -217,7 +240,9 @@ def _facts(
         raise ss.InvalidInputError("--items and --sample both say what a unit adds; give one of them")
     if sample is None:
         numbers: dict[str, Any] = {
-            name: _numbers(of_units[name], f"--{name}") for name in ("pieces", "keys") if of_units[name]
+            argument: _numbers(of_units[name], f"--{name.replace('_', '-')}")
+            for argument, name in (("pieces", "pieces"), ("keys", "in_keys"))
+            if of_units[name]
         }
         shares: dict[str, Any] = {} if of_units["match"] is None else {"match": of_units["match"]}
         return ss.planning.TypicalUnit(items=_numbers(items or "", "--items"), **numbers, **shares)
@@ -233,6 +258,45 @@ def _facts(
     except pa.ArrowInvalid:
         raise ss.InvalidInputError(f"{sample} is not a Parquet file, as a sample of units is") from None
     return ss.planning.UnitSample.of(rows, index=index, **names)
+
+
+def _units_of(units: str | None, keys: Path | None) -> list[float] | dict[str, float] | None:
+    """Return how many units each key has, as said or from a file."""
+    if keys is None:
+        return None if units is None else _numbers(units, "--units")
+    try:
+        if keys.suffix == ".parquet":
+            table = pq.read_table(keys)
+        else:
+            # as text, so that a key 007 or a date stays as it is written
+            text = pc.ConvertOptions(column_types=dict.fromkeys(_columns_of(keys), pa.string()))
+            table = pc.read_csv(keys, convert_options=text)
+    except pa.ArrowInvalid:
+        raise ss.InvalidInputError(f"{keys} is not a CSV or Parquet file of keys and their numbers of units") from None
+    if {"key", "units"} <= set(table.column_names):
+        table = table.select(["key", "units"])
+    elif table.num_columns != _TWO:
+        raise ss.InvalidInputError(
+            f"{keys} must have columns key and units, or two columns in this order, got "
+            f"{', '.join(map(repr, table.column_names)):.100}"
+        )
+    names, numbers = (column.to_pylist() for column in table.columns)
+    found: dict[str, float] = {}
+    for row, (name, number) in enumerate(zip(names, numbers, strict=True), start=1):
+        try:
+            found[str(name)] = float(number)
+        except (TypeError, ValueError):
+            raise ss.InvalidInputError(
+                f"the number of units in row {row} of {keys} is no number, got {number!r:.40}"
+            ) from None
+    if len(found) < len(names):
+        raise ss.InvalidInputError(f"{keys} has {len(names):,} rows and {len(found):,} different keys: one row a key")
+    return found
+
+
+def _columns_of(file: Path) -> list[str]:
+    with file.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
+        return next(csv.reader(lines), [])
 
 
 def _name(column: Any) -> str:

@@ -426,12 +426,12 @@ class UnitSample(UnitFacts):
         expected = self._by_key(weights * kept)
         chance = self._own(weights * np.sqrt(kept)).diagonal()
         between = (expected**2).sum(axis=1) - self._own(weights * kept).diagonal()
-        there = np.array(self.units)
-        if np.array_equal(units, there):
+        sizes = np.array(self.units)
+        if np.array_equal(units, sizes):
             return np.asarray(between + chance)
-        pairs = float((there * (there - 1)).sum())
+        pairs = float((sizes * (sizes - 1)).sum())
         alike = max(float(between.sum()), 0.0) / pairs if pairs else 0.0
-        return np.asarray(units * (chance.sum() / there.sum()) + units * (units - 1) * alike)
+        return np.asarray(units * (chance.sum() / sizes.sum()) + units * (units - 1) * alike)
 
     def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
         """Return the sums of the sample's keys, as if they had ``units`` units on average; see `UnitFacts.sums`.

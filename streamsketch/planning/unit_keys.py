@@ -164,9 +164,9 @@ class KeyPlanner:
     def _below(self, option: UnitOption, norms: Floats) -> Floats:
         if not self.averages or option.counting is None:
             return NoiseFloor.of(option.projection, option.noise).chance(norms)
-        there = self.facts.units or (1.0,)
-        left = self.facts.sums(there, *clipped(self.facts, option.neighbours, option.clip)).units
-        counted = self.units * float(np.mean(left) / np.mean(there))
+        present = self.facts.units or (1.0,)
+        left = self.facts.sums(present, *clipped(self.facts, option.neighbours, option.clip)).units
+        counted = self.units * float(np.mean(left) / np.mean(present))
         error = math.sqrt(option.noise.cumulants.k2) / option.counting.units
         return np.asarray(ndtr(LEAST_UNITS - counted / error))
 

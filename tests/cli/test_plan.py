@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from streamsketch.report import picture_of_keys
 from tests.cli.running import Forks
 
 ASKED = ("plan", "--epsilon", 1, "--squared-distance", 4000, "--unit", "flight", "--relative-error", 0.25)
@@ -130,7 +132,7 @@ def test_a_plan_that_misses_its_goal_writes_no_agreement_unless_told(tmp_path: P
 
 
 UNITS = ("plan", "--epsilon", 1, "--delta", 1e-6, "--unit", "customer", "--max-cells", 4096, "--max-nonzeros", 1)
-TYPICAL = (*UNITS, "--items", "10,40,160", "--keys", 3, "--units", "500,3000")
+TYPICAL = (*UNITS, "--items", "10,40,160", "--in-keys", 3, "--units", "500,3000")
 
 
 def test_a_plan_for_whole_units_is_that_of_python(forks: Forks) -> None:
@@ -159,16 +161,66 @@ def test_a_plan_from_a_sample_leaves_an_agreement_on_units(tmp_path: Path, forks
     assert agreement.counting is not None
 
 
+KEYS = {"France": 900, "Korea, South": 60, "007": 3}
+
+
+@pytest.mark.parametrize("columns", [("key", "units"), ("country", "customers"), ("units", "rank", "key")])
+def test_a_file_of_keys_says_which_stand_out(columns: tuple[str, ...], tmp_path: Path, forks: Forks) -> None:
+    values = dict(zip(("units", "rank", "key"), (KEYS.values(), [1, 2, 3], KEYS), strict=True))
+    rows = {name: list(values.get(name, KEYS if name == "country" else KEYS.values())) for name in columns}
+    pq.write_table(pa.table(rows), tmp_path / "keys.parquet")
+    pc.write_csv(pa.table(rows), tmp_path / "keys.csv")
+    plan = ss.planning.plan_units(
+        ss.planning.TypicalUnit(items=20),
+        epsilon=1,
+        delta=1e-6,
+        unit="customer",
+        units=KEYS,
+        max_cells=4096,
+        max_nonzeros=1,
+    )
+    for file in ("keys.csv", "keys.parquet"):
+        asked = (*UNITS, "--items", 20, "--keys", file, "--picture", f"{file}.svg")
+        assert forks.succeeded(*asked, cwd=tmp_path) == f"{plan}\n"
+        assert (tmp_path / f"{file}.svg").read_text() == picture_of_keys(plan)
+    fields = json.loads(forks.succeeded(*UNITS, "--items", 20, "--keys", "keys.csv", "--json", cwd=tmp_path))
+    assert [(key["key"], key["units"]) for key in fields["keys"]] == list(KEYS.items())
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("key,units\na,5\nb,many\n", "the number of units in row 2 of keys.csv is no number, got 'many'"),
+        ("a,b,c\n1,2,3\n", "keys.csv must have columns key and units, or two columns in this order, got 'a', 'b', 'c'"),
+        ("key,units\na,5\na,6\n", "keys.csv has 2 rows and 1 different keys: one row a key"),
+        ("key,units\na,0\n", "units must be a number from 1"),
+        ("key,units\n", "units must be a number from 1"),
+        ('key,units\n"a\nb,5\n', "keys.csv is not a CSV or Parquet file of keys"),
+        ("", "keys.csv is not a CSV or Parquet file of keys"),
+    ],
+)
+def test_files_that_hold_no_keys_are_refused(rows: str, message: str, tmp_path: Path, forks: Forks) -> None:
+    (tmp_path / "keys.csv").write_text(rows)
+    assert message in forks.refused(*UNITS, "--items", 20, "--keys", "keys.csv", cwd=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--keys", 3, "--units", 9), "--keys, --units: these are about whole units; say --items or --sample, too"),
+        (("--items", 5, "--units", 9, "--keys", "a.csv"), "--units and --keys both say how many units a key has"),
+        (("--items", 5, "--units", 9, "--picture", "a.png"), "written to a file named *.svg"),
+        (("--items", 5, "--units", 9, "--question", "point", "--picture", "a.svg"), "keys are lost for cosines and"),
+        (("--keys", "a.csv"), "--keys: these are about whole units; say --items or --sample, too"),
+        (
+            ("--in-keys", 3, "--units", 9),
+            "--in-keys, --units: these are about whole units; say --items",
+        ),
         (("--items", "many", "--units", 9), "--items takes numbers with commas, such as 3,10,40, got 'many'"),
         (("--items", 5), "say how many units a key has"),
         (("--items", 5, "--units", 9, "--l1", 5), "--l1: with --items or --sample, the plan finds bounds"),
         (("--items", 5, "--units", 9, "--question", "sum"), "question must be one of cosine, distance, mean, point"),
         (("--items", 5, "--sample", "a.parquet"), "--items and --sample both say what a unit adds"),
-        (("--sample", "a.parquet", "--keys", 3), "--keys: --sample says what units add"),
+        (("--sample", "a.parquet", "--in-keys", 3), "--in-keys: --sample says what units add"),
         (("--sample", "a.parquet"), "name the columns of the sample"),
         (("--sample", "a.parquet", "--index", "item", "--unit-column", "who"), "a.parquet"),
         (("--items", 5, "--index", "item", "--units", 9), "an agreement says which columns"),
