@@ -1,7 +1,7 @@
 from .blocks import AnySketch, Block, block_of, check_comparable, is_secret
 from .cosines import below_noise_floor, least_norm
 from .counts import estimate_of_counts, published_counts, total_factors, total_of, unit_factors, units_of
-from .differences import DifferenceBy, Differences, top_differences
+from .differences import DifferenceBy, Differences, differences_from_others, top_differences
 from .distances import distances_between
 from .estimate import (
     SECRECY,
@@ -62,6 +62,7 @@ __all__ = [
     "check_point_estimator",
     "compare_blocks",
     "cosine",
+    "differences_from_others",
     "distances_between",
     "effect_of",
     "estimate_cells",

@@ -132,7 +132,7 @@ class CellLaw:
         --------
         >>> law = CellLaw.of(np.array([-1.0, 1.0]), 1)
         >>> law.reach_of_sums(np.array([2, 10, 100]), 0.9).round()
-        array([ 2.,  2., 16.])
+        array([ 2.,  6., 16.])
         """
         distinct, place = np.unique(numbers, return_inverse=True)
         known = distinct

@@ -44,16 +44,16 @@ class Cells(NamedTuple):
         block = block_of([a, b])
         unit = _multiplier(a)
         if unit != _multiplier(b):
-            return cls.between(block.only(0), block.only(1), a.projection)
+            return cls.combined(block, np.array([1.0, -1.0]), a.projection)
         steps, effect = difference(*block.cells), block.effect
         return cls(steps, unit, a.projection, effect, float(block.k2.sum()), float(block.k4.sum()), block.secret)
 
     @classmethod
-    def between(cls, a: Block, b: Block | None, projection: Projection) -> "Cells":
-        """Return those of a - b, or of a, in whichever units these blocks of one sketch each have."""
-        steps = a.values[0] - (0.0 if b is None else b.values[0])
-        k2, k4 = (float(one[0]) + (0.0 if other is None else float(other[0])) for one, other in _noises(a, b))
-        return cls(steps / projection.cell_unit, Fraction(1), projection, a.effect, k2, k4, a.secret)
+    def combined(cls, block: Block, weights: Floats, projection: Projection) -> "Cells":
+        """Return those of Σ ``weights``·x of a block of n sketches x, in whichever units each of them has."""
+        k2, k4 = float(weights**2 @ block.k2), float(weights**4 @ block.k4)
+        steps = weights @ block.values / projection.cell_unit
+        return cls(steps, Fraction(1), projection, block.effect, k2, k4, block.secret)
 
     @property
     def weight(self) -> Fraction:
@@ -73,7 +73,3 @@ class Cells(NamedTuple):
 
 def _multiplier(sketch: AnySketch) -> Fraction:
     return Fraction(sketch.multiplier) if isinstance(sketch, PrivateSketch) else Fraction(1)
-
-
-def _noises(a: Block, b: Block | None) -> list[tuple[Floats, Floats | None]]:
-    return [(a.k2, None if b is None else b.k2), (a.k4, None if b is None else b.k4)]

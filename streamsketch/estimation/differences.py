@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -37,7 +38,8 @@ class Differences:
         A row for each item or category, the largest absolute estimate first: ``item``; ``estimate``, ``error``, ``low``
         and ``high``, float64, in data units. Positive where the first stream has more.
     candidates
-        How many different items or categories the dictionary has. The intervals hold for all of them at once.
+        How many differences have intervals that hold at once: of one pair, the different items or categories of the
+        dictionary.
     n_separated
         How many of all these have an interval that leaves out 0.
     by
@@ -193,20 +195,60 @@ def top_differences(  # noqa: PLR0913 - those of frequency and top, and what a d
             f"by must be 'distance' or 'mean', got {short(by)}: only differences of sums, or of averages, are sums "
             f"over items"
         )
-    known = b if isinstance(b, Sketch) else a  # a sketch knows its agreement
-    groups: Groups | None = None
+    names, indices, groups = _items_of(dictionary, category, [a, b], agreement)
+    found = differences_of(a, b, indices, groups, by, estimator)
+    return _shown(names, found, n, len(names), (by, confidence, is_secret([a, b])))
+
+
+def differences_from_others(
+    sketches: Sequence[AnySketch],
+    dictionary: Any,
+    n: int = 10,
+    *,
+    by: DifferenceBy = "distance",
+    category: Any = None,
+    agreement: Agreement | None = None,
+    estimator: PointEstimator = "auto",
+    confidence: float = 0.95,
+) -> list[Differences]:
+    """Find the items that separate each of several streams from the average of the others.
+
+    As `streamsketch.top_differences`, whose parameters these are. All intervals of all streams hold at once.
+
+    Parameters
+    ----------
+    sketches
+        Two or more.
+    """
+    check_comparable(sketches)
+    names, indices, groups = _items_of(dictionary, category, sketches, agreement)
+    count = len(sketches)
+    weights = (np.eye(count) * count - 1) / (count - 1)
+    found = _contrasts(sketches, weights, indices, groups, by, estimator)
+    options = by, confidence, is_secret(sketches)
+    return [_shown(names, one, n, count * len(names), options) for one in found]
+
+
+def _items_of(
+    dictionary: Any, category: Any, sketches: Sequence[AnySketch], agreement: Agreement | None
+) -> tuple[pa.Array, Ints, Groups | None]:
+    """Return the names of what is to be estimated, the indices of items, and which of them are added up."""
+    known = next((one for one in sketches if isinstance(one, Sketch)), sketches[0])  # a sketch knows its agreement
     if category is None:
         names, indices = distinct_items(dictionary, known, agreement)
-    else:
-        groups = groups_of(dictionary, category, known, agreement)
-        names, indices = groups.names, groups.indices
-    found = differences_of(a, b, indices, groups, by, estimator)
-    candidates = len(names)
+        return names, indices, None
+    groups = groups_of(dictionary, category, known, agreement)
+    return groups.names, groups.indices, groups
+
+
+def _shown(
+    names: pa.Array, found: Found, n: int, candidates: int, options: tuple[DifferenceBy, float, bool]
+) -> Differences:
+    by, confidence, secret = options
     low, high = found.interval(1 - (1 - confidence) / candidates)
     order = np.argsort(-np.abs(found.value), kind="stable")[:n]
     columns = {"estimate": found.value, "error": found.standard_error, "low": low, "high": high}
     table = pa.table({"item": names.take(pa.array(order)), **{name: part[order] for name, part in columns.items()}})
-    secret = is_secret([a, b])
     if secret:
         table = table.replace_schema_metadata(SECRET_METADATA)
     return Differences(table, candidates, int(((low > 0) | (high < 0)).sum()), by, confidence, secret)
@@ -216,27 +258,49 @@ def differences_of(
     a: AnySketch, b: AnySketch, indices: Ints, groups: Groups | None, by: DifferenceBy, estimator: PointEstimator
 ) -> Found:
     """Estimate the differences of items, or of groups of them; see `top_differences`."""
-    if by == "distance":
+    if by == "distance":  # subtracted as integers
         return _estimated(Cells.of_difference(a, b), indices, groups, estimator)
-    averages = averages_of(block_of([a, b]))
+    return _contrasts([a, b], np.array([[1.0, -1.0]]), indices, groups, by, estimator)[0]
+
+
+def _contrasts(
+    sketches: Sequence[AnySketch],
+    weights: Floats,
+    indices: Ints,
+    groups: Groups | None,
+    by: DifferenceBy,
+    estimator: PointEstimator,
+) -> list[Found]:
+    """Estimate weighted sums of n sketches, or of their averages: one for each row of ``weights``, (r, n)."""
+    block, projection = block_of(sketches), sketches[0].projection
+    if by == "distance":
+        return [_estimated(Cells.combined(block, row, projection), indices, groups, estimator) for row in weights]
+    averages = averages_of(block)
     check_known(averages.known)
-    x, y = averages.block.only(0), averages.block.only(1)
-    found = _estimated(Cells.between(x, y, a.projection), indices, groups, estimator)
-    sides = [_estimated(Cells.between(one, None, a.projection), indices, groups, estimator) for one in (x, y)]
-    return _with_counts(found, sides, averages.spread)
+    sides, found = (
+        [_estimated(Cells.combined(averages.block, row, projection), indices, groups, estimator) for row in rows]
+        for rows in (np.eye(len(sketches)), weights)
+    )
+    return [_with_counts(one, row, sides, averages.spread) for one, row in zip(found, weights, strict=True)]
 
 
-def _with_counts(found: Found, sides: list[Found], spreads: Floats) -> Found:
+def _with_counts(found: Found, weights: Floats, sides: list[Found], spreads: Floats) -> Found:
     """Add what the errors of the numbers of units do: each scales all of one average (THEORY.md 4.6)."""
     of_counts, slope, curvature = (np.zeros(found.value.shape) for _ in range(3))
     # squares without what errors of estimates add to them; a difference that is off by 1 puts a share into each side
-    sizes = [np.sign(one.value) * np.sqrt(np.maximum(one.value**2 - one.of_cells, 0.0)) for one in sides]
-    variances = [one.of_cells + t * size**2 for one, t, size in zip(sides, spreads, sizes, strict=True)]
-    total = variances[0] + variances[1]
-    for t, size, variance, sign in zip(spreads, sizes, variances, (1, -1), strict=True):
-        share = np.divide(variance, total, out=np.full(total.shape, 0.5), where=total > 0)
+    sizes = [
+        weight * np.sign(one.value) * np.sqrt(np.maximum(one.value**2 - one.of_cells, 0.0))
+        for weight, one in zip(weights, sides, strict=True)
+    ]
+    variances = [
+        weight**2 * one.of_cells + t * size**2
+        for weight, one, t, size in zip(weights, sides, spreads, sizes, strict=True)
+    ]
+    total = np.sum(variances, axis=0)
+    for t, size, variance in zip(spreads, sizes, variances, strict=True):
+        share = np.divide(variance, total, out=np.zeros(total.shape), where=total > 0)
         of_counts += t * size**2
-        slope += 2 * sign * t * share * size
+        slope += 2 * t * share * size
         curvature += t * share**2
     return found._replace(of_counts=of_counts, slope=found.slope + slope, curvature=found.curvature + curvature)
 
