@@ -1,0 +1,144 @@
+"""Items that commands are asked for, and what they belong to: from options, and from dictionaries in files."""
+
+import csv
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import pyarrow as pa
+import typer
+
+import streamsketch as ss
+from streamsketch.agreement import cast
+from streamsketch.core import names_given
+from streamsketch.data import arrow_column, batches, format_of, parts_of
+from streamsketch.errors import IncompatibleAgreementsError
+from streamsketch.estimation import AnySketch
+
+Index = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Column of the dictionary that holds the items; several are read as a tuple. An agreement says it.",
+        show_default=False,
+    ),
+]
+FollowedAgreement = Annotated[
+    Path | None,
+    typer.Option(
+        "--agreement",
+        help="What the streams were sketched by, a JSON file: items get its types.",
+        show_default=False,
+    ),
+]
+
+
+class Dictionary(NamedTuple):
+    """The items of a file."""
+
+    items: pa.Table
+    """A column for each part."""
+    category: pa.ChunkedArray | None
+    """Of each item."""
+
+
+def agreement_of(sketch: AnySketch, path: Path | None) -> ss.Agreement | None:
+    """Return the agreement that sketches followed; those of files have one in common."""
+    if path is not None:
+        return ss.Agreement.load(path)
+    if isinstance(sketch, ss.Sketch) or sketch.agreement is None:
+        return sketch.agreement if isinstance(sketch, ss.Sketch) else None
+    raise IncompatibleAgreementsError(
+        f"the releases follow the agreement {sketch.agreement}, which says as which types items were hashed: say "
+        f"--agreement FILE"
+    )
+
+
+def items_of_option(
+    projection: ss.Projection, agreed: ss.Agreement | None, index: list[str] | None, items: list[str]
+) -> pa.Table:
+    """Return the items of an option as a table with a column for each part; without an agreement as `sketch` casts."""
+    return _cast(projection, agreed, _given(items, _names(agreed, index)))
+
+
+def items_of_file(
+    projection: ss.Projection,
+    agreed: ss.Agreement | None,
+    index: list[str] | None,
+    path: Path,
+    category: str | None = None,
+) -> Dictionary:
+    """Return the items of a file like those of an option, and their categories."""
+    names = _names(agreed, index)
+    if category in names:
+        raise ss.InvalidInputError(f"the column {category} holds the items, so it cannot be their category")
+    table = _read(path, names, agreed, category)
+    if category is None:
+        return Dictionary(_cast(projection, agreed, table), None)
+    return Dictionary(_cast(projection, agreed, table.drop_columns([category])), table.column(category))
+
+
+def _names(agreed: ss.Agreement | None, index: list[str] | None) -> list[str]:
+    """Return the columns that items have."""
+    if agreed is None:
+        return names_given(index, "--index") if index else []
+    if index:
+        raise ss.InvalidInputError("the agreement says which columns the index has: leave out --index")
+    return [column.name for column in agreed.index]
+
+
+def _cast(projection: ss.Projection, agreed: ss.Agreement | None, table: pa.Table) -> pa.Table:
+    """Return items as `sketch` casts them; an agreement casts them later."""
+    if not table.num_rows:
+        raise ss.InvalidInputError("there are no items: name those that may occur")
+    if agreed is not None:
+        return table
+    of_options = ss.Agreement.of(projection, index=table.column_names)
+    rows = range(1, table.num_rows + 1)
+    columns = [(arrow_column(table.column(one.name), one.name), one) for one in of_options.index]
+    cast_ones = [cast(column, one, rows, keep_times=True) for column, one in columns]
+    return pa.table(cast_ones, names=table.column_names)
+
+
+def _given(items: list[str], names: list[str]) -> pa.Table:
+    """Return the items of an option: all with commas between them, or for several columns the parts of one."""
+    lines = list(csv.reader(items, skipinitialspace=True))
+    if len(names) < 2:
+        return pa.table({(names or ["item"])[0]: [item for line in lines for item in line]})
+    for text, line in zip(items, lines, strict=True):
+        if len(line) != len(names):
+            raise ss.InvalidInputError(
+                f"an item has the parts {', '.join(names)}, with commas between them: --items for each item; got {text}"
+            )
+    return pa.table(dict(zip(names, map(list, zip(*lines, strict=True)), strict=True)))
+
+
+def _read(path: Path, names: list[str], agreed: ss.Agreement | None, category: str | None) -> pa.Table:
+    """Return columns of a file, as text where its format leaves types open."""
+    lines = format_of(str(path)) == "lines"
+    if not names and not lines:
+        raise ss.InvalidInputError(f"say which column of {path} holds the items: --index COLUMN")
+    if lines and len(names) > 1:
+        raise ss.InvalidInputError(f"the lines of {path} are one column, and items have the parts {', '.join(names)}")
+    if lines and category is not None:
+        raise ss.InvalidInputError(f"the lines of {path} are items, and have no column {category}")
+    path.stat()  # its error names the file, and Arrow's does not
+    file, columns = pa.OSFile(str(path)), ["line"] if lines else [*names, *([] if category is None else [category])]
+    any_text = agreed is None or agreed.missing != "keep"
+    found = [
+        batch
+        for part in range(parts_of(file, str(path)))
+        for batch in batches(file, str(path), part, columns, columns, any_text=any_text)
+    ]
+    if not found:
+        return pa.table({name: pa.array([], pa.string()) for name in ((names or ["item"]) if lines else columns)})
+    table = pa.Table.from_batches(found)
+    if not lines:
+        return table.select(columns)
+    table = table.select(["line"]).rename_columns(names or ["item"])
+    return table.filter(pa.compute.not_equal(table.column(0), ""))
+
+
+def plain_item(item: Any) -> Any:
+    """Return an item as JSON has it."""
+    if isinstance(item, dict):
+        return [plain_item(part) for part in item.values()]
+    return item if isinstance(item, int | str) else item.hex() if isinstance(item, bytes) else str(item)
