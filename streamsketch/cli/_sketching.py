@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch.cli._inputs import Snapshots, Stop
 from streamsketch.cli._showing import plural, progress_bar, say
 from streamsketch.data import NO_LOSS
-from streamsketch.intake import Events, Intake, RowReader, Tumbling, pipe_blocks
+from streamsketch.intake import Events, EventWindows, Intake, RowReader, pipe_blocks
 from streamsketch.privacy import UNKNOWN, Bounds, Clip
 from streamsketch.sketching import bound_batches
 from streamsketch.storage import RawHeader, RawSketch, State, append_raw, check_size
@@ -34,7 +34,7 @@ class Pending:
         Where given, each key's events in each of them are a stream of their own.
     """
 
-    def __init__(self, intake: Intake, header: RawHeader, windows: Tumbling | None) -> None:
+    def __init__(self, intake: Intake, header: RawHeader, windows: EventWindows | None) -> None:
         self._intake, self._windows = intake, windows
         self.dropped = 0
         """Rows left out, as something in them is missing."""

@@ -98,7 +98,16 @@ def files(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     delimiter: Annotated[str, typer.Option(help="What is between the cells of CSV.")] = ",",
     window: Annotated[
-        str | None, typer.Option(help="One stream for each key and window, such as '1 day'.", show_default=False)
+        str | None,
+        typer.Option(
+            help="One stream for each key and window: of a length, such as '1 day', or day, week or month of the "
+            "calendar.",
+            show_default=False,
+        ),
+    ] = None,
+    zone: Annotated[
+        str | None,
+        typer.Option(help="Time zone of the calendar, such as Europe/Berlin; by default UTC.", show_default=False),
     ] = None,
     time: Annotated[str | None, typer.Option(help="Column of times, for --window.", show_default=False)] = None,
     time_format: Annotated[
@@ -139,6 +148,7 @@ def files(  # noqa: PLR0913 - a command's options are its parameters
             window=window,
             time=time,
             time_format=time_format,
+            zone=zone,
             secrets=jobs.RunSecrets(claims, run_id, root_key),
         )
     runners = logging.getLogger("apache_beam.runners")

@@ -24,7 +24,7 @@ from streamsketch.cli._sketching import (
 from streamsketch.cli._unbounded import UnboundedLog
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
-from streamsketch.intake import BadLines, Intake, RowReader, Tumbling, microseconds
+from streamsketch.intake import BadLines, EventWindows, Intake, RowReader, event_windows
 from streamsketch.privacy import UNKNOWN, Bounds, Clip
 from streamsketch.storage import SUFFIX, RawHeader, RawSketch, State, append_raw, read_header
 
@@ -88,7 +88,15 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     ] = "stop",
     window: Annotated[
         str | None,
-        typer.Option(help="One sketch for each window, such as '1 day' or '15 min', and key.", show_default=False),
+        typer.Option(
+            help="One sketch for each window and key: of a length, such as '1 day' or '15 min', or day, week or month "
+            "of the calendar.",
+            show_default=False,
+        ),
+    ] = None,
+    zone: Annotated[
+        str | None,
+        typer.Option(help="Time zone of the calendar, such as Europe/Berlin; by default UTC.", show_default=False),
     ] = None,
     time: Annotated[
         str | None,
@@ -149,17 +157,15 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     chosen = {"index": index, "value": value, "key": key, "projection": projection, "new_projection": new_projection}
     bound = {"unit_column": unit_column, "unit": unit, "max_keys": max_keys, "l1": l1, "sketch_l2": sketch_l2}
     if policy is not None or follow:
-        others = chosen | options | {"window": window, "time": time, "time_format": time_format, "append": append}
-        others |= bound | {"clip": clip}
+        others = chosen | options | {"window": window, "zone": zone, "time": time, "time_format": time_format}
+        others |= bound | {"append": append, "clip": clip}
         agreed_by, released_by = _by_policy(agreement, policy, others)
         UnboundedLog(
             inputs, output, agreed_by, released_by, form, check_delimiter(delimiter), bad_lines, every, summary,
             follow=follow,
         ).run(as_json=as_json)  # fmt: skip
         return
-    if (time is None) != (window is None) or (time_format is not None and time is None):
-        raise ss.InvalidInputError("--window, --time and, for text, --time-format go together")
-    windows = None if window is None else Tumbling(microseconds(window, "--window"))
+    windows = _windows_of(window, zone, time, time_format)
     streaming = STDIN in inputs
     _check_inputs(inputs, form, every)
     agreed = (
@@ -236,6 +242,14 @@ def _by_policy(agreement: Path | None, policy: Path | None, others: dict[str, An
     if given := given_options(others):
         raise ss.InvalidInputError(f"{agreement} and {policy} say that; leave out {given}")
     return agreement, policy
+
+
+def _windows_of(window: str | None, zone: str | None, time: str | None, time_format: str | None) -> EventWindows | None:
+    if (time is None) != (window is None) or (time_format is not None and time is None):
+        raise ss.InvalidInputError("--window, --time and, for text, --time-format go together")
+    if zone is not None and window is None:
+        raise ss.InvalidInputError("--zone goes with --window day, week or month")
+    return None if window is None else event_windows(window, zone, "--window")
 
 
 def _load_agreement(path: Path, others: dict[str, Any]) -> ss.Agreement:

@@ -1,3 +1,4 @@
+from .calendar import Calendar, EventWindows, Period, check_times_of_day, event_windows
 from .clock import Clock, ClockKind
 from .columns import missing, plain, salvage
 from .events import Events
@@ -14,7 +15,6 @@ from .windows import (
     microseconds,
     seconds_text,
     times_in,
-    window_names,
     window_seconds,
 )
 
@@ -22,18 +22,23 @@ __all__ = [
     "LARGEST_TIME",
     "Add",
     "BadLines",
+    "Calendar",
     "Clock",
     "ClockKind",
+    "EventWindows",
     "Events",
     "Intake",
     "LineFormat",
     "Lines",
     "Log",
     "OnBad",
+    "Period",
     "RowReader",
     "Stop",
     "Tumbling",
+    "check_times_of_day",
     "column_events",
+    "event_windows",
     "is_malformed",
     "micros_in",
     "microseconds",
@@ -45,6 +50,5 @@ __all__ = [
     "times_in",
     "unit_events",
     "whole_days",
-    "window_names",
     "window_seconds",
 ]

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Ints, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.windows import LARGEST_TIME, Tumbling
+from streamsketch.intake.calendar import EventWindows
+from streamsketch.intake.windows import LARGEST_TIME
 
 ClockKind: TypeAlias = Literal["events", "heartbeats"]
 
@@ -42,6 +43,7 @@ class Clock:
     Windows of 10 µs, and a delay of 5 µs: at time 16 the watermark is 11, and the first window is over.
 
     >>> import numpy as np
+    >>> from streamsketch.intake import Tumbling
     >>> clock, times = Clock(5), np.array([3, 16, 9, 12])
     >>> clock.late(times, Tumbling(10)).tolist()
     [False, False, True, False]
@@ -80,7 +82,9 @@ class Clock:
         found: Ints = np.maximum.accumulate(np.append(before, np.where(moves, times, before)))
         return found
 
-    def late(self, times: Ints, windows: Tumbling, heartbeats: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+    def late(
+        self, times: Ints, windows: EventWindows, heartbeats: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.bool_]:
         """Return which of some consecutive rows are late, without advancing the clock: bool, (n,)."""
         within = np.clip(times, self._low, self._high)
         over = windows.end_of(within) <= self.newest_before(times, heartbeats)[:-1] - self.delay

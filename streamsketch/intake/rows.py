@@ -21,10 +21,11 @@ from streamsketch.data import (
     warn_of_truncation,
 )
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
+from streamsketch.intake.calendar import EventWindows, check_times_of_day
 from streamsketch.intake.columns import Mask, check_text, missing, null, plain, salvage
 from streamsketch.intake.events import Events
 from streamsketch.intake.units import unit_events
-from streamsketch.intake.windows import Tumbling, micros_in
+from streamsketch.intake.windows import micros_in
 
 OnBad: TypeAlias = Literal["refuse", "drop"] | Callable[[int, str], Any]
 """What to do with a malformed row; a function is called with its number and what is wrong with it."""
@@ -61,11 +62,12 @@ class Intake:
     time_format
         Format of times in text, as for ``strptime``; by default ISO 8601.
     windows
-        The windows that times fall into, for `Events.window`.
+        The windows that times fall into, for `Events.window`: `Tumbling`, or of a `Calendar`.
 
     Examples
     --------
     >>> from streamsketch import SJLT, Agreement
+    >>> from streamsketch.intake import Tumbling
     >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
     >>> agreement = Agreement(projection, index={"item": "integer"}, value="sold")
     >>> batch = pa.record_batch({"item": ["7", "8", "x"], "sold": [3, 2, 1], "at": ["2026-01-01", "2026-01-02", ""]})
@@ -90,7 +92,7 @@ class Intake:
         bounded: bool = False,
         time: str | None = None,
         time_format: str | None = None,
-        windows: Tumbling | None = None,
+        windows: EventWindows | None = None,
     ) -> None:
         if not isinstance(agreement, Agreement):
             raise TypeError(f"rows are read under an Agreement, got a {type(agreement).__name__}")
@@ -252,7 +254,9 @@ class Intake:
         """Return columns of the agreed types as events."""
         agreement, projection, window = self._agreement, self._agreement.projection, None
         if self._windows is not None and self._time is not None:
-            window = self._windows.number(micros_in(columns[self._time], self._time, self._time_format))
+            named = columns[self._time], self._time, self._time_format
+            check_times_of_day(self._windows, *named)
+            window = self._windows.number(micros_in(*named))
         keys, units = (None if one is None else columns[one.name] for one in (agreement.key, agreement.unit))
         index = [columns[column.name] for column in agreement.index]
         values = None if agreement.value is None else columns[agreement.value]

@@ -65,6 +65,11 @@ class Tumbling(NamedTuple):
         """Return the starts of all windows that overlap [first, stop)."""
         return range(self.start_of(first), stop, self.size)
 
+    @property
+    def words(self) -> str:
+        """One window, for guarantees: its length in full, as other windows make other guarantees."""
+        return f"one window of {seconds_text(self.size)} s"
+
     def name(self, number: int) -> str:
         """Return a window's start as used in file names: a date, or a time in UTC without colons."""
         return str(self.names(np.array([number]))[0]).replace(":", "")
@@ -197,9 +202,3 @@ def seconds_text(micros: int) -> str:
     ('60', '1.5')
     """
     return str(micros // _SECOND if micros % _SECOND == 0 else micros / _SECOND)
-
-
-def window_names(times: pa.Array, seconds: float) -> pa.Array:
-    """Return the start of each time's window as text, as `Tumbling.names`; number 0 starts at 1970-01-01T00:00Z."""
-    windows = Tumbling(round(seconds * _SECOND))
-    return windows.names(windows.number(times.cast(pa.int64()).to_numpy(zero_copy_only=False)))

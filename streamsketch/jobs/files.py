@@ -20,7 +20,7 @@ from streamsketch.beam import (
     read_batches,
 )
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import times_in, window_names, window_seconds
+from streamsketch.intake import EventWindows, check_times_of_day, event_windows, times_in
 from streamsketch.jobs.results import SKETCHES, clear, read_releases, write_results
 from streamsketch.jobs.run import RunSecrets, beam_options
 from streamsketch.privacy import Clip, Guarantee, check_delta_for
@@ -53,8 +53,11 @@ class FilesJob:
     delimiter
         Delimiter of CSV files.
     window, time, time_format
-        Make a stream of each key and window, named ``KEY 2024-05-31``: length of the windows, such as ``"1 day"``;
-        column of times; format of times in text, as for ``strptime``.
+        Make a stream of each key and window, named ``KEY 2024-05-31``: length of the windows, such as ``"1 day"``, or
+        ``"month"``, ``"week"`` or ``"day"`` of the calendar; column of times; format of times in text, as for
+        ``strptime``.
+    zone
+        Time zone of the calendar, such as ``"Europe/Berlin"``; by default UTC.
     secrets
         Where the secret of the noise is kept.
 
@@ -76,6 +79,7 @@ class FilesJob:
     window: str | None = None
     time: str | None = None
     time_format: str | None = None
+    zone: str | None = None
     secrets: RunSecrets = dataclasses.field(default_factory=RunSecrets)
 
     def __post_init__(self) -> None:
@@ -88,8 +92,10 @@ class FilesJob:
             agreed.clip_of(self.clip)
         if (self.window is None) != (self.time is None) or (self.time_format is not None and self.time is None):
             raise InvalidInputError("window, time and, for text, time_format go together")
+        if self.window is None and self.zone is not None:
+            raise InvalidInputError(f"zone goes with window, such as 'month', got {self.zone!r}")
         if self.window is not None:
-            window_seconds(self.window)
+            event_windows(self.window, self.zone)
             if agreed.key.type != "text":
                 raise InvalidInputError(f"a window makes text of keys: agree on {agreed.key.name} as text")
         if self.public_keys is not None:
@@ -148,7 +154,8 @@ class FilesJob:
         self.secrets.configure(pipeline)
         events = pipeline | "Read" >> ReadColumns(self.patterns, self.agreement, **self._reading)
         if self.window is not None:
-            named = beam.Map(_by_window, self.agreement, self.window, self.time, self.time_format)
+            windows = event_windows(self.window, self.zone)
+            named = beam.Map(_by_window, self.agreement, windows, self.time, self.time_format)
             events |= "Keys by window" >> named.with_output_types(pa.RecordBatch)
         if self.is_enforced:
             clip: Any = self.clip
@@ -174,11 +181,12 @@ class FilesJob:
 
 
 def _by_window(
-    batch: pa.RecordBatch, agreement: Agreement, window: str, time: str, time_format: str | None
+    batch: pa.RecordBatch, agreement: Agreement, windows: EventWindows, time: str, time_format: str | None
 ) -> pa.RecordBatch:
     """Return rows whose keys are followed by the name of their window."""
-    times = times_in(batch.column(time), time, time_format)
-    names = window_names(times, window_seconds(window)).cast(pa.string())
+    check_times_of_day(windows, batch.column(time), time, time_format)
+    times = times_in(batch.column(time), time, time_format).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    names = windows.names(windows.number(times)).cast(pa.string())
     place = batch.schema.get_field_index(agreement.key.name)
     keys = pc.binary_join_element_wise(batch.column(place).cast(pa.string()), names, " ")
     return batch.set_column(place, batch.schema.field(place).with_type(pa.string()), keys)

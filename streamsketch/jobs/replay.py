@@ -65,7 +65,7 @@ def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
     policy, published = job.policy, _files(Path(job.policy.folder), "*.sketch")
     if not published:
         raise InvalidInputError(f"there are no releases in {policy.folder} to compare with the log")
-    windows = policy.windows
+    windows = policy.of_one_length
     timing = policy.delay_micros, windows.size, windows.offset
     clocks: dict[int, PartitionClock] = defaultdict(lambda: PartitionClock(*timing, clock=policy.clock))
     elements, end = [], windows.start(policy.first) + windows.size
@@ -131,7 +131,7 @@ def _plain_sums(job: StreamJob, folder: Path) -> dict[str, Ints]:
         sketch.update(index[0] if len(index) == 1 else index, count)
     found = {}
     for (start, key), sketch in sketches.items():
-        window = IntervalWindow(start / 10**6, (start + policy.windows.size) / 10**6)
+        window = IntervalWindow(start / 10**6, (start + policy.of_one_length.size) / 10**6)
         slot = slot_of(job.stream, key, window)
         found[f"{slot.stream}/{slot.window}/{slot.file}"] = sketch.state()
     return found

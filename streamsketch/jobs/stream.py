@@ -120,6 +120,7 @@ class StreamJob:
 
     def __post_init__(self) -> None:
         policy = self.policy
+        policy.of_one_length  # noqa: B018 - which refuses the calendar
         policy.bounds_in(self.agreement)
         if self.agreement.key is None:
             raise InvalidInputError("a job releases keys, and the agreement has no key column")
@@ -272,7 +273,8 @@ class StreamJob:
 
 def _windows(policy: StreamPolicy) -> dict[str, Any]:
     """Return length and offset of windows in seconds, as Beam takes them."""
-    return {"size": policy.windows.size / 10**6, "offset": policy.windows.offset / 10**6}
+    size, offset = policy.of_one_length
+    return {"size": size / 10**6, "offset": offset / 10**6}
 
 
 def _timing(policy: StreamPolicy) -> dict[str, Any]:

@@ -125,7 +125,8 @@ class Watch:
     ) -> None:
         if policy.stream is None or policy.public_keys is None:
             raise InvalidInputError("a stream of a job has a name and keys: the policy needs stream and public_keys")
-        self.stream, self._size, self._since = policy.stream, policy.windows.size, policy.windows.start(policy.first)
+        windows = policy.of_one_length
+        self.stream, self._size, self._since = policy.stream, windows.size, windows.start(policy.first)
         self._sink = _sink(policy.folder, database, self.stream)
         self._stale_after = 3 * self._size / 10**6 if stale_after is None else stale_after
         self._patience, self._alarms, self._clock = patience, alarms, clock

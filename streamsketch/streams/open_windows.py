@@ -15,7 +15,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.core import Ints, current_limits
 from streamsketch.data import key_column, message_batches
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.intake import LARGEST_TIME, Clock, Intake, micros_in, missing, salvage
+from streamsketch.intake import LARGEST_TIME, Clock, Intake, check_times_of_day, micros_in, missing, salvage
 from streamsketch.sketching import (
     NO_KEY,
     SECRET_BYTES,
@@ -291,7 +291,9 @@ class Windows:
         return readable | untimed
 
     def _times(self, batch: pa.RecordBatch) -> Ints:
-        return micros_in(batch.column(self._policy.time), self._policy.time, self._policy.time_format)
+        named = batch.column(self._policy.time), self._policy.time, self._policy.time_format
+        check_times_of_day(self._policy.windows, *named)
+        return micros_in(*named)
 
     def _kinds(self, batch: pa.RecordBatch) -> tuple[Flags, Flags]:
         """Return which rows are heartbeats, and which lack something agreed on, as all of these do."""

@@ -13,7 +13,18 @@ from streamsketch.agreement import Agreement
 from streamsketch.core import check_int, check_text, current_limits, json_fields, read_bounded, short
 from streamsketch.data import keys_named
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.intake import Clock, ClockKind, Tumbling, micros_in, microseconds, seconds_text
+from streamsketch.intake import (
+    Calendar,
+    Clock,
+    ClockKind,
+    EventWindows,
+    Tumbling,
+    check_times_of_day,
+    event_windows,
+    micros_in,
+    microseconds,
+    seconds_text,
+)
 from streamsketch.privacy import Budget, Clip, Neighbours, check_delta_for
 from streamsketch.release import AdditiveNoise, Calibrated
 from streamsketch.sketching import check_clip
@@ -45,9 +56,12 @@ class StreamPolicy:
         zone are in UTC.
     window, offset
         Length of a window, in seconds or as ``"1 hour"``; where windows start, as long after 1970-01-01T00:00Z and
-        every window from there.
+        every window from there. Or ``"day"``, ``"week"`` (from Monday on) or ``"month"``: those of the calendar.
+    zone
+        The time zone of the calendar, such as ``"Europe/Berlin"``; by default UTC. Not for jobs on a cluster.
     start
-        The first window, by its start as ISO 8601 has it: which windows are released must not depend on the data.
+        The first window, by its start as ISO 8601 has it: which windows are released must not depend on the data. Of
+        the calendar, its first local date: ``"2026-11-22"``, or ``"2026-11"`` for a month.
     delay
         How far events may be out of order, in seconds or as ``"5 min"``.
     clock
@@ -103,6 +117,7 @@ class StreamPolicy:
     folder: str
     time_format: str | None = None
     offset: float | str = 0
+    zone: str | None = None
     clock: ClockKind = "events"
     delta: float = 0.0
     mechanism: str = "auto"
@@ -116,8 +131,8 @@ class StreamPolicy:
     comparisons: Comparisons | None = None
     period: float | str | None = None
     max_windows: int | None = None
-    windows: Tumbling = dataclasses.field(init=False)
-    """The windows, which follow from ``window`` and ``offset``."""
+    windows: EventWindows = dataclasses.field(init=False)
+    """The windows, which follow from ``window``, ``offset`` and ``zone``."""
     first: int = dataclasses.field(init=False)
     """The number of the first window: they are counted from ``offset``."""
 
@@ -136,29 +151,46 @@ class StreamPolicy:
                 raise InvalidInputError("public_keys is empty; list at least one key to release")
             object.__setattr__(self, "public_keys", keys)
         Budget(self.epsilon, self.delta)
-        size, offset = microseconds(self.window, "window"), microseconds(self.offset, "offset", least=0)
         microseconds(self.delay, "delay", least=0)
-        if offset >= size:
-            raise InvalidInputError(
-                f"offset must be shorter than a window, got {short(self.offset)} and {short(self.window)}"
-            )
-        windows = Tumbling(size, offset)
-        (start,) = micros_in(pa.array([self.start]), "start").tolist()
-        first = windows.number(start)
-        if windows.start(first) != start:
-            raise InvalidInputError(
-                f"start must be where a window starts, such as {windows.name(first)}, got {short(self.start)}"
-            )
+        windows = self._windows()
+        if isinstance(windows, Calendar):
+            first = windows.number_named(self.start)
+            if first is None:
+                raise InvalidInputError(
+                    f"start must be the first date of a {windows.period}, such as {windows.name(0)}, got "
+                    f"{short(self.start)}"
+                )
+            start = windows.start(first)
+        else:
+            (start,) = micros_in(pa.array([self.start]), "start").tolist()
+            first = windows.number(start)
+            if windows.start(first) != start:
+                raise InvalidInputError(
+                    f"start must be where a window starts, such as {windows.name(first)}, got {short(self.start)}"
+                )
         object.__setattr__(self, "windows", windows)
         object.__setattr__(self, "first", first)
         self._check_job(start)
+
+    def _windows(self) -> EventWindows:
+        windows, offset = event_windows(self.window, self.zone), microseconds(self.offset, "offset", least=0)
+        if isinstance(windows, Calendar):
+            if offset:
+                raise InvalidInputError(f"a {windows.period} of the calendar has no offset, got {short(self.offset)}")
+            check_times_of_day(windows, pa.array([], pa.string()), self.time, self.time_format)
+            return windows
+        if offset >= windows.size:
+            raise InvalidInputError(
+                f"offset must be shorter than a window, got {short(self.offset)} and {short(self.window)}"
+            )
+        return Tumbling(windows.size, offset)
 
     def _check_job(self, start: int) -> None:
         if self.comparisons not in (None, *(known := get_args(Comparisons))):
             raise InvalidInputError(f"comparisons must be one of {', '.join(known)}, got {short(self.comparisons)}")
         if self.stop_micros is not None and self.stop_micros <= start:
             raise InvalidInputError(f"stop must be after start, got {short(self.stop)} and {short(self.start)}")
-        if self.period is not None and microseconds(self.period, "period") % self.windows.size:
+        if self.period is not None and microseconds(self.period, "period") % self.of_one_length.size:
             raise InvalidInputError(
                 f"period must be a multiple of the window, got {short(self.period)} and {short(self.window)}"
             )
@@ -174,6 +206,16 @@ class StreamPolicy:
                 f"the policy has {', '.join(given)} for `streamsketch job stream`: leave out what a log on one machine "
                 f"does not have"
             )
+
+    @property
+    def of_one_length(self) -> Tumbling:
+        """The windows, for a job on a cluster; raise `InvalidInputError` for those of the calendar."""
+        if isinstance(self.windows, Calendar):
+            raise InvalidInputError(
+                f"a job on a cluster has windows of one length, such as '1 day', and the policy has a "
+                f"{self.windows.period} of the calendar: follow it by `streamsketch sketch --policy` on one machine"
+            )
+        return self.windows
 
     @property
     def delay_micros(self) -> int:
@@ -238,8 +280,8 @@ class StreamPolicy:
 
     def publisher(self, agreement: Agreement) -> Calibrated[Any]:
         """Return what draws a window's release, calibrated; errors as `bounds_in` and `AdditiveNoise`."""
-        noise, seconds = self.noise(agreement), seconds_text(self.windows.size)
-        within = dataclasses.replace(noise.neighbours, unit=f"{noise.neighbours.unit} in one window of {seconds} s")
+        noise = self.noise(agreement)
+        within = dataclasses.replace(noise.neighbours, unit=f"{noise.neighbours.unit} in {self.windows.words}")
         found = dataclasses.replace(noise, neighbours=within).calibrated(agreement.projection)
         found = found.with_guarantee(found.guarantee.on("enforced" if self.is_enforced else "asserted"))
         if self.clock == "heartbeats":
@@ -258,14 +300,16 @@ class StreamPolicy:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
         keys = None if self.public_keys is None else list(self.public_keys)
         neighbours = None if self.neighbours is None else self.neighbours.to_dict()
-        return {"policy": VERSION, **fields, "public_keys": keys, "neighbours": neighbours}
+        found = {"policy": VERSION, **fields, "public_keys": keys, "neighbours": neighbours}
+        return {name: value for name, value in found.items() if name != "zone" or value is not None}
 
     def changed(self, before: dict[str, Any]) -> list[str]:
         """Return which fields differ from those of an earlier `to_dict`, but for those that say where files are."""
         now: dict[str, Any] = json.loads(json.dumps(self.to_dict()))
         # where the agreement does not say how units are clipped, null is "scale", as it said before
         one, other = ({**policy, "clip": policy.get("clip") or "scale"} for policy in (now, before))
-        return sorted(name for name in one if name not in _PLACES and one[name] != other.get(name))
+        names = {"policy", *_FIELDS} - {*_PLACES}
+        return sorted(name for name in names if one.get(name) != other.get(name))
 
     @staticmethod
     def from_json(text: str | bytes) -> "StreamPolicy":
@@ -312,6 +356,7 @@ _FIELDS: dict[str, Any] = {
     "folder": str,
     "time_format": str | None,
     "offset": int | float | str,
+    "zone": str | None,
     "clock": str,
     "delta": int | float,
     "mechanism": str,

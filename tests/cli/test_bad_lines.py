@@ -145,6 +145,29 @@ def test_windows_of_a_day_are_keys_of_their_own(folder: Path, forks: Forks) -> N
     assert "go together" in forks.refused("sketch", "times.csv", *timed[:-1], cwd=folder)
 
 
+def test_windows_of_the_calendar_are_in_a_time_zone(folder: Path, forks: Forks) -> None:
+    (folder / "times.csv").write_text(
+        "shop,item,when\nnorth,a,2024-04-30T21:59:59Z\nnorth,b,2024-04-30T22:00:00Z\nsouth,b,2024-05-01T00:30+02:00\n"
+    )
+    timed = ["--index", "item", *MADE, "--time", "when", "--window"]
+    for options, keys in [
+        (["month", "--zone", "Europe/Berlin", "--key", "shop"], {"north 2024-04", "north 2024-05", "south 2024-05"}),
+        (["month"], {"2024-04"}),
+        (["1 week", "--zone", "Asia/Kathmandu"], {"2024-04-29"}),
+        (["day", "--zone", "Europe/Berlin"], {"2024-04-30", "2024-05-01"}),
+    ]:
+        forks.succeeded("sketch", "times.csv", *timed, *options, cwd=folder)
+        assert set(load_raw(folder / "a.raw-sketch").state) == keys
+        (folder / "a.raw-sketch").unlink()
+    for options, message in [
+        (["1 day", "--zone", "Berlin"], "'Berlin' is no time zone in this machine's IANA database"),
+        (["15 min", "--zone", "UTC"], "--window must be a day, a week or a month in a time zone, got '15 min'"),
+    ]:
+        assert message in forks.refused("sketch", "times.csv", *timed, *options, cwd=folder)
+    lone = forks.refused("sketch", "times.csv", "--index", "item", *MADE, "--zone", "UTC", cwd=folder)
+    assert "--zone goes with --window day, week or month" in lone
+
+
 def test_names_are_given_with_commas_or_one_by_one(raws: Path, forks: Forks) -> None:
     spend = ["--epsilon", 1, "--l1", 1]
     for place, keys in enumerate([["north,west"], ["north", "west"], ['"north","west"']]):

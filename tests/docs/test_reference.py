@@ -35,8 +35,8 @@ SHOWN_AMONG_US = {
     *(
         "kernels.lattice_gaussian",
         "data.quantise",
-        *("intake.Clock", "intake.Tumbling", "intake.column_events", "intake.microseconds"),
-        *("intake.seconds_text", "intake.window_seconds"),
+        *("intake.Calendar", "intake.Clock", "intake.Tumbling", "intake.column_events", "intake.event_windows"),
+        *("intake.microseconds", "intake.seconds_text", "intake.window_seconds"),
         "estimation.format_value",
         "explanation.format_rounded_up",
     ),

@@ -17,7 +17,6 @@ from streamsketch.intake import (
     micros_in,
     microseconds,
     times_in,
-    window_names,
     window_seconds,
 )
 
@@ -52,7 +51,9 @@ def test_other_lengths_are_refused(text: Any) -> None:
     ],
 )
 def test_times_of_all_kinds_are_in_the_same_day(column: Any, form: str | None) -> None:
-    assert window_names(times_in(column, "when", form), 86400).to_pylist() == ["2024-05-31"]
+    times = times_in(column, "when", form).cast(pa.int64()).to_numpy()
+    days = Tumbling(86_400 * 10**6)
+    assert days.names(days.number(times)).to_pylist() == ["2024-05-31"]
 
 
 def test_times_with_and_without_a_zone_stand_in_one_column() -> None:
@@ -77,7 +78,8 @@ def test_what_is_no_time_is_refused_without_a_word_of_it(column: list[Any]) -> N
 @given(st.integers(-(10**18), 10**18), st.sampled_from([86400, 900, 7 * 86400, 1, 3600]))
 def test_a_window_begins_at_most_its_length_before_each_of_its_times(nanoseconds: int, seconds: int) -> None:
     times = times_in(pa.array([nanoseconds], pa.timestamp("ns")), "when")
-    (name,) = window_names(times, seconds).to_pylist()
+    windows = Tumbling(seconds * 10**6)
+    (name,) = windows.names(windows.number(times.cast(pa.int64()).to_numpy())).to_pylist()
     start = int(dt.datetime.fromisoformat(name).replace(tzinfo=dt.UTC).timestamp()) * 10**9
     assert start <= nanoseconds < start + seconds * 10**9
     assert start % (seconds * 10**9) == 0

@@ -145,6 +145,8 @@ def test_the_keys_may_be_declared_public(sales: Path) -> None:
         ({"agreement": AGREEMENT.replace(unit="product"), "clip": "round"}, "units are clipped to L1 by"),
         ({"window": "1d"}, "window, time and, for text, time_format go together"),
         ({"window": "a day", "time": "day"}, "a window must be"),
+        ({"window": "2 months", "time": "day"}, "must be a day, a week or a month of the calendar, got '2 months'"),
+        ({"zone": "Europe/Berlin"}, "zone goes with window, such as 'month', got 'Europe/Berlin'"),
         (
             {"agreement": AGREEMENT.replace(key={"shop": "bytes"}), "window": "1d", "time": "day"},
             "agree on shop as text",
@@ -270,14 +272,15 @@ def test_streams_of_days_in_text_with_another_delimiter(sales: Path) -> None:
     (sales / "days.csv").write_text(
         "shop;product;day;when;paid\nnorth;a;1;31.05.2024;2\nnorth;a;1;01.06.2024;3\nsouth;a;1;01.06.2024;4\n"
     )
-    keys = ["north 2024-05-31", "north 2024-06-01", "south 2024-06-01"]
-    times = {"delimiter": ";", "window": "1 day", "time": "when", "time_format": "%d.%m.%Y"}
-    job(sales, "days.csv", public_keys=keys, **times).run()
-    assert {(row["first"], row["second"]): row["squared_distance"] for row in distances(sales)} == {
-        ("north 2024-05-31", "north 2024-06-01"): pytest.approx(1, abs=0.1),
-        ("north 2024-05-31", "south 2024-06-01"): pytest.approx(4, abs=0.1),
-        ("north 2024-06-01", "south 2024-06-01"): pytest.approx(1, abs=0.1),
-    }
+    times = {"delimiter": ";", "time": "when", "time_format": "%d.%m.%Y"}
+    for window, names in [("1 day", ["2024-05-31", "2024-06-01"]), ("month", ["2024-05", "2024-06"])]:
+        one, two, three = f"north {names[0]}", f"north {names[1]}", f"south {names[1]}"
+        job(sales, "days.csv", public_keys=[one, two, three], window=window, **times).run()
+        assert {(row["first"], row["second"]): row["squared_distance"] for row in distances(sales)} == {
+            (one, two): pytest.approx(1, abs=0.1),
+            (one, three): pytest.approx(4, abs=0.1),
+            (two, three): pytest.approx(1, abs=0.1),
+        }
 
 
 def test_units_are_clipped_by_their_norm(sales: Path) -> None:

@@ -128,6 +128,10 @@ def test_the_command_runs_the_job(tmp_path: Path) -> None:
         ({"period": 180, "clip": "none"}, "by clipping them"),
         ({"public_keys": None}, "has a key column, so list public_keys"),
         ({"comparisons": "mean"}, "averages need the number of units"),
+        (
+            {"window": "month", "start": "2026-11", "stop": None},
+            "a job on a cluster has windows of one length, such as",
+        ),
     ],
 )
 def test_what_a_job_cannot_follow_is_refused_before_it_runs(

@@ -1,6 +1,7 @@
 """A stream's state and releases: once each, whatever fails and whenever."""
 
 import contextlib
+import datetime as dt
 import json
 import stat
 from pathlib import Path
@@ -13,7 +14,7 @@ import streamsketch as ss
 from streamsketch.core import exclusive
 from streamsketch.streams import Stream, StreamPolicy
 from streamsketch.streams import stream as module
-from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, Row, batch_of, bound_by, over_in, policy_of, windows_of
+from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, Row, batch_of, beat, bound_by, over_in, policy_of, windows_of
 
 LOG = [
     Row(second - (7 if second % 5 else 0), KEYS[second % 2], "abc"[second % 3], 1 + second % 9, f"c{second % 4}")
@@ -339,6 +340,14 @@ GOOD: dict[str, Any] = {
         ({"offset": "2 hours"}, "offset must be shorter than a window"),
         ({"start": "2026-11-22T13:30Z"}, "start must be where a window starts, such as 2026-11-22T1300Z"),
         ({"start": "now"}, "the column start holds text that is no time"),
+        ({"window": "2 months"}, "window must be a day, a week or a month of the calendar, got '2 months'"),
+        ({"zone": "Europe/Berlin"}, "window must be a day, a week or a month in a time zone, got '1 hour'"),
+        ({"window": "month", "zone": "Berlin", "start": "2026-11"}, "'Berlin' is no time zone in this machine's"),
+        ({"window": "month"}, "start must be the first date of a month, such as 1970-01, got '2026-11-22"),
+        ({"window": "week", "start": "2026-11-22"}, "start must be the first date of a week, such as 1969-12-29"),
+        ({"window": "day", "start": "2026-11-22", "offset": "1 h"}, "a day of the calendar has no offset"),
+        ({"window": "day", "start": "2026-11-22", "zone": "Asia/Beirut", "time_format": "%d.%m.%Y"}, "no time zone"),
+        ({"window": "day", "start": "2026-11-22", "period": "2 h"}, "a job on a cluster has windows of one length"),
         ({"clock": "wall"}, "clock must be one of events, heartbeats"),
         ({"clip": "shave"}, "clip must be 'scale'"),
         ({"comparisons": "angle"}, "comparisons must be one of distance, cosine, mean"),
@@ -430,6 +439,36 @@ def test_names_of_windows_say_where_they_start() -> None:
     assert named(window="1 day", start="2026-11-22") == "2026-11-23"
     assert named(window="1 day", offset="5 h", start="2026-11-22T05:00Z") == "2026-11-23T0500Z"
     assert named(window=0.5, start="2026-11-22") == "2026-11-22T000000.500000Z"
+
+
+def test_months_of_a_zone_are_released_once_by_their_names(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 1 November 2026 in Berlin, when clocks are an hour ahead of UTC; the rows begin on the 22nd."""
+    day = 24 * 3600
+    end = 8 * day + 10 * 3600  # 2026-11-30T23:00Z
+    rows = [
+        Row(-22 * day, "north", "a", 1, "Ann"),
+        Row(end - 1, "north", "a", 2, "Ann"),
+        Row(end, "south", "b", 3, "B"),
+    ]
+    fields = {"window": "month", "zone": "Europe/Berlin", "start": "2026-11"}
+    stream = stream_of(out, **fields)
+    stream.add(batch_of([*rows, beat(end + 31 * day + 10)]), 1)
+    stream.save({})
+    assert stream.summary["rows_before_start"] == 1
+    assert list(published(out)) == ["2026-11.parquet", "2026-12.parquet"]
+    ends = [dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC) for path in sorted(out.iterdir())]
+    assert [at.isoformat() for at in ends] == ["2026-11-30T23:00:00+00:00", "2026-12-31T23:00:00+00:00"]
+    policy = stream.windows._policy
+    for number, its in enumerate([[rows[1]], [rows[2]]]):
+        table = ss.load(out / f"2026-1{number + 1}.parquet")
+        assert table.guarantee.neighbours.unit == "customer in one month (Europe/Berlin)"
+        told = bound_by(stream.windows.secret_of(policy.first + number), its, monkeypatch)
+        for key in KEYS:
+            assert np.array_equal(table[key].values, told.sketch_of(key).state() * float(AGREEMENT.projection.grid))
+    with pytest.raises(ss.InvalidInputError, match="another zone; begin a new state"):
+        stream_of(out, **fields | {"zone": "Europe/London"})
+    assert StreamPolicy.from_json(json.dumps(policy.to_dict())).windows == policy.windows
+    assert "zone" not in policy_of(out).to_dict(), "policies without one have the JSON that they had"
 
 
 def test_the_policy_of_the_documentation_is_one() -> None:
