@@ -8,7 +8,7 @@ from .intake.bound import BoundContributions
 from .intake.read import ReadColumns, read_batches
 from .intake.rows import RowsToBatches
 from .intake.sketch import MergeSketches, SketchPerKey
-from .intake.windows import SlidingWindowSums, TumblingWindows
+from .intake.windows import CalendarWindows, SlidingWindowSums, TumblingWindows
 from .release.contribute import RoundContribution
 from .release.means import MeanPerKey
 from .release.release import ReleasePerKey
@@ -19,6 +19,7 @@ from .run.runs import FinishRun, configure_run, run_secret
 
 __all__ = [
     "BoundContributions",
+    "CalendarWindows",
     "DistancesTo",
     "FinishRun",
     "Frequencies",

@@ -16,13 +16,20 @@ from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.keys import METRICS, Keys, PublicKeys, as_dict
 from streamsketch.beam.intake.shards import by_shard, decoded
-from streamsketch.beam.intake.windows import LATE, is_the_one_pane, require_tumbling, tumbling_of, windowed_as
+from streamsketch.beam.intake.windows import (
+    LATE,
+    event_windows_of,
+    is_the_one_pane,
+    require_tumbling,
+    tumbling_of,
+    windowed_as,
+)
 from streamsketch.beam.run.known import Known, Span, refuse_bounded, with_known
 from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Events, Intake, seconds_text
+from streamsketch.intake import Events, Intake
 from streamsketch.privacy import Clip, Neighbours
 from streamsketch.projections import Projection
 from streamsketch.sketching import Bounded, Contributions, UnitBounds, UnitDigests
@@ -153,8 +160,8 @@ class BoundContributions(beam.PTransform):
         """Return the neighbour relation that holds for the events bounded, as they are windowed."""
         if self._across_windows or isinstance(windowing.windowfn, GlobalWindows):
             return self.neighbours
-        seconds = seconds_text(tumbling_of(windowing.windowfn).size)  # in full: other windows, other guarantees
-        return dataclasses.replace(self.neighbours, unit=f"{self.neighbours.unit} in one window of {seconds} s")
+        words = event_windows_of(windowing.windowfn).words
+        return dataclasses.replace(self.neighbours, unit=f"{self.neighbours.unit} in {words}")
 
     def with_late_data(self) -> Self:
         """Return two collections, ``(bounded, late)``: late rows are **secret**, for monitoring; never released."""
@@ -195,7 +202,7 @@ class BoundContributions(beam.PTransform):
         return (kept, with_known(outputs[LATE], Known(self._projection, late=True))) if self._late else kept
 
     def _known(self, windowing: Windowing) -> Known:
-        windows = windowing.windowfn
+        windows = windowing.windowfn  # those of a calendar are of no stream, which would be charged by its windows
         is_by_window = isinstance(windows, FixedWindows) and not self._across_windows
         span = Span(self.neighbours.unit, tumbling_of(windows)) if is_by_window else None
         bounds = dataclasses.replace(self._bounds.known, neighbours=self._neighbours_in(windowing))

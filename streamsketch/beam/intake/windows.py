@@ -8,6 +8,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from apache_beam.coders.coders import Coder, IntervalWindowCoder
 from apache_beam.transforms import trigger
 from apache_beam.transforms.core import Windowing
 from apache_beam.transforms.window import (
@@ -16,16 +17,26 @@ from apache_beam.transforms.window import (
     GlobalWindow,
     GlobalWindows,
     IntervalWindow,
+    NonMergingWindowFn,
     SlidingWindows,
     TimestampedValue,
 )
-from apache_beam.utils.timestamp import MIN_TIMESTAMP, Duration, Timestamp, TimestampTypes
+from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, Timestamp, TimestampTypes
 from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
 from numpy.typing import NDArray
 
 from streamsketch.data import value_type
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Tumbling, times_in, window_seconds
+from streamsketch.intake import (
+    LARGEST_TIME,
+    Calendar,
+    EventWindows,
+    Period,
+    Tumbling,
+    check_times_of_day,
+    times_in,
+    window_seconds,
+)
 from streamsketch.release import PrivateSketch
 
 Numbers: TypeAlias = NDArray[np.int64]
@@ -91,7 +102,7 @@ class TumblingWindows(beam.PTransform):
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         if self._column is not None:
-            split = _SplitByTime(self._windows, self._column, self._format)
+            split = _SplitByTime(tumbling_of(self._windows), self._column, self._format)
             events |= "Split by time" >> beam.ParDo(split).with_output_types(pa.RecordBatch)
         late = trigger.AfterCount(1) if self._lateness else None
         return events | "Window" >> beam.WindowInto(
@@ -103,14 +114,14 @@ class TumblingWindows(beam.PTransform):
 
 
 class _SplitByTime(beam.DoFn):
-    def __init__(self, windows: FixedWindows, column: str, time_format: str | None) -> None:
-        self._windows = tumbling_of(windows)
+    def __init__(self, windows: EventWindows, column: str, time_format: str | None) -> None:
+        self._windows = windows
         self._column, self._format = column, time_format
 
     def process(self, element: Any) -> Iterator[TimestampedValue]:
         if not isinstance(element, pa.RecordBatch | pa.Table):
             raise InvalidInputError(
-                f"TumblingWindows(column={self._column!r}) splits Arrow record batches, got a "
+                f"{type(self._windows).__name__}Windows(column={self._column!r}) splits Arrow record batches, got a "
                 f"{type(element).__name__}. Give rows their times by beam.window.TimestampedValue, and no column"
             )
         column = column_of(element, self._column)
@@ -147,6 +158,7 @@ class _SplitByTime(beam.DoFn):
 
     def _moments(self, column: Any) -> tuple[Numbers, Numbers]:
         """Return the places of rows whose window Beam can hold, and their times in microseconds."""
+        check_times_of_day(self._windows, column, self._column, self._format)
         if pa.types.is_date32(column.type):
             column, divisor, unit = column.cast(pa.int32()), 1, _DAY
         elif pa.types.is_date64(column.type):
@@ -162,9 +174,11 @@ class _SplitByTime(beam.DoFn):
         if not pa.types.is_temporal(column.type) and not pa.types.is_integer(column.type):
             column = times_in(column, self._column, self._format)
         whole = column.cast(pa.int64()).to_numpy() // divisor
-        # a window's size away from both ends, its start and end fit; so does every product below, being between them
-        low = -((-MIN_TIMESTAMP.micros - self._windows.size) // unit)
-        high = (GlobalWindow().max_timestamp().micros - self._windows.size) // unit
+        if isinstance(self._windows, Calendar):
+            low, high = -(LARGEST_TIME // unit), LARGEST_TIME // unit
+        else:  # a window's size away from both ends, its start and end fit; so does every product below, between them
+            low = -((-MIN_TIMESTAMP.micros - self._windows.size) // unit)
+            high = (GlobalWindow().max_timestamp().micros - self._windows.size) // unit
         fits = (whole >= low) & (whole <= high)
         return rows[fits], whole[fits] * unit
 
@@ -182,9 +196,93 @@ def _without_unused_words(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types, batch.schema.metadata))  # which says it was cast
 
 
+class CalendarWindows(beam.PTransform):
+    """Put events into days, weeks or months in a time zone, in bounded pipelines; as `TumblingWindows` otherwise.
+
+    `BoundContributions` then bounds each unit in each of them, and the guarantee is for "one customer in one month
+    (Europe/Berlin)".
+
+    Parameters
+    ----------
+    period, zone
+        ``"day"``, ``"week"`` (from Monday on) or ``"month"``, and a zone of the IANA database. All workers need a
+        database with that zone.
+    column, time_format
+        As in `TumblingWindows`, with times of at most 70,000 years from 1970. In another zone than UTC, dates without a
+        time of day are refused.
+
+    Raises
+    ------
+    InvalidInputError
+        For another period, an unknown zone, and unbounded input. In the workers, for elements without such a column.
+    """
+
+    def __init__(
+        self, period: Period, zone: str = "UTC", *, column: str | None = None, time_format: str | None = None
+    ) -> None:
+        super().__init__()
+        self._windows, self._column, self._format = Calendar(period, zone), column, time_format
+
+    def expand(self, events: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        if not events.is_bounded:
+            raise InvalidInputError(
+                "CalendarWindows needs bounded input; window an endless stream by TumblingWindows(size), or release "
+                "months of a log by `streamsketch sketch --policy`"
+            )
+        if self._column is not None:
+            split = _SplitByTime(self._windows, self._column, self._format)
+            events |= "Split by time" >> beam.ParDo(split).with_output_types(pa.RecordBatch)
+        return events | "Window" >> beam.WindowInto(
+            CalendarFn(self._windows),
+            trigger=trigger.AfterWatermark(),
+            accumulation_mode=trigger.AccumulationMode.DISCARDING,
+        )
+
+
+class CalendarFn(NonMergingWindowFn):
+    """Windows of a calendar, for Beam."""
+
+    def __init__(self, windows: Calendar) -> None:
+        self.windows, self._last = windows, IntervalWindow(0, 0)
+
+    def assign(self, context: Any) -> list[IntervalWindow]:
+        """Return the window of a time; times that are more than 70,000 years off are in one before, and one after."""
+        time = Timestamp.of(context.timestamp)
+        if not self._last.start <= time < self._last.end:  # neighbours are mostly in one window
+            self._last = IntervalWindow(*(Timestamp(micros=micros) for micros in self._ends(time.micros)))
+        return [self._last]
+
+    def _ends(self, micros: int) -> tuple[int, int]:
+        if micros < -LARGEST_TIME:  # such as the time of elements that have none
+            return MIN_TIMESTAMP.micros, self.windows.start_of(-LARGEST_TIME)
+        if micros > LARGEST_TIME:
+            return self.windows.end_of(LARGEST_TIME), MAX_TIMESTAMP.micros
+        return self.windows.start_of(micros), self.windows.end_of(micros)
+
+    def get_window_coder(self) -> Coder:
+        """Return the coder of intervals."""
+        return IntervalWindowCoder()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CalendarFn) and self.windows == other.windows
+
+    def __hash__(self) -> int:
+        return hash(self.windows)
+
+
+OF_EVENTS = (FixedWindows, CalendarFn)
+"""What puts each event into one window of its time."""
+
+
 def tumbling_of(windows: FixedWindows) -> Tumbling:
-    """Return Beam's windows as ours."""
+    """Return Beam's windows of one length as ours."""
     return Tumbling(_micros(windows.size), _micros(windows.offset))
+
+
+def event_windows_of(windows: FixedWindows | CalendarFn) -> EventWindows:
+    """Return Beam's windows as ours."""
+    return windows.windows if isinstance(windows, CalendarFn) else tumbling_of(windows)
 
 
 def _micros(length: TimestampTypes) -> int:
@@ -223,8 +321,8 @@ def require_one_pane(collection: beam.PCollection) -> None:
 
 
 def require_tumbling(windowing: Windowing) -> None:
-    """Refuse windows other than the global one and tumbling ones."""
-    if not isinstance(windowing.windowfn, GlobalWindows | FixedWindows):
+    """Refuse windows other than the global one, tumbling ones and those of a calendar."""
+    if not isinstance(windowing.windowfn, (GlobalWindows, *OF_EVENTS)):
         raise InvalidInputError(
             f"an event must be in one window, got {type(windowing.windowfn).__name__}. Use TumblingWindows(period); "
             f"sliding windows are sums of released ones: SlidingWindowSums(size, period)"
@@ -245,7 +343,7 @@ def _require_global(collection: beam.PCollection) -> None:
 
 
 class WindowRange:
-    """The tumbling windows from a start to a stop, known without a look at the data.
+    """The windows from a start to a stop, known without a look at the data.
 
     Parameters
     ----------
@@ -274,10 +372,10 @@ class WindowRange:
 
     def first(self, windowing: Windowing) -> Timestamp:
         """Return the start of the first window."""
-        return Timestamp(micros=tumbling_of(windowing.windowfn).start_of(self.start.micros))
+        return Timestamp(micros=event_windows_of(windowing.windowfn).start_of(self.start.micros))
 
     def _starts(self, windowing: Windowing, stop: Timestamp) -> list[Timestamp]:
-        starts = tumbling_of(windowing.windowfn).starts(self.start.micros, stop.micros)
+        starts = event_windows_of(windowing.windowfn).starts(self.start.micros, stop.micros)
         return [Timestamp(micros=start) for start in starts]
 
     def times(self, keys: beam.PCollection, windowing: Windowing) -> beam.PCollection:

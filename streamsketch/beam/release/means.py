@@ -6,10 +6,11 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.trigger import AccumulationMode
-from apache_beam.transforms.window import BoundedWindow, FixedWindows, GlobalWindows
+from apache_beam.transforms.window import BoundedWindow, GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from streamsketch.beam.intake.keys import METRICS
+from streamsketch.beam.intake.windows import OF_EVENTS
 from streamsketch.beam.run.ordering import InOrder
 from streamsketch.beam.run.steps import Each, merge_group
 from streamsketch.errors import InvalidInputError, WireFormatError
@@ -63,7 +64,7 @@ class MeanPerKey(beam.PTransform):
         sums = reports | "Add up bundles" >> beam.ParDo(_SumBundles(self._mechanism, self._drop_malformed))
         # other windows cannot be told from an event time, nor panes of a stream from one another
         windowing = sums.windowing
-        in_one = isinstance(windowing.windowfn, GlobalWindows | FixedWindows)
+        in_one = isinstance(windowing.windowfn, (GlobalWindows, *OF_EVENTS))
         if in_one and sums.is_bounded and windowing.accumulation_mode == AccumulationMode.DISCARDING:
             in_order, _ = sums | "Merge and sort" >> InOrder(MeanAggregator)
             return in_order
