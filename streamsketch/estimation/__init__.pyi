@@ -23,6 +23,7 @@ from .estimators import (
     squared_distance,
     squared_norm,
 )
+from .gap_law import GapLaw, gap_law
 from .groups import Linkage, linkage, similarity_order
 from .intervals import Interval, quantile
 from .items import item_table
@@ -30,6 +31,7 @@ from .largest import Top, top
 from .means import LEAST_UNITS, few_units, mean_distance, mean_norm, mean_product
 from .measures import MEASURES, By, check_by, compare_blocks, pairwise
 from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
+from .noise_law import NoiseTerm, noise_terms, terms_of
 from .points import PointEstimator, Points, check_point_estimator, frequency, points_of
 from .ranking import Ranks
 
@@ -45,9 +47,11 @@ __all__ = [
     "Differences",
     "Estimate",
     "Estimates",
+    "GapLaw",
     "InputNoise",
     "Interval",
     "Linkage",
+    "NoiseTerm",
     "OutputNoise",
     "PointEstimator",
     "Points",
@@ -70,6 +74,7 @@ __all__ = [
     "few_units",
     "format_value",
     "frequency",
+    "gap_law",
     "inner_product",
     "interval_text",
     "is_secret",
@@ -79,6 +84,7 @@ __all__ = [
     "mean_distance",
     "mean_norm",
     "mean_product",
+    "noise_terms",
     "noise_unit",
     "normalised_inner_product",
     "pairwise",
@@ -89,6 +95,7 @@ __all__ = [
     "similarity_order",
     "squared_distance",
     "squared_norm",
+    "terms_of",
     "top",
     "top_differences",
     "total_factors",

@@ -151,6 +151,10 @@ class DiscreteGaussian(Noise):
         log: Floats = -half * angles**2 + np.log1p(others) - np.log1p(at_zero)
         return log
 
+    def log_weights(self, steps: Floats) -> Floats:
+        """Return -n² / 2σ²; see `Noise.log_weights`."""
+        return -(steps**2) / (2 * float(self.sigma_squared))
+
 
 def _less_rounding(budget: Budget, eta: float, sensitivity: Sensitivity) -> Budget:
     """Return (ε - 2nη, e^{-nη}δ), what a budget leaves once n cells are rounded to the lattice, η each.

@@ -102,6 +102,10 @@ class DiscreteLaplace(Noise):
         """Return log E cos(angle · η) = -log(1 + V(1 - cos angle)), V the variance."""
         return -np.log1p(2 * self.cumulants.k2 * np.sin(angles / 2) ** 2)
 
+    def log_weights(self, steps: Floats) -> Floats:
+        """Return -|n| / scale; see `Noise.log_weights`."""
+        return -np.abs(steps) / float(self.scale)
+
 
 def laplace_divergence(scale: Fraction, steps: int) -> float:
     """Return KL = sup_α D_α/α of discrete Laplace noise and its shift by ``steps``: (D - 2q(1-q^D)/(1-q²))/scale.

@@ -237,6 +237,14 @@ class Noise(ABC):
         del angles
         return None
 
+    def log_weights(self, steps: Floats) -> Floats | None:
+        """Return log P(n) up to a constant, for n of any kind, whole or between; None if only cumulants are known.
+
+        Tests that need the law of the noise far out use it, and otherwise assume one of the same cumulants.
+        """
+        del steps
+        return None
+
     def __str__(self) -> str:
         return f"{self.label} {self.amount}"
 

@@ -1,0 +1,330 @@
+"""The law of the squared distance of two sketches' cells, without data: its tails, and what a test of it finds.
+
+T = ‖X - Y‖², of the cells in data units. Their difference is S z plus noise, z = x - y. Formulas: THEORY.md 4.7.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from scipy.special import ndtri
+
+from streamsketch.core import Floats
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.noise_effect import InputNoise, effect_of
+from streamsketch.estimation.noise_law import Lattice, NoiseTerm, lattice_of, on_grid
+from streamsketch.estimation.square_sums import WINDOW, Gamma, Hits, Law, Mixture, Point, Squares, Stretched
+from streamsketch.privacy import NoisePlace
+from streamsketch.projections import Projection
+
+Signal: TypeAlias = tuple[Floats, Floats]
+"""What is in a cell besides noise: sizes, in data units, and their probabilities; the sign is random."""
+
+_LARGEST_GRID = 1 << 20
+_LEAST_GRID = 1 << 13  # points up to the largest square of a cell
+_FINE = 50.0  # points of the grid in a standard deviation of a cell's square
+_MOST_PAIRS = 1 << 16  # of noise and signal in a cell
+_NODES = 72, 2048  # of a normal signal, at least and at most
+_REACH = 9.0  # of it, in standard deviations
+_MOST_HITS = 8  # of one cell, by a few items
+_FEW = 1, 2, 3, 4, 6, 8, 12  # items
+_MANY_COORDINATES = 1 << 16  # of noise before the map, beyond which its squared norm has nearly a Gamma law
+_SMALL = 1e-3  # of a standard deviation of T: what makes so little difference is left out
+_BIN, _GROWTH, _UNSEEN = 0.25, 1.15, 1e-14  # of drifts: in standard deviations, beyond three, and beyond all
+_DOUBLINGS = 40
+_VISIBLE = 1e-4  # relative
+_CERTAIN = 1 - 1e-12
+_ROUNDING = 1e-9
+_NOTHING: Signal = np.zeros(1), np.ones(1)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GapLaw:
+    """The law of T, the squared norm of the difference of two sketches' cells, where ‖x - y‖ is ``tolerance``.
+
+    Noises have the laws that releases state, not normal ones. Of the map it assumes that the cells of S z are normal,
+    as those of a difference of many items are; and for sparse maps also what a difference of one to a dozen items of
+    equal size makes of them, exactly. The least favourable counts.
+
+    Parameters
+    ----------
+    projection
+        The map of both.
+    noise
+        All noises in a cell of the difference, or in a coordinate before the map.
+    place
+        Where they were added.
+    tolerance
+        ‖x - y‖, in data units, finite and not below 0.
+    drift
+        Random numbers, in data units, that are added to the distance along its direction, as errors of numbers of
+        units are.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from streamsketch.privacy import DiscreteLaplace
+    >>> from streamsketch.projections import SJLT
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
+    >>> one = NoiseTerm(DiscreteLaplace(Fraction(4)), projection.cell_unit)
+    >>> law = GapLaw(projection, (one, one))
+    >>> round(law.line(0.05)), round(law.power(30.0), 2), round(law.visible())
+    (1447, 0.91, 27)
+    """
+
+    projection: Projection
+    noise: tuple[NoiseTerm, ...] = ()
+    place: NoisePlace = "output"
+    tolerance: float = 0.0
+    drift: tuple[NoiseTerm, ...] = ()
+
+    def p_value(self, gap: float) -> float:
+        """Return P(T ≥ ``gap``), the largest if the difference may be of few items or of many.
+
+        Its relative error is below 1e-3, and it is given as `SMALLEST` where it is less. Without noise and tolerance
+        it is 1 at 0, else 0.
+        """
+        return max(law.tail(gap) for law in self._laws)
+
+    def line(self, level: float = 0.05) -> float:
+        """Return the value of T from which on p-values are at most ``level``; in squared data units."""
+        check_level(level)
+        return max(law.line(level) for law in self._laws)
+
+    def power(self, distance: float, level: float = 0.05) -> float:
+        """Return the probability of a p-value of at most ``level`` if ‖x - y‖ is ``distance``, of many items."""
+        if not 0 <= distance < math.inf:
+            raise InvalidInputError(f"a distance must be finite and not below 0, got {distance}")
+        return self._at(distance).tail(self.line(level))
+
+    def visible(self, power: float = 0.8, level: float = 0.05) -> float:
+        """Return the least distance ‖x - y‖, of many items, that is found with probability ``power``.
+
+        That is, with a p-value of at most ``level``. It is 0 if any difference is found, and infinite if none is with
+        that probability.
+        """
+        check_level(power, "power")
+        line = self.line(level)
+        low, high = self.tolerance, max(math.sqrt(line), 2 * self.tolerance)
+        if line < np.finfo(np.float64).tiny:
+            return 0.0
+
+        def excess(distance: float) -> float:
+            return float(ndtri(min(self._at(distance).tail(line), _CERTAIN)) - ndtri(power))
+
+        for _ in range(_DOUBLINGS):
+            if excess(high) >= 0:
+                break
+            low, high = high, 2 * high
+        else:
+            return math.inf
+        from scipy.optimize import brentq  # noqa: PLC0415 - takes half a second to load
+
+        return float(brentq(excess, low, high, xtol=_VISIBLE * high, rtol=_VISIBLE))
+
+    @functools.cached_property
+    def _laws(self) -> tuple[Law, ...]:
+        """The laws of T for differences of many items and of few."""
+        few = self.tolerance**2 > _SMALL * self._noisy.moments[1]
+        return tuple(self._mixed(self.tolerance, items) for items in (None, *(self._few if few else ())))
+
+    @functools.cached_property
+    def _lattice(self) -> Lattice:
+        return lattice_of(self.noise)
+
+    @functools.cached_property
+    def _noisy(self) -> Law:
+        """The law where there is no difference, nor drift."""
+        return self._of(0.0, None)
+
+    @property
+    def _few(self) -> tuple[int, ...]:
+        """How few items make a difference whose law is not that of many."""
+        if isinstance(effect_of(self.projection, self.place), InputNoise):
+            return ()
+        if _is_exact(self.projection):
+            return (1,)
+        blocks, _ = self.projection.collisions
+        if blocks:
+            return tuple(items for items in _FEW if 2 * items * blocks <= self.projection.sketch_dim)
+        return _FEW if self.projection.variance.fourth > 0 else ()
+
+    def _at(self, distance: float) -> Law:
+        """Return the law for a difference of many items."""
+        return self._mixed(distance, None)
+
+    def _mixed(self, distance: float, items: int | None) -> Law:
+        """Return the law at a distance, mixed over what drifts, for a difference of so many items; many if None."""
+        if not self.drift:
+            return self._of(distance, items)
+        drift = lattice_of(self.drift)
+        deviation = math.sqrt(drift.variance)
+        if deviation * (deviation + 2 * distance) <= _SMALL * self._noisy.moments[1]:
+            return self._of(math.hypot(distance, deviation), items)
+        chances, distances = _drifted(drift, distance)
+        return Mixture(chances, tuple(self._of(float(one), items) for one in distances))
+
+    def _of(self, distance: float, items: int | None) -> Law:
+        """Return the law at a distance."""
+        effect, noise = effect_of(self.projection, self.place), self._lattice
+        if isinstance(effect, InputNoise):
+            spread = effect.variance.of_squared_norm(1.0)
+            length = _even(noise, effect.count, distance)
+            return Stretched(length, 2 / spread) if spread else length
+        count, projection = effect.count, self.projection
+        if distance == 0:
+            return _sum(noise, [_NOTHING], (count,))
+        if _is_exact(projection):
+            return _even(noise, count, distance) if items is None else _single(noise, count, distance)
+        if items is None:
+            return _normal(noise, count, distance, count * projection.variance.of_squared_norm(1.0, 0.0))
+        blocks, _ = projection.collisions
+        if blocks:
+            size = distance / math.sqrt(items * blocks)
+            hits = Hits(items, blocks, count // blocks)
+            signals = [_walk(number, size) for number in range(min(items, _MOST_HITS) + 1)]
+            return _sum(noise, signals, (count,), size, hits)
+        kurtosis = 3 + count * projection.variance.fourth
+        return _sparse(noise, count, items, distance * math.sqrt(kurtosis / (count * items)), 1 / kurtosis)
+
+
+@functools.lru_cache(maxsize=32)
+def gap_law(
+    projection: Projection,
+    noise: tuple[NoiseTerm, ...] = (),
+    place: NoisePlace = "output",
+    tolerance: float = 0.0,
+    drift: tuple[NoiseTerm, ...] = (),
+) -> GapLaw:
+    """Return a `GapLaw`, the same one again: the windows of a series have few different ones."""
+    return GapLaw(projection, noise, place, tolerance, drift)
+
+
+def check_level(level: float, name: str = "level") -> None:
+    """Raise `InvalidInputError` unless a probability is between 0 and 1."""
+    if not 0 < level < 1:
+        raise InvalidInputError(f"{name} must lie in (0, 1), got {level}")
+
+
+def _is_exact(projection: Projection) -> bool:
+    """Return whether the map keeps every norm."""
+    return projection.variance.of_squared_norm(1.0, 0.0) == 0
+
+
+def _even(noise: Lattice, count: int, distance: float) -> Law:
+    """Return the law of ‖z + η‖² for z of this length with entries of one size."""
+    if noise.weights.size == 1:
+        return Point(distance**2)
+    if count > _MANY_COORDINATES:
+        points = noise.points
+        second, fourth = float(noise.weights @ points**2), float(noise.weights @ points**4)
+        mean = count * second + distance**2
+        return Gamma(mean, 2 * mean**2 / (count * (fourth - second**2) + 4 * second * distance**2))
+    return _sum(noise, [(np.full(1, distance / math.sqrt(count)), np.ones(1)) if distance else _NOTHING], (count,))
+
+
+def _single(noise: Lattice, count: int, distance: float) -> Law:
+    """Return the law of ‖z + η‖² for z of this length with one entry."""
+    if noise.weights.size == 1:
+        return Point(distance**2)
+    return _sum(noise, [_NOTHING, (np.full(1, distance), np.ones(1))], (count - 1, 1))
+
+
+def _normal(noise: Lattice, count: int, distance: float, variance: float) -> Law:
+    """Return the law where the cells of S z are normal, or mixed so that Var‖S z‖² is ``variance`` / k · ‖z‖⁴.
+
+    Not less than 2: maps of less variance are taken as if they had that.
+    """
+    excess = max(variance - 2, 0.0) / 3
+    if noise.weights.size == 1 and excess < _ROUNDING:
+        return Gamma(distance**2, count)
+    number = int(np.clip(_MOST_PAIRS / noise.weights.size, *_NODES))
+    places = _REACH * (np.arange(number) + 0.5) / number
+    chances = np.exp(-(places**2) / 2)
+    chances /= chances.sum()
+    sizes = places * distance / math.sqrt(count)
+    if excess < _ROUNDING:
+        return _sum(noise, [(sizes, chances)], (count,))
+    if excess < 1:  # the variance of a cell is one of two
+        factors, weights = np.array([1 - math.sqrt(excess), 1 + math.sqrt(excess)]), np.full(2, 0.5)
+    else:
+        factors, weights = np.array([0.0, 1 + excess]), np.array([excess, 1.0]) / (1 + excess)
+    mixed = np.outer(np.sqrt(factors), sizes).ravel(), np.outer(weights, chances).ravel()
+    return _sum(noise, [mixed], (count,))
+
+
+def _sparse(noise: Lattice, count: int, items: int, size: float, chance: float) -> Law:
+    """Return the law where each of a few items is in a cell with this chance, independently, with this size."""
+    most = min(items, _MOST_HITS)
+    hit = [math.comb(items, number) * chance**number * (1 - chance) ** (items - number) for number in range(most + 1)]
+    walks = [_walk(number, size) for number in range(most + 1)]
+    sizes = np.concatenate([walk[0] for walk in walks])
+    chances = np.concatenate([one * walk[1] for one, walk in zip(hit, walks, strict=True)])
+    return _sum(noise, [(sizes, chances / chances.sum())], (count,), size)
+
+
+def _walk(number: int, size: float) -> Signal:
+    """Return the law of the absolute sum of ``number`` signs, times a size."""
+    chances = np.array([math.comb(number, up) for up in range(number + 1)]) / 2**number
+    return size * np.abs(np.arange(-number, number + 1, 2)), chances
+
+
+def _sum(
+    noise: Lattice, signals: Sequence[Signal], counts: tuple[int, ...], unit: float = 0.0, hits: Hits | None = None
+) -> Law:
+    """Return the law of the sum of squares of cells: ``counts`` of each signal, or as items hit them.
+
+    ``unit`` is a step of all signals, where they have one.
+    """
+    silent = all(not sizes.any() for sizes, _ in signals)
+    if silent and noise.weights.size == 1:
+        return Point(0.0)
+    if silent and noise.exact:
+        unit = noise.step
+    elif noise.weights.size > 1:
+        unit = 0.0
+    points, weights = noise.points, noise.weights
+    largest = (points[-1] + max(sizes.max() for sizes, _ in signals)) ** 2
+    second, fourth = float(weights @ points**2), float(weights @ points**4)
+    deviation = min(_deviation(second, fourth, signal) for signal in signals)
+    spread = 2 * largest + WINDOW * math.sqrt(sum(counts)) * max(_deviation(second, fourth, one) for one in signals)
+    step, exact = unit**2, unit > 0 and spread <= _LARGEST_GRID * unit**2
+    if not exact:
+        step = max(min(deviation / _FINE, largest / _LEAST_GRID), spread / _LARGEST_GRID)
+    size = math.ceil(largest / step) + 2
+    laws = []
+    for sizes, chances in signals:
+        places = (points[:, None] + sizes) ** 2
+        laws.append(on_grid((places, weights[:, None] * chances), step, (0, size)))
+    return Squares(tuple(laws), counts, step, exact, hits)
+
+
+def _deviation(second: float, fourth: float, signal: Signal) -> float:
+    """Return the standard deviation of the square of noise, of these moments, and a signal."""
+    sizes, chances = signal
+    square, fourths = float(chances @ sizes**2), float(chances @ sizes**4)
+    return math.sqrt(max(fourth + 6 * second * square + fourths - (second + square) ** 2, 0.0))
+
+
+def _drifted(drift: Lattice, distance: float) -> tuple[Floats, Floats]:
+    """Return chances and values of |distance + drift|, in a few classes, each with its root mean square."""
+    deviation = math.sqrt(drift.variance)
+    half = drift.weights.size // 2
+    sizes, weights = drift.points[half:], drift.weights[half:]
+    ends = [_BIN * i for i in range(round(3 / _BIN) + 1)]
+    while ends[-1] * deviation < sizes[-1]:
+        ends.append(ends[-1] * _GROWTH)
+    classes = np.searchsorted(np.array(ends[1:]) * deviation, sizes)
+    chances, squares = [], []
+    for sign in (-1, 1) if distance else (1,):
+        values = (distance + sign * sizes) ** 2
+        shares = weights * np.where(sizes == 0, 0.5, 1.0) * (1 if distance else 2)
+        total = np.bincount(classes, shares)
+        chances.append(total)
+        squares.append(np.bincount(classes, shares * values))
+    chance, square = np.concatenate(chances), np.concatenate(squares)
+    seen = chance > _UNSEEN
+    return chance[seen] / chance[seen].sum(), np.sqrt(square[seen] / chance[seen])

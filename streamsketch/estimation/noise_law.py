@@ -1,0 +1,268 @@
+"""The law of the noise in one cell, on a lattice: of sums of releases, with weights, and far into its tails."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln, kve
+
+from streamsketch.core import Floats
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.noise_effect import noise_unit
+from streamsketch.privacy import Noise, NoiseMoments
+from streamsketch.release import PrivateSketch
+
+_TAIL = 1e-25  # left out at each end of a law
+_LOG_TAIL = 58.0
+_FINE = 64  # steps of a lattice in a standard deviation, at least where the noise has so many
+_MOST_POINTS = 1 << 13  # of a lattice, before it becomes coarser
+_MOST_STEPS = 512  # in a standard deviation, of a lattice that holds those of all terms
+_DENOMINATOR = 64  # of the ratio of two steps, to have a lattice in common
+_ROUNDING = 1e-9
+_ALIKE = 1e-6  # of cumulants
+_NORMAL_SHAPE = 1e4  # of a Gamma law; beyond, its mixture of normal laws is one
+
+
+class NoiseTerm(NamedTuple):
+    """Independent noises of one kind in each cell.
+
+    Parameters
+    ----------
+    noise
+        Their distribution on the integers; or its cumulants, where no more is known.
+    step
+        One step of it in data units, > 0.
+    draws
+        How many there are.
+    """
+
+    noise: Noise | NoiseMoments
+    step: float
+    draws: Fraction = Fraction(1)
+
+    @property
+    def moments(self) -> NoiseMoments:
+        """Cumulants of them together, in data units."""
+        one = self.noise if isinstance(self.noise, NoiseMoments) else self.noise.cumulants
+        return one.times(self.draws).scaled(self.step)
+
+    def scaled(self, factor: float) -> "NoiseTerm":
+        """Return ``factor`` times the noise, for ``factor`` > 0."""
+        return self._replace(step=self.step * factor)
+
+
+def noise_terms(release: PrivateSketch) -> tuple[NoiseTerm, ...]:
+    """Return the noise in each cell of a release, or of a sum of releases, as it states it."""
+    unit, terms = noise_unit(release.projection, release.noise_place), []
+    for part in release.as_parts():
+        stated = part.guarantee.mechanism.the_noise
+        known = stated is not None and stated.noise.log_weights(np.zeros(1)) is not None
+        if stated is not None and known and _alike(stated.cumulants, part.noise):
+            one, draws = stated.noise, stated.draws * part.count
+            terms.append(NoiseTerm(one, float(part.multiplier) * unit, draws))
+        else:
+            terms.append(NoiseTerm(part.noise, float(part.multiplier) * unit, Fraction(part.count)))
+    return tuple(terms)
+
+
+def _alike(a: NoiseMoments, b: NoiseMoments) -> bool:
+    return bool(abs(a.k2 - b.k2) <= _ALIKE * b.k2 and abs(a.k4 - b.k4) <= _ALIKE * b.k2**2)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Lattice:
+    """A symmetric law on the multiples of ``step``.
+
+    Parameters
+    ----------
+    step
+        In data units.
+    weights
+        The probabilities of -m … m steps: float64, (2m + 1,).
+    exact
+        Whether it is the law itself; otherwise one close to it, of the same variance.
+    """
+
+    step: float
+    weights: Floats
+    exact: bool
+
+    @property
+    def points(self) -> Floats:
+        """Where the weights are, in data units."""
+        half = self.weights.size // 2
+        return self.step * np.arange(-half, half + 1, dtype=np.float64)
+
+    @property
+    def variance(self) -> float:
+        """In squared data units."""
+        return float(self.weights @ self.points**2)
+
+
+@functools.lru_cache(maxsize=256)  # the windows of a series have few different noises
+def lattice_of(terms: tuple[NoiseTerm, ...]) -> Lattice:
+    """Return the law of the sum of independent noises.
+
+    Noise of at most 64 steps a standard deviation keeps its lattice, if all have one in common: the law is exact, but
+    for less than 1e-24 in its tails. Wider noise is put on a coarser lattice with the same variance, and the same rate
+    in its tails.
+    """
+    if not terms:
+        return Lattice(1.0, np.ones(1), exact=True)
+    laws = [_law(term) for term in terms]
+    deviation = math.sqrt(sum(law.variance for law in laws))
+    step = _common_step(laws, deviation)
+    found = functools.reduce(_convolved, [_placed(law, step) for law in laws])
+    return Lattice(step, found, all(law.exact and _whole(law.step / step) for law in laws))
+
+
+def _law(term: NoiseTerm) -> Lattice:
+    """Return the law of one term."""
+    if isinstance(term.noise, NoiseMoments) or term.draws.denominator > 1:
+        return _of_moments(term.moments)
+    deviation = math.sqrt(term.noise.cumulants.k2)
+    draws = int(term.draws)
+    jump = max(1, int(min(deviation / (_FINE if draws == 1 else _FINE / 4), deviation * math.sqrt(draws) / _FINE)))
+    reach = 1
+    while _log_weights(term.noise, np.array([float(reach * jump)]))[0] > -_LOG_TAIL:
+        reach *= 2
+    steps = np.arange(-reach, reach + 1, dtype=np.float64) * jump
+    weights: Floats = np.exp(_log_weights(term.noise, steps))
+    weights = _trimmed(weights / weights.sum())
+    if jump > 1:
+        weights = _with_variance(weights, term.noise.cumulants.k2 / jump**2)
+    total, exact, unit = np.ones(1), jump == 1, jump * term.step
+    while draws:
+        if draws & 1:
+            total = _convolved(total, weights)
+        draws >>= 1
+        if draws:
+            weights = _convolved(weights, weights)
+        if max(total.size, weights.size) > _MOST_POINTS:
+            total, weights, unit, exact = _coarser(total), _coarser(weights), 2 * unit, False
+    return Lattice(unit, total, exact)
+
+
+def _log_weights(noise: Noise, steps: Floats) -> Floats:
+    """Return log P(n) / P(0)."""
+    log = noise.log_weights(np.append(steps, 0.0))
+    if log is None:
+        raise InvalidInputError(f"the law of {noise} is not known: give its cumulants")
+    found: Floats = log[:-1] - log[-1]
+    return found
+
+
+def _of_moments(moments: NoiseMoments) -> Lattice:
+    """Return the symmetric variance-gamma law with these cumulants; the normal one where κ4 is not above 0.
+
+    It is that of √G·Z, Z normal and G of a Gamma law of shape a = 3κ2²/κ4: sums of Laplace noises have such laws.
+    """
+    deviation = math.sqrt(moments.k2)
+    step, half = deviation / _FINE, _FINE
+    shape = 3 * moments.k2**2 / moments.k4 if moments.k4 > 0 else math.inf
+    while half < _MOST_POINTS * 4 and _log_density(np.array([half / _FINE]), shape)[0] > -_LOG_TAIL:
+        half *= 2
+    places = np.arange(-half, half + 1, dtype=np.float64) / _FINE
+    places[half] = 0.25 / _FINE  # about the mean density of the middle step, where the law may be singular
+    log = _log_density(places, shape)
+    weights = np.exp(log - log.max())
+    return Lattice(step, _with_variance(_trimmed(weights / weights.sum()), float(_FINE**2)), exact=False)
+
+
+def _log_density(places: Floats, shape: float) -> Floats:
+    """Return the log density of the variance-gamma law of variance 1 and this shape, at places other than 0."""
+    if shape > _NORMAL_SHAPE:
+        normal: Floats = -(places**2) / 2
+        return normal
+    order, size = shape - 0.5, np.abs(places) * math.sqrt(2 * shape)
+    found: Floats = order * np.log(size / 2) + np.log(kve(order, size)) - size - gammaln(shape)
+    return found
+
+
+def _common_step(laws: Sequence[Lattice], deviation: float) -> float:
+    """Return the step of a lattice for all of these."""
+    first = laws[0].step
+    ratios = [Fraction(law.step / first).limit_denominator(_DENOMINATOR) for law in laws]
+    rational = all(
+        abs(float(ratio) - law.step / first) < _ROUNDING * law.step / first
+        for ratio, law in zip(ratios, laws, strict=True)
+    )
+    if rational and all(ratio > 0 for ratio in ratios):
+        common = first * float(functools.reduce(_gcd, ratios))
+        if deviation / common <= _MOST_STEPS:
+            return common
+    return deviation / (1.5 * _FINE)
+
+
+def _gcd(a: Fraction, b: Fraction) -> Fraction:
+    return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
+
+
+def _whole(ratio: float) -> bool:
+    return round(ratio) > 0 and abs(ratio - round(ratio)) < _ROUNDING * ratio
+
+
+def _placed(law: Lattice, step: float) -> Floats:
+    """Return the weights of a law on the lattice of another step."""
+    ratio, half = law.step / step, law.weights.size // 2
+    if _whole(ratio):
+        every = round(ratio)
+        wide = np.zeros(2 * half * every + 1)
+        wide[::every] = law.weights
+        return wide
+    size = math.ceil(half * ratio) + 2
+    return on_grid((law.points[None], law.weights[None]), step, (-size, size))
+
+
+def on_grid(law: tuple[Floats, Floats], step: float, ends: tuple[int, int]) -> Floats:
+    """Return weights at points as weights at multiples of ``step``, from the first to the last of ``ends``.
+
+    Each is split among three points so that mean and variance stay (quadratic interpolation): such weights may be
+    below 0. Points on the grid stay where they are.
+    """
+    points, weights = law[0].ravel() / step, law[1].ravel()
+    nearest = np.clip(np.rint(points), ends[0] + 1, ends[1] - 1)
+    rest = points - nearest
+    rest = np.where(np.abs(rest - np.rint(rest)) < _ROUNDING * np.maximum(np.abs(points), 1.0), np.rint(rest), rest)
+    places, size = (nearest - ends[0]).astype(np.int64), ends[1] - ends[0] + 1
+    found = np.zeros(size)
+    for shift, share in ((-1, rest * (rest - 1) / 2), (0, 1 - rest**2), (1, rest * (rest + 1) / 2)):
+        found += np.bincount(places + shift, weights * share, size)
+    return found
+
+
+def _convolved(a: Floats, b: Floats) -> Floats:
+    """Return the law of a sum: directly, as an FFT would lose the tails."""
+    return _trimmed(np.convolve(a, b))
+
+
+def _trimmed(weights: Floats) -> Floats:
+    """Return a symmetric law without its farthest points, of probability `_TAIL` at most."""
+    half = weights.size // 2
+    beyond = int(np.searchsorted(np.cumsum(np.maximum(weights[:half], 0.0)), _TAIL))
+    return weights[beyond : weights.size - beyond]
+
+
+def _coarser(weights: Floats) -> Floats:
+    """Return a law on a lattice of twice the step, of the same variance."""
+    half = weights.size // 2
+    size = half // 2 + 2
+    found = on_grid((np.arange(-half, half + 1, dtype=np.float64), weights), 2.0, (-size, size))
+    return _trimmed((found + found[::-1]) / 2)
+
+
+def _with_variance(weights: Floats, variance: float) -> Floats:
+    """Return a smooth law spread or narrowed by second differences to this variance, in squared steps."""
+    places = np.arange(weights.size, dtype=np.float64) - weights.size // 2
+    share = (variance - float(weights @ places**2)) / 2
+    return np.convolve(weights, [share, 1 - 2 * share, share])
+
+
+def terms_of(releases: Iterable[tuple[PrivateSketch, float]]) -> tuple[NoiseTerm, ...]:
+    """Return the noises in a cell of a sum of releases, each times a factor; in an order that does not matter."""
+    found = [term.scaled(abs(factor)) for release, factor in releases for term in noise_terms(release)]
+    return tuple(sorted(found, key=repr))

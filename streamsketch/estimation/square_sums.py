@@ -1,0 +1,362 @@
+"""Laws of sums of squares, and their tails: of the squared distance of two sketches' cells (THEORY.md 4.7)."""
+
+import dataclasses
+import functools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
+from scipy.special import gammaincc, gammainccinv, gammaincinv, gammaln
+
+from streamsketch.core import Floats
+
+SMALLEST = 1e-15
+"""The least p-value under noise: a smaller one is given as this."""
+
+_LOG_SMALLEST = math.log(SMALLEST / 100)
+WINDOW = 30.0
+"""How many standard deviations of a sum are looked at."""
+
+_NEGLIGIBLE = 1e-20  # of a transform
+_UNTILTED = 1e-6  # levels down to this are read from the untilted law
+_ROUNDING = 1e-9
+_BISECTIONS = 50
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_GOLDEN_STEPS = 40
+_BELOW = 8.0  # standard deviations below its mean, where no sum is
+_JUMPS = 8.0  # of the largest square, that a tilted sum is from its mean
+_STRETCHES = 4000  # of a factor, to integrate over
+_LENGTHS = 48  # of a vector, between which the logarithm of the tail is interpolated
+
+
+class Law(ABC):
+    """The law of a number T ≥ 0."""
+
+    @abstractmethod
+    def tail(self, value: float) -> float:
+        """Return P(T ≥ value), at least `SMALLEST` where T has no largest value."""
+
+    @property
+    @abstractmethod
+    def moments(self) -> tuple[float, float]:
+        """Mean and standard deviation."""
+
+    def line(self, level: float) -> float:
+        """Return about the least value with P(T ≥ value) ≤ ``level``."""
+        mean, deviation = self.moments
+        low, high = 0.0, mean + 4 * deviation
+        while self.tail(high) > level:
+            low, high = high, high + 4 * (high - low) + deviation
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.tail(middle) > level else (low, middle)
+        return high
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Point(Law):
+    """T is this value."""
+
+    value: float
+
+    def tail(self, value: float) -> float:
+        """Return 1 up to the value, else 0."""
+        return float(value <= self.value * (1 + _ROUNDING))
+
+    @property
+    def moments(self) -> tuple[float, float]:
+        """The value, and 0."""
+        return self.value, 0.0
+
+    def line(self, level: float) -> float:
+        """Return the least float above the value."""
+        del level
+        return float(np.nextafter(self.value * (1 + _ROUNDING), math.inf))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Gamma(Law):
+    """T has a Gamma law: ``mean`` · χ²_f / f with f = ``freedom``."""
+
+    mean: float
+    freedom: float
+
+    def tail(self, value: float) -> float:
+        """Return P(T ≥ value)."""
+        return float(gammaincc(self.freedom / 2, self.freedom / 2 * max(value, 0.0) / self.mean))
+
+    @property
+    def moments(self) -> tuple[float, float]:
+        """Mean and standard deviation."""
+        return self.mean, self.mean * math.sqrt(2 / self.freedom)
+
+    def line(self, level: float) -> float:
+        """Return the quantile at 1 - level."""
+        return self.mean * float(gammainccinv(self.freedom / 2, level)) * 2 / self.freedom
+
+
+class Hits(NamedTuple):
+    """How a few items of equal size are in the cells: each in one cell of each of ``blocks`` blocks."""
+
+    items: int
+    blocks: int
+    cells: int
+    """Of a block."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Squares(Law):
+    """T = Σ(η_i + s_i)² over k cells, with independent noises η and signals s.
+
+    T is on a grid of ``step`` T-units, by the discrete Fourier transform of the law of one cell's square, tilted by
+    exp(θ·) so that the value that is asked for is in the middle: far out, too, its digits are those of floats.
+
+    Parameters
+    ----------
+    squares
+        The laws of the squares of cells, on the grid; their sums are 1. With ``hits``, those of cells that 0, 1, …
+        items meet.
+    counts
+        How many cells each law is of; with ``hits``, k alone.
+    step
+        Of the grid.
+    exact
+        Whether squares are on the grid; else a value on the grid stands for all within half a step.
+    hits
+        How items meet cells; None where cells are independent.
+    """
+
+    squares: tuple[Floats, ...]
+    counts: tuple[int, ...]
+    step: float
+    exact: bool
+    hits: Hits | None = None
+
+    def tail(self, value: float) -> float:
+        """Return P(T ≥ value), or `SMALLEST` if that is less."""
+        place = value / self.step
+        if self.exact:
+            return self._tail_from(math.ceil(place - _ROUNDING * max(place, 1.0)))
+        below = math.floor(place + 0.5)  # from its lower half-step on
+        first, second = self._tail_from(below), self._tail_from(below + 1)
+        return first * math.pow(second / first, place + 0.5 - below)
+
+    def line(self, level: float) -> float:
+        """Return the least value on the grid with P(T ≥ value) ≤ ``level``, between its points if not exact."""
+        if level < _UNTILTED:
+            return super().line(level)
+        start, tails = self._untilted
+        place = int(np.searchsorted(-tails, -level))  # the first with a tail ≤ level
+        if self.exact or place == 0 or place >= tails.size:
+            return (start + place) * self.step
+        above, below = math.log(tails[place - 1]), math.log(max(tails[place], _NEGLIGIBLE))
+        return (start + place - (math.log(level) - below) / (above - below) - 0.5) * self.step
+
+    @functools.cached_property
+    def moments(self) -> tuple[float, float]:
+        """Mean and standard deviation; without the covariance that hits of items make."""
+        laws: Sequence[Floats] = self.squares
+        if self.hits is not None:
+            chances = _hit_chances(self.hits, len(laws))
+            laws = [np.sum([p * law for p, law in zip(chances, laws, strict=True)], axis=0)]
+        mean = variance = 0.0
+        for law, count in zip(laws, self.counts, strict=True):
+            places = self.step * np.arange(law.size)
+            first = float(law @ places)
+            mean += count * first
+            variance += count * max(float(law @ places**2) - first**2, 0.0)
+        return mean, math.sqrt(variance)
+
+    @functools.cached_property
+    def _untilted(self) -> tuple[int, Floats]:
+        """From which point on the grid, P(T ≥ it) for all that follow."""
+        mean, deviation = (one / self.step for one in self.moments)
+        start = max(0, int(mean - WINDOW / 2 * deviation))
+        size = _power_of_two(2 * max(law.size for law in self.squares) + WINDOW * deviation)
+        law = np.roll(self._law(self.squares, 0.0, size), -(start % size))
+        return start, np.clip(np.cumsum(law[::-1])[::-1], 0.0, 1.0)
+
+    def _tail_from(self, place: int) -> float:
+        """Return P(T ≥ place steps)."""
+        if place <= 0:
+            return 1.0
+        start, tails = self._untilted
+        if place <= start:
+            return 1.0
+        if place - start < tails.size and tails[place - start] > _UNTILTED:
+            return float(tails[place - start])
+        # a square this large alone makes T ≥ place, as the others are not so far below their mean: what is more counts
+        # as that, or few cells with long tails would fill the transform
+        mean, deviation = (one / self.step for one in self.moments)
+        laws = [_clipped(law, place - max(0, math.floor(mean - _BELOW * deviation))) for law in self.squares]
+        rate, log_size = self._saddle(laws, place)
+        if log_size < _LOG_SMALLEST:
+            return SMALLEST
+        size = _power_of_two(_JUMPS * max(law.size for law in laws) + WINDOW * deviation)
+        law = self._law(laws, rate, size)
+        beyond = np.arange(size // 2)
+        terms = law[(place + beyond) % size] * np.exp(-rate * beyond)
+        return min(max(math.exp(log_size) * float(terms.sum()), SMALLEST), 1.0)
+
+    def _saddle(self, laws: Sequence[Floats], place: int) -> tuple[float, float]:
+        """Return the tilt θ ≥ 0 with E T = ``place``, and log E exp(θ(T - place)), which is Chernoff's bound."""
+
+        def log_size(rate: float) -> float:
+            logs = [_log_sum(law, rate) for law in laws]
+            return self._together(np.array(logs)) - rate * place
+
+        low, high = 0.0, 1 / (self.moments[1] / self.step + 1)
+        while log_size(2 * high) < log_size(high):
+            high *= 2
+            if log_size(high) < _LOG_SMALLEST:
+                return high, log_size(high)
+        high *= 2
+        for _ in range(_GOLDEN_STEPS):  # a convex function
+            first, second = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+            low, high = (low, second) if log_size(first) < log_size(second) else (first, high)
+        rate = (low + high) / 2
+        return rate, log_size(rate)
+
+    def _together(self, logs: Floats) -> float:
+        """Return log E exp(θT) from the logarithms of E exp(θ·square) of each law."""
+        if self.hits is None:
+            return float(sum(count * log for count, log in zip(self.counts, logs, strict=True)))
+        ratios = np.exp(logs - logs[0])
+        return self.counts[0] * float(logs[0]) + math.log(float(_block(ratios, self.hits))) * self.hits.blocks
+
+    def _law(self, laws: Sequence[Floats], rate: float, size: int) -> Floats:
+        """Return the law of T, tilted, modulo ``size``."""
+        transforms = []
+        logs = [_log_sum(law, rate) for law in laws]
+        for law, log in zip(laws, logs, strict=True):
+            tilted = law * np.exp(rate * np.arange(law.size) - log)
+            transforms.append(np.fft.rfft(tilted, size))
+        if self.hits is None:
+            found = np.ones(transforms[0].size, dtype=np.complex128)
+            for count, transform in zip(self.counts, transforms, strict=True):
+                found = found * _power(transform, count)
+            return np.fft.irfft(found, size)
+        ratios = np.exp(np.array(logs) - logs[0])
+        untouched = self.counts[0] - self.hits.items * self.hits.blocks
+        kept = np.abs(transforms[0]) ** max(untouched, 0) > _NEGLIGIBLE
+        parts = np.array([ratio * transform[kept] for ratio, transform in zip(ratios, transforms, strict=True)])
+        found = np.zeros(kept.size, dtype=np.complex128)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = _power(_block(parts / parts[0], self.hits), self.hits.blocks)
+        found[kept] = np.nan_to_num(relative * _power(parts[0], self.counts[0]))
+        return np.fft.irfft(found / found[0], size)
+
+
+def _clipped(law: Floats, place: int) -> Floats:
+    """Return a law with all that is at ``place`` or beyond there."""
+    return law if place >= law.size - 1 else np.append(law[:place], law[place:].sum())
+
+
+def _power_of_two(size: float) -> int:
+    return 1 << math.ceil(math.log2(size + 16))
+
+
+def _log_sum(law: Floats, rate: float) -> float:
+    """Return log Σ law·exp(rate·place)."""
+    top = rate * (law.size - 1)
+    return top + math.log(float(law @ np.exp(rate * np.arange(law.size) - top)))
+
+
+def _power(values: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
+    """Return a power of a transform, 0 where it is negligible."""
+    found = np.zeros(values.shape, dtype=np.complex128)
+    size = np.abs(values)
+    with np.errstate(divide="ignore"):
+        kept = count * np.log(size) > math.log(_NEGLIGIBLE)
+    found[kept] = np.exp(count * np.log(values[kept]))
+    return found
+
+
+def _block(ratios: Any, hits: Hits) -> Any:
+    """Return E Π c_{h_i} over the cells of one block, h_i of ``items`` items in cell i at random, and c_0 = 1.
+
+    It is m! B^-m times the coefficient of x^m in (Σ_j c_j x^j / j!)^B, by the recurrence for powers of a series.
+    """
+    series = [ratio / math.factorial(j) for j, ratio in enumerate(ratios)]
+    powers = [series[0] ** 0]
+    for n in range(1, hits.items + 1):
+        most = min(n, len(series) - 1)
+        powers.append(sum((i * (hits.cells + 1) - n) * series[i] * powers[n - i] for i in range(1, most + 1)) / n)
+    return powers[hits.items] * math.exp(math.lgamma(hits.items + 1) - hits.items * math.log(hits.cells))
+
+
+def _hit_chances(hits: Hits, count: int) -> Floats:
+    """Return the probabilities that a cell is hit by 0, 1, … items."""
+    j = np.arange(count)
+    log = gammaln(hits.items + 1) - gammaln(j + 1) - gammaln(hits.items - j + 1) - j * math.log(hits.cells)
+    others = hits.items - j
+    found: Floats = np.exp(log) * (1 - 1 / hits.cells) ** others
+    return found
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stretched(Law):
+    """T = L·G, G independent of L, of a Gamma law of mean 1 and ``freedom`` degrees: a map of a vector with noise."""
+
+    length: Law
+    freedom: float
+
+    def tail(self, value: float) -> float:
+        """Return P(T ≥ value): the mean of P(L ≥ value / G)."""
+        mean, deviation = self.length.moments
+        if deviation < _ROUNDING * mean:
+            return max(Gamma(mean, self.freedom).tail(value), SMALLEST)
+        factors, weights = self._factors
+        places, logs = self._lengths
+        found = np.exp(np.interp(value / factors, places, logs, left=0.0, right=-math.inf))
+        return min(max(float(weights @ found), SMALLEST), 1.0)
+
+    @functools.cached_property
+    def moments(self) -> tuple[float, float]:
+        """Mean and standard deviation."""
+        mean, deviation = self.length.moments
+        return mean, math.sqrt((mean**2 + deviation**2) * (1 + 2 / self.freedom) - mean**2)
+
+    @functools.cached_property
+    def _factors(self) -> tuple[Floats, Floats]:
+        """Values of G, and their weights: a rule of equal steps of log G, whose density is smooth."""
+        half = self.freedom / 2
+        low, high = (math.log(end / half) for end in (gammaincinv(half, SMALLEST), gammainccinv(half, SMALLEST / 100)))
+        logs = np.linspace(low, high, _STRETCHES)
+        density = half * (logs - np.exp(logs))
+        weights = np.exp(density - density.max())
+        return np.exp(logs), weights / weights.sum()
+
+    @functools.cached_property
+    def _lengths(self) -> tuple[Floats, Floats]:
+        """Lengths, and log P(L ≥ length), fine enough to interpolate: log tails are nearly quadratic between knots."""
+        mean, deviation = self.length.moments
+        knots = np.linspace(max(mean - 9 * deviation, 0.0), mean + WINDOW * deviation, _LENGTHS)
+        tails = np.array([self.length.tail(knot) for knot in knots])
+        seen = tails > SMALLEST
+        curve = PchipInterpolator(knots[seen], np.log(tails[seen]))
+        fine = np.linspace(knots[0], knots[seen][-1], _STRETCHES)
+        return fine, curve(fine)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Mixture(Law):
+    """T has each of these laws with a probability."""
+
+    chances: Floats
+    laws: tuple[Law, ...]
+
+    def tail(self, value: float) -> float:
+        """Return the mean of the tails."""
+        return min(float(self.chances @ [law.tail(value) for law in self.laws]), 1.0)
+
+    @functools.cached_property
+    def moments(self) -> tuple[float, float]:
+        """Mean and standard deviation."""
+        means, deviations = np.array([law.moments for law in self.laws]).T
+        mean = float(self.chances @ means)
+        return mean, math.sqrt(float(self.chances @ (deviations**2 + means**2)) - mean**2)

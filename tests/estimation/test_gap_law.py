@@ -1,0 +1,157 @@
+"""The law of the squared distance of two sketches' cells, against enumeration and laws known in closed form."""
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, norm
+
+import streamsketch as ss
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation import GapLaw, NoiseTerm
+from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Noise, NoiseMoments
+from streamsketch.projections import Identity, Projection, Rademacher
+
+Law = Mapping[float, float]
+
+LAPLACE, GAUSSIAN = DiscreteLaplace(Fraction(1, 2)), DiscreteGaussian(Fraction(3, 2))
+WIDE = NoiseTerm(DiscreteGaussian(Fraction(10**6)), 1e-3)  # of variance 1
+
+
+def count_sketch(cells: int) -> Projection:
+    return ss.SJLT(sketch_dim=cells, sparsity=1, seed=7)
+
+
+def law_of(noise: Noise, step: float) -> Law:
+    places = np.arange(-22.0, 23)
+    weights = np.exp(np.asarray(noise.log_weights(places)))
+    return dict(zip((places * step).tolist(), (weights / weights.sum()).tolist(), strict=True))
+
+
+def total(*laws: Law) -> Law:
+    found = {0.0: 1.0}
+    for law in laws:
+        longer: dict[float, float] = defaultdict(float)
+        for (x, p), (y, q) in itertools.product(found.items(), law.items()):
+            longer[round(x + y, 9)] += p * q
+        found = {x: p for x, p in longer.items() if p > 1e-18}
+    return found
+
+
+def squares(law: Law, shift: float = 0.0) -> Law:
+    found: dict[float, float] = defaultdict(float)
+    for x, p in law.items():
+        found[round((x + shift) ** 2, 9)] += p
+    return found
+
+
+def tail(law: Law, value: float) -> float:
+    return math.fsum(p for x, p in law.items() if x >= value - 1e-7)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "step"), [(LAPLACE, LAPLACE, 1.0), (LAPLACE, GAUSSIAN, 0.5), (GAUSSIAN, GAUSSIAN, 1 / 3)]
+)
+def test_the_law_of_pure_noise_is_that_of_enumeration_far_out(first: Noise, second: Noise, step: float) -> None:
+    cell = squares(total(law_of(first, 1.0), law_of(second, step)))
+    exact = total(cell, cell)
+    law = GapLaw(count_sketch(2), (NoiseTerm(first, 1.0), NoiseTerm(second, step)))
+    values = [value for value in sorted(exact) if tail(exact, value) > 1e-12]
+    for value in values[:: 1 + len(values) // 20]:
+        assert law.p_value(value) == pytest.approx(tail(exact, value), rel=1e-3), value
+    for level in (0.2, 0.05, 1e-3):
+        assert tail(exact, law.line(level)) <= level < tail(exact, law.line(level) - 1.001 * min(step, 1) ** 2)
+
+
+@pytest.mark.parametrize("cells", [2, 8, 64, 1024])
+def test_under_wide_gaussian_noise_it_is_chi_squared(cells: int) -> None:
+    law = GapLaw(count_sketch(cells), (WIDE, WIDE))
+    for chance in (0.9, 0.05, 1e-6, 1e-12):
+        assert law.p_value(2 * chi2.isf(chance, cells)) == pytest.approx(chance, rel=1e-3)
+    assert law.line(0.01) == pytest.approx(2 * chi2.isf(0.01, cells), rel=1e-3)
+    assert law.p_value(1e9) == 1e-15
+
+
+def test_a_difference_adds_its_square_to_normal_cells() -> None:
+    law = GapLaw(count_sketch(64), (WIDE,), tolerance=16.0)  # of variance 1 + 16²/64 a cell, for many items
+    assert law.power(16.0, 0.01) == pytest.approx(chi2.sf(law.line(0.01) / 5, 64), rel=1e-3)
+    assert GapLaw(count_sketch(64), tolerance=2.0)._at(2.0).tail(6.0) == pytest.approx(chi2.sf(96, 64), rel=1e-9)
+
+
+@pytest.mark.parametrize(("blocks", "items"), [(1, 1), (1, 3), (2, 2), (4, 1)])
+def test_few_items_collide_as_enumerated(blocks: int, items: int) -> None:
+    block: dict[float, float] = defaultdict(float)
+    buckets = 8 // blocks
+    for places in itertools.product(range(buckets), repeat=items):
+        for signs in itertools.product((-1, 1), repeat=items):
+            signals = np.zeros(buckets)
+            np.add.at(signals, list(places), signs)
+            block[float(signals @ signals)] += (2 * buckets) ** -items
+    exact = total(*[block] * blocks)  # of ‖S z‖² · items · blocks / ‖z‖²
+    law = GapLaw(ss.SJLT(sketch_dim=8, sparsity=blocks, seed=7), tolerance=3.0)._of(3.0, items)
+    for value in exact:
+        assert law.tail(value * 9 / items / blocks) == pytest.approx(tail(exact, value), rel=1e-6)
+
+
+def test_noise_is_added_to_what_collides() -> None:
+    noise, size = law_of(GAUSSIAN, 1.0), 1.5 / math.sqrt(2)
+    none, one, two = (squares(noise, shift) for shift in (0.0, size, 2 * size))
+    cells = [total(one, one), total(none, none), total(two, none)]  # two items apart, or in one cell
+    law = GapLaw(count_sketch(2), (NoiseTerm(GAUSSIAN, 1.0),), tolerance=1.5)._of(1.5, 2)
+    for value in (2.1, 7.1, 15.1, 30.1, 60.1):
+        exact = [tail(cell, value) for cell in cells]
+        assert law.tail(value) == pytest.approx(exact[0] / 2 + exact[1] / 4 + exact[2] / 4, rel=0.01)
+
+
+def test_two_items_without_noise_collide_in_one_of_k_cases() -> None:
+    law = GapLaw(count_sketch(128), tolerance=1.0)
+    assert law.p_value(1.0) > 0.5
+    assert law.p_value(1.9) == pytest.approx(1 / 256, rel=0.7)  # both signs alike; normal cells have 1e-9
+    assert law.p_value(0.0) == 1
+
+
+def test_without_noise_or_difference_only_equal_cells_are_likely() -> None:
+    law = GapLaw(count_sketch(8))
+    assert (law.p_value(0.0), law.p_value(1e-9), law.visible()) == (1.0, 0.0, 0.0)
+    exact = GapLaw(Identity(dim=4), tolerance=2.0)
+    assert (exact.p_value(4.0), exact.p_value(4.1)) == (1.0, 0.0)
+
+
+def test_noise_before_a_map_is_stretched_with_its_vector() -> None:
+    law = GapLaw(Rademacher(dim=16, sketch_dim=8, seed=7), (WIDE,), "input")
+    factors = np.linspace(1e-4, 12, 100_000)
+    for chance in (0.5, 0.05, 1e-4, 1e-9):
+        value = law.line(chance)  # of χ²_16 · χ²_8 / 8
+        exact = np.trapezoid(chi2.sf(value / factors, 16) * chi2.pdf(8 * factors, 8) * 8, factors)
+        assert chance == pytest.approx(float(exact), rel=0.01)
+        assert law.p_value(value) == pytest.approx(chance, rel=1e-3)
+
+
+def test_unknown_noise_has_the_law_of_sums_of_laplace_noises_with_its_cumulants() -> None:
+    two = NoiseTerm(DiscreteLaplace(Fraction(300)), 1.0, Fraction(2))
+    known, stated = (GapLaw(count_sketch(16), (term,)) for term in (two, NoiseTerm(two.moments, 1.0)))
+    for level in (0.05, 1e-6):
+        assert stated.p_value(known.line(level)) == pytest.approx(level, rel=0.01)
+    with pytest.raises(InvalidInputError, match="finite"):
+        known.power(math.inf)
+
+
+def test_drift_along_the_difference_is_mixed_over() -> None:
+    normal = NoiseTerm(NoiseMoments(4.0), 1.0)
+    law = GapLaw(Identity(dim=8), (WIDE,), drift=(normal,))
+    # a normal multiple of a fixed direction beside χ²_8: one cell of variance 5
+    value = 30.0
+    roots = np.linspace(0, 9, 20_001)
+    exact = np.trapezoid(2 * norm.pdf(roots) * chi2.sf(value - 5 * roots**2, 7), roots)
+    assert law._at(0.0).tail(value) == pytest.approx(float(exact), rel=0.02)
+
+
+@pytest.mark.parametrize("distance", [0.0, 10.0])
+def test_the_distance_that_is_visible_is_found_with_that_power(distance: float) -> None:
+    law = GapLaw(count_sketch(256), (WIDE, WIDE), tolerance=distance)
+    assert law.power(law.visible(0.8, 0.01), 0.01) == pytest.approx(0.8, abs=0.002)
+    assert law.power(distance, 0.01) <= 0.0101
