@@ -6,6 +6,8 @@ NAMES: dict[str, str] = {
     "coverage": "coverage",
     "coverage-units": "coverage_units",
     "coverage-points": "coverage_points",
+    "coverage-own": "coverage_own",
+    "own-signs": "own_signs",
     "coverage-all": "coverage_all",
     "coverage-why": "coverage_why",
     "crossover": "crossover",

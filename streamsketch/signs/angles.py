@@ -2,31 +2,28 @@
 
 import functools
 import math
-from numbers import Real
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias
 
-import numpy as np
-from scipy.special import erf, ndtr
-
-from streamsketch.core import Floats, short
+from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate
-from streamsketch.privacy import Budget, FlipLaw, Guarantee, IndividualGuarantee
-from streamsketch.projections import Projection, check_entries
+from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee
+from streamsketch.projections import Projection
 from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.hamming import hamming_distance
-from streamsketch.signs.individual import noise_near_zero
-from streamsketch.signs.sign_changes import cell_steps
-from streamsketch.signs.sign_curve import Gain, SignCurve, sign_curve
-from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
+from streamsketch.signs.own_side import own_angle, own_cosine
+from streamsketch.signs.sign_curve import SignCurve, sign_curve
+from streamsketch.signs.sign_gains import Cells, cells_of, check_norm, constant_gain, flipped_by, gain_of
+from streamsketch.signs.sketch import Method, Signs
+from streamsketch.sketching import Sketch
 
-_GROUPS = 8  # of rows, where their steps differ
+Side: TypeAlias = Signs | Sketch
+"""Published signs, or one's own exact sketch beside them."""
+
 _LARGEST_ERROR = math.pi / 2  # of a cosine at a right angle; beyond, signs are below the noise floor
-_MAX_NORM = 1e300
-_MOST_STEPS = 2.0**64  # the cells of longer vectors do not fit their integers
 
 
-def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | None = None) -> Estimate:
+def angle(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | None = None) -> Estimate:
     """Estimate the angle θ between two vectors, in radians.
 
     For ``constant`` flips, kept with probability (1 + c)/2: ``θ̂ = π/2·(1 - (1 - 2H/k) / (c_x c_y))``, H the Hamming
@@ -38,13 +35,20 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
     Exact for a Gaussian projection, and otherwise as far as cells are nearly normal: sums of many coordinates, none of
     which dominates. Empty bins of an `OPORP` are coins, which pull θ̂ to π/2.
 
+    **Own data.** One side may be a `Sketch` of one's own, whose exact cells say more than their signs: in simulations
+    with 1.4 to 13 times less mean squared error, and less still for nearly equal vectors under many flips. θ̂ is then
+    the maximum likelihood estimate over the cells, in [0, π], and intervals are by the likelihood ratio. The standard
+    error is that of a normal estimate with as wide a 95 % interval. Near 0 and π it is biased inwards, by up to half
+    a standard error. The estimate is as secret as the sketch, and is a `SecretEstimate`.
+
     Parameters
     ----------
     x, y
-        Published signs of one projection, of different releases.
+        Published signs of one projection, of different releases. One of them may be an own sketch.
     norm_x, norm_y
         ‖x‖₂ and ‖y‖₂ in data units, > 0, known to everybody or published with a guarantee of their own. Needed, and
-        looked at, only where a law depends on the cells.
+        looked at, only where a law depends on the cells. Of an own sketch never needed: its exact norm only makes the
+        estimate a little better than the norm of its cells, which is the default.
 
     Raises
     ------
@@ -52,7 +56,7 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
         For a missing norm, or one that no sketch of the projection has: not positive, or not finite, or beyond 2^±64
         steps of the projection's grid. Where flips depend on the cells, and the projection's largest entries are found
         by a look at its matrix: if that has more than `Limits.max_entries`, or takes more than
-        `Limits.max_matrix_bytes` of memory. `reading_limits` raises them.
+        `Limits.max_matrix_bytes` of memory. `reading_limits` raises them. For two own sketches, or an empty one.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `hamming_distance`.
 
@@ -67,12 +71,17 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
     >>> estimate = angle(publish.release(x), publish.release(y))  # in truth π/4
     >>> abs(estimate.value - math.pi / 4) < 6 * estimate.standard_error
     True
+    >>> own = angle(x, publish.release(y))
+    >>> own.secret, own.standard_error < estimate.standard_error
+    (True, True)
     """
+    if not (isinstance(x, Signs) and isinstance(y, Signs)):
+        return own_angle(*_own_first(x, y, norm_x, norm_y))
     k, mean = _mean_product(x, y)
     return angle_at(mean, k, product_curve(x, y, norm_x, norm_y))
 
 
-def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | None = None) -> Estimate:
+def cosine(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | None = None) -> Estimate:
     """Estimate the cosine of the `angle`, nearly unbiased: the value may exceed 1 by its error.
 
     For ``constant`` flips ``e^{V/2} cos θ̂``, V the variance of θ̂, as E cos θ̂ is e^{-V/2} cos θ for a normal θ̂; its
@@ -81,6 +90,9 @@ def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | N
     and σ its standard deviation, ``2r(m) - (r(m + σ) + r(m - σ))/2``, without the bias of r's curvature, of standard
     error ``max(r(m + σ) - r(m), r(m) - r(m - σ))``. Intervals are clipped to [-1, 1]. Those of 95 % cover some 85 %
     where two or three signs at most are expected to differ, or to agree.
+
+    With an own `Sketch` on one side it is the cosine of that `angle`, by maximum likelihood, in [-1, 1], as is its
+    interval.
 
     Parameters
     ----------
@@ -95,6 +107,8 @@ def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | N
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `hamming_distance`.
     """
+    if not (isinstance(x, Signs) and isinstance(y, Signs)):
+        return own_cosine(*_own_first(x, y, norm_x, norm_y))
     k, mean = _mean_product(x, y)
     both = product_curve(x, y, norm_x, norm_y)
     error = _right_angle_error(k, both)
@@ -108,7 +122,7 @@ def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | N
 
 def needs_norms(release: Signs) -> bool:
     """Return whether angles take the vectors' norms: where flips depend on the cells."""
-    return _constant(flipped_by(release)) == 0
+    return constant_gain(flipped_by(release)) == 0
 
 
 class Expected(NamedTuple):
@@ -156,9 +170,9 @@ def expected(
     """
     if not 0 <= theta <= math.pi:
         raise InvalidInputError(f"an angle lies in [0, π] radians, got {short(theta)}")
-    both: float | SignCurve = _constant(flipped) ** 2
+    both: float | SignCurve = constant_gain(flipped) ** 2
     if both == 0:
-        cells = _cells(projection, flipped, guarantee, _check_norm(norm))
+        cells = cells_of(projection, flipped, guarantee, check_norm(norm))
         both = _curve(cells, cells)
     mean = both * (1 - 2 * theta / math.pi) if isinstance(both, float) else both.at(theta)
     k = projection.sketch_dim
@@ -215,6 +229,20 @@ def _mean_product(x: Signs, y: Signs) -> tuple[int, float]:
     return k, 1 - 2 * differing / k
 
 
+def _own_first(
+    x: Side, y: Side, norm_x: float | None, norm_y: float | None
+) -> tuple[Sketch, Signs, float | None, float | None]:
+    """Return an own sketch and published signs in this order, with their norms."""
+    if isinstance(x, Sketch) and isinstance(y, Signs):
+        return x, y, norm_x, norm_y
+    if isinstance(y, Sketch) and isinstance(x, Signs):
+        return y, x, norm_y, norm_x
+    if isinstance(x, Sketch) and isinstance(y, Sketch):
+        raise InvalidInputError("neither side is published signs: compare two own sketches by streamsketch.cosine")
+    other = next(side for side in (x, y) if not isinstance(side, Signs | Sketch))
+    raise TypeError(f"angles need published signs, got a {type(other).__name__}; one side may be an own Sketch")
+
+
 def _inside(theta: float, k: int) -> float:
     half = math.pi / (2 * k)  # of a cell: no angle is known better than by one
     return min(max(theta, half), math.pi - half)
@@ -232,98 +260,20 @@ def _right_angle_error(k: int, both: float | SignCurve) -> float:
     return both.cosine(_deviation(0.0, k), _deviation(both.most, k))
 
 
-def _constant(flipped: FlipLaw | Method) -> float:
-    """Return c = tanh(rate / 2) of constant flips, 0 for others."""
-    if isinstance(flipped, FlipLaw) and flipped.shape == "constant":
-        return math.tanh(float(flipped.rate) / 2)
-    return 0.0
-
-
-def _check_norm(norm: float | None) -> float:
-    if norm is None:
-        raise InvalidInputError(
-            "these signs were flipped with chances that depend on the cells' size: give norm_x and norm_y, the "
-            "vectors' Euclidean norms, if they are public. Hamming distances still rank without them"
-        )
-    if isinstance(norm, bool) or not (isinstance(norm, Real) and 0 < norm < _MAX_NORM):
-        raise InvalidInputError(f"a norm must be a positive, finite number below {_MAX_NORM:g}, got {short(norm)}")
-    return float(norm)
-
-
-class _Cells(NamedTuple):
-    """What a release's gains follow from; hashable, so that a collection of equal norms is integrated once."""
-
-    law: FlipLaw | Method
-    budget: Budget
-    cells: int
-    """k."""
-    deviation: float
-    """Of a cell, in grid steps."""
-    steps: tuple[float, ...]
-    """How far a neighbour moves a cell: the mean of each of a few groups of rows."""
-
-
-def _cells(
-    projection: Projection, flipped: FlipLaw | Method, guarantee: Guarantee | IndividualGuarantee, norm: float
-) -> _Cells:
-    in_steps = norm / float(projection.grid)
-    if not 1 / _MOST_STEPS <= in_steps <= _MOST_STEPS:
-        raise InvalidInputError(
-            f"a norm of {norm:g} is {in_steps:.3g} steps of the projection's grid of {projection.grid}, outside "
-            f"[2^-64, 2^64]; norms are in the data's units"
-        )
-    check_entries(projection, "row maxima")
-    steps = np.sort(cell_steps(projection, guarantee.neighbours))
-    groups = 1 if steps[0] == steps[-1] else min(_GROUPS, steps.size)
-    return _Cells(
-        flipped,
-        guarantee.budget,
-        projection.sketch_dim,
-        norm / (projection.cell_unit * math.sqrt(projection.sketch_dim)),
-        tuple(float(part.mean()) for part in np.array_split(steps, groups)),
-    )
-
-
 def product_curve(x: Signs, y: Signs, norm_x: float | None, norm_y: float | None) -> float | SignCurve:
     """Return the mean product of two releases' signs: c_x c_y for constant flips, else E[s s'] by the angle."""
     flipped = flipped_by(x), flipped_by(y)
-    kept = _constant(flipped[0]) * _constant(flipped[1])
+    kept = constant_gain(flipped[0]) * constant_gain(flipped[1])
     if kept > 0:
         return kept
-    norms = _check_norm(norm_x), _check_norm(norm_y)
+    norms = check_norm(norm_x), check_norm(norm_y)
     return _curve(
-        _cells(x.projection, flipped[0], x.guarantee, norms[0]), _cells(y.projection, flipped[1], y.guarantee, norms[1])
+        cells_of(x.projection, flipped[0], x.guarantee, norms[0]),
+        cells_of(y.projection, flipped[1], y.guarantee, norms[1]),
     )
 
 
-def flipped_by(release: Signs) -> FlipLaw | Method:
-    """Return the law of a release's flips, or its method."""
-    return release.law if isinstance(release, SignSketch) else cast("IndividualSignSketch", release).method
-
-
 @functools.lru_cache(maxsize=256)
-def _curve(x: _Cells, y: _Cells) -> SignCurve:
+def _curve(x: Cells, y: Cells) -> SignCurve:
     groups = max(len(x.steps), len(y.steps))
-    return sign_curve([(_gain(x, group), _gain(y, group)) for group in range(groups)])
-
-
-def _gain(release: _Cells, group: int) -> Gain:
-    """Return E[published sign] as a function of a standard normal cell."""
-    law, step, deviation = release.law, release.steps[min(group, len(release.steps) - 1)], release.deviation
-    if isinstance(law, FlipLaw):
-        return lambda cells: law.gain(cells * deviation, step)
-    reach = step / deviation  # of cells near zero
-    inner = _gain_near_zero(release, law, reach, step)
-    return lambda cells: np.where(np.abs(cells) <= reach, inner(cells), np.sign(cells))
-
-
-def _gain_near_zero(release: _Cells, method: Method, reach: float, step: float) -> Gain:
-    """Return the gain of the cells that were perturbed, whose number is taken to be its expectation."""
-    count = max(1.0, release.cells * (2 * float(ndtr(reach)) - 1))
-    if method in ("iDP-SignRP-G", "iDP-SignOPORP-G"):
-        moved = 1.0 if method == "iDP-SignOPORP-G" else count
-        noise = noise_near_zero(math.ceil(moved * step * step), math.ceil(moved), release.budget)
-        scale = release.deviation / math.sqrt(2 * noise.cumulants.k2)
-        return lambda cells: cast("Floats", erf(cells * scale))
-    share = release.budget.epsilon if method == "iDP-SignOPORP" else release.budget.epsilon / count
-    return lambda cells: np.sign(cells) * math.tanh(share / 2)
+    return sign_curve([(gain_of(x, group), gain_of(y, group)) for group in range(groups)])

@@ -10,7 +10,7 @@ from streamsketch.core import check_int
 from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.kernels import COLUMNS, Words, in_blocks
 from streamsketch.release import RELEASE_ID_BYTES
-from streamsketch.signs.angles import flipped_by
+from streamsketch.signs.sign_gains import flipped_by
 from streamsketch.signs.sketch import Signs
 
 MOST_MEMBERS = 1 << 32

@@ -1,0 +1,265 @@
+"""One's own sketch beside a release: bias, variance and coverage of every estimate, by map, noise and clip.
+
+Each trial draws a projection and noise, and compares a stream's own raw sketch with the release of another stream, and
+both releases with each other. Clipped streams are sums of units that were brought to one length, or shortened, in
+sketch space, with counts of units: the truth is that of exact lengths.
+
+How it misleads: the error that own data save is the noise's. Where the map's error dominates, little is saved.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+import streamsketch as ss
+from benchmarks import palette, trials
+from benchmarks.data import Data
+from benchmarks.rows import Effort
+from benchmarks.study import Study, Table
+from benchmarks.verdicts import Check
+from streamsketch.accounting.sensitivity import guarantee_of
+from streamsketch.bounding import bound_units
+from streamsketch.release import AdditiveNoise
+from streamsketch.release.publishers import CalibratedNoise
+
+DIM, CELLS, SIZE = 512, 256, 3.0
+CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
+UNITS, BOUND = 400, 4.0
+ESTIMATORS: dict[str, Callable[..., ss.Estimate]] = {
+    "squared distance": ss.squared_distance,
+    "inner product": ss.inner_product,
+    "cosine": ss.cosine,
+    "profile distance": ss.profile_distance,
+}
+OF_MEANS: dict[str, Callable[..., ss.Estimate]] = {
+    "distance of averages": ss.mean_distance,
+    "product of averages": ss.mean_product,
+}
+NOISES = (trials.Budget(1.0, 0.0, "laplace"), trials.Budget(1.0, 1e-6, "gaussian"))
+_FEW_CELLS = 0.02  # by which 95 % intervals of few cells or sparse maps may cover less
+
+Floats = NDArray[np.float64]
+Clip = Literal["equal", "scale"]
+Draw = Callable[[int], tuple[ss.Sketch, ss.PrivateSketch, ss.PrivateSketch]]
+"""A trial's own sketch, its release, and the other stream's release."""
+
+
+class Found(NamedTuple):
+    """One quantity of one setting."""
+
+    map: str
+    data: str
+    noise: str
+    quantity: str
+    bias: float
+    """In its standard errors."""
+    error: float
+    """The root mean square error, over the truth's size."""
+    stated: float
+    """The root mean square of standard errors, over the root mean square error."""
+    covered: tuple[float, ...]
+    """By `CONFIDENCES`."""
+    saved: float
+    """The mean square error as a share of that of two releases."""
+    noise_saved: float
+    """The stated variance of the noise as a share of that of two releases."""
+
+
+def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
+    """Simulate every map under both noises; then sums of clipped units."""
+    count, found = effort.size(1000, 3), []
+    names = list(trials.MAPS)[: effort.size(80, 1)]
+    x, y = trials.pair_of("dense", DIM, SIZE)
+    truths = _truths(x.astype(np.float64), y.astype(np.float64))
+    for name in names:
+        for budget in NOISES:
+            draw = functools.partial(_plain, name, budget, (x, y))
+            found += _trials((name, "dense", str(budget)), draw, ESTIMATORS, truths, count)
+    clips: tuple[Clip, ...] = ("equal", "scale")
+    for clip in clips:
+        rows, sums, numbers = _units(clip)
+        means = _truths(*(one / number for one, number in zip(sums, numbers, strict=True)))
+        of_means = {name: means[other] for name, other in zip(OF_MEANS, list(ESTIMATORS)[:2], strict=True)}
+        draw = functools.partial(_clipped, rows, clip)
+        setting = "SJLT, s = 4", f"units, {clip}", "gaussian, ε = 1, δ = 1e-06"
+        found += _trials(setting, draw, ESTIMATORS | OF_MEANS, _truths(*sums) | of_means, count)
+    return Study(
+        [
+            Table(
+                f"A raw sketch beside a release, k = {CELLS}, {count} projections and noises each",
+                (
+                    *("map", "data", "noise", "quantity", "bias in its standard errors"),
+                    *("root mean square error / truth", "stated / observed error"),
+                    *(f"covered by {each:.0%}" for each in CONFIDENCES),
+                    *("mean square error / that of two releases", "noise variance / that of two releases"),
+                ),
+                [(*one[:7], *one.covered, *one[8:]) for one in found],
+            )
+        ],
+        _finding(found),
+        {"saved": _picture(found)},
+        checks=_checks(found, count),
+    )
+
+
+def _plain(
+    name: str, budget: trials.Budget, vectors: tuple[Any, Any], seed: int
+) -> tuple[ss.Sketch, ss.PrivateSketch, ss.PrivateSketch]:
+    projection = trials.MAPS[name](dim=DIM, sketch_dim=DIM if name == "Identity" else CELLS, seed=seed)
+    both = np.stack(vectors)
+    states = projection.transform(both, exact=True)
+    own, other = (
+        ss.Sketch.from_state(projection, state, int(np.abs(vector).sum() / projection.grid))
+        for state, vector in zip(states, both, strict=True)
+    )
+    noise = budget.noise(projection)
+    publisher = CalibratedNoise(projection, guarantee_of(noise, budget.spent, trials.NEIGHBOURS), noise)
+    bits = trials.keyed(f"own {projection} {budget} {seed}".encode())
+    return own, publisher.release(own, bits), publisher.release(other, bits)
+
+
+def _units(clip: Clip) -> tuple[tuple[Any, ...], tuple[Floats, Floats], tuple[int, int]]:
+    """Return rows of units of two keys, the sums of exactly clipped units, and the numbers of units."""
+    rng = np.random.default_rng(20220518)
+    popular = 1.0 / (np.arange(DIM) + 3.0)
+    rows, sums = [], np.zeros((2, DIM))
+    for key in range(2):
+        shares = popular * np.exp(rng.standard_normal(DIM))
+        for unit in range(UNITS):
+            bought = np.unique(rng.choice(DIM, rng.integers(1, 60), p=shares / shares.sum()))
+            length = math.sqrt(bought.size)
+            sums[key, bought] += BOUND / length if clip == "equal" else min(1.0, BOUND / length)
+            rows.append((np.full(bought.size, key), bought, np.full(bought.size, key * UNITS + unit)))
+    keys, items, units = (np.concatenate([row[place] for row in rows]) for place in range(3))
+    return (keys, items, np.ones_like(items), units), (sums[0], sums[1]), (UNITS, UNITS)
+
+
+def _clipped(rows: tuple[Any, ...], clip: Clip, seed: int) -> tuple[ss.Sketch, ss.PrivateSketch, ss.PrivateSketch]:
+    neighbours = ss.SketchL2(BOUND, unit="customer", max_keys=1)
+    projection = ss.SJLT(dim=DIM, sketch_dim=CELLS, sparsity=4, seed=seed, resolution="1/4096")
+    table = bound_units([rows], projection, neighbours=neighbours, clip=clip)
+    counting = ss.Counting.of(projection, neighbours, delta=1e-6)
+    publisher = AdditiveNoise(epsilon=1.0, delta=1e-6, neighbours=neighbours, counting=counting).calibrated(projection)
+    bits = trials.keyed(f"own {projection} {clip} {seed}".encode())
+    return table[0], publisher.release(table[0], bits), publisher.release(table[1], bits)
+
+
+def _truths(x: Floats, y: Floats) -> dict[str, float]:
+    inner, cosine = float(x @ y), float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
+    return dict(zip(ESTIMATORS, (float((x - y) @ (x - y)), inner, cosine, 2 - 2 * cosine), strict=True))
+
+
+def _trials(
+    setting: tuple[str, str, str],
+    draw: Draw,
+    estimators: dict[str, Callable[..., ss.Estimate]],
+    truths: dict[str, float],
+    count: int,
+) -> list[Found]:
+    own: dict[str, list[ss.Estimate]] = {name: [] for name in estimators}
+    public: dict[str, list[ss.Estimate]] = {name: [] for name in estimators}
+    for seed in range(count):
+        raw, mine, theirs = draw(seed)
+        for name, estimator in estimators.items():
+            try:
+                public[name].append(estimator(mine, theirs))
+            except ss.InvalidInputError:  # a stream below the noise floor
+                continue
+            own[name].append(estimator(raw, theirs))
+    return [_found((*setting, name), own[name], public[name], truths[name]) for name in estimators if own[name]]
+
+
+def _found(
+    setting: tuple[str, str, str, str], own: list[ss.Estimate], public: list[ss.Estimate], truth: float
+) -> Found:
+    values, others = (np.array([one.value for one in side]) for side in (own, public))
+    error, other = (float(((side - truth) ** 2).mean()) for side in (values, others))
+    slack = 1e-9 * abs(truth)
+    covered = []
+    for confidence in CONFIDENCES:
+        ends = [one.interval(confidence) for one in own]
+        covered.append(float(np.mean([low - slack <= truth <= high + slack for low, high in ends])))
+    noise, noise_of_two = (float(np.mean([one.noise_variance for one in side])) for side in (own, public))
+    spread = float(values.std()) / math.sqrt(values.size)
+    return Found(
+        *setting,
+        float(values.mean() - truth) / spread if spread else 0.0,
+        math.sqrt(error) / abs(truth),
+        math.sqrt(float(np.mean([one.variance for one in own])) / error) if error else 1.0,
+        tuple(covered),
+        error / other if other else 1.0,
+        noise / noise_of_two if noise_of_two else 1.0,
+    )
+
+
+def _checks(found: list[Found], count: int) -> list[Check]:
+    ratio = ("cosine", "profile distance")
+    unbiased = [one for one in found if one.quantity not in ratio and one.data == "dense"]
+    most = max((one.noise_saved for one in found if one.quantity == "squared distance"), default=0.5)
+    least = min(one.covered[2] for one in found)
+    return [
+        Check(
+            "estimates are unbiased; the largest bias in standard errors",
+            max(abs(one.bias) for one in unbiased),
+            0.0,
+            trials.simultaneous_z(len(unbiased)),
+        ),
+        Check("of a distance's noise at most half is left", most, 0.0, 0.51),
+        Check(
+            "95 % intervals cover; the least share",
+            least,
+            0.95 - _FEW_CELLS,
+            1.0,
+            1.96 * math.sqrt(least * (1 - least) / count),
+        ),
+    ]
+
+
+def _finding(found: list[Found]) -> str:
+    saved = {
+        quantity: [one for one in found if one.quantity == quantity]
+        for quantity in dict.fromkeys(one.quantity for one in found)
+    }
+    said = "; ".join(
+        f"{quantity}: {min(one.saved for one in own):.2f} to {max(one.saved for one in own):.2f}, of the noise's "
+        f"stated variance {min(one.noise_saved for one in own):.2f} to {max(one.noise_saved for one in own):.2f}"
+        for quantity, own in saved.items()
+    )
+    shares = ", ".join(
+        f"{confidence:.0%} in {min(one.covered[place] for one in found):.1%} to "
+        f"{max(one.covered[place] for one in found):.1%}"
+        for place, confidence in enumerate(CONFIDENCES)
+    )
+    return (
+        f"With one's own raw sketch on one side, the mean square error is so much of that of two releases: {said}. "
+        f"Intervals cover: {shares}."
+    )
+
+
+def _picture(found: list[Found]) -> Figure:
+    quantities = list(dict.fromkeys(one.quantity for one in found))
+    settings = list(dict.fromkeys(f"{one.map}; {one.data}; {one.noise}" for one in found))
+    figure, axes = palette.panels(1, 2, width=5.2, height=0.6 + 0.22 * len(settings), sharey=True)
+    titles = "mean square error / that of two releases", "share of 95 % intervals that hold the truth"
+    for side, (panel, title) in enumerate(zip(axes[0], titles, strict=True)):
+        for place, quantity in enumerate(quantities):
+            own = [one for one in found if one.quantity == quantity]
+            panel.plot(
+                [one.covered[2] if side else one.saved for one in own],
+                [settings.index(f"{one.map}; {one.data}; {one.noise}") for one in own],
+                linestyle="",
+                marker=palette.MARKERS[place],
+                markersize=5,
+                color=palette.COLOURS[place],
+                label=quantity,
+            )
+        panel.set_yticks(range(len(settings)), settings)
+        panel.set_xlabel(title)
+    axes[0][0].invert_yaxis()
+    palette.legend_below(figure, axes[0][0])
+    return figure
