@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.estimation import normalised_inner_product
+from streamsketch.estimation import distances, normalised_inner_product
 from streamsketch.privacy import Mechanism
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.release.private_sketch import PrivateSketch
@@ -257,6 +257,17 @@ def test_pairwise_keeps_its_digits_where_norms_dwarf_distances() -> None:
                 alone = ss.squared_distance(first, second)
                 assert together.value[i, j] == pytest.approx(alone.value, rel=1e-6)
                 assert together.standard_error[i, j] == pytest.approx(alone.standard_error, rel=1e-6)
+
+
+@pytest.mark.parametrize("offset", [0.0, 10.0, 1e6])
+def test_fourth_powers_of_differences_keep_their_digits(offset: float) -> None:
+    """A copy and a near copy cancel all digits of a sum of products."""
+    rng = np.random.default_rng(1)
+    common = offset * rng.normal(size=64)
+    x, y = (common + rng.normal(size=(count, 64)) for count in (5, 4))
+    y[:2] = x[0], x[1] + 1e-7
+    directly = np.array([((y - row) ** 4).sum(axis=1) for row in x])
+    np.testing.assert_allclose(distances._fourth_powers_of_gaps(x, y), directly, rtol=1e-8)
 
 
 def test_a_cosine_below_the_noise_floor_is_undefined() -> None:
