@@ -179,5 +179,5 @@ def _keys_at(index: SignIndex, places: NDArray[np.int64]) -> list[str]:
     """Return members' keys as text; their positions, if they have none."""
     if index.keys is None:
         return list(map(str, places.tolist()))
-    found = index.keys.take(pa.array(places)).combine_chunks()
+    found = index.keys.take(pa.array(places))
     return list(map(str, times_of(found) if pa.types.is_timestamp(found.type) else found.to_pylist()))

@@ -67,21 +67,23 @@ def _start(numbers: int, size: int) -> int:
     return -(-(len(_MAGIC) + numbers * _NUMBER_BYTES + size) // _PAGE) * _PAGE
 
 
-def _stream_of(keys: pa.ChunkedArray) -> pa.Buffer:
+def _stream_of(keys: pa.Array) -> pa.Buffer:
     """Return keys as an Arrow IPC stream."""
-    table, sink = pa.table({"key": keys}), pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+    batch, sink = pa.record_batch({"key": keys}), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
     return sink.getvalue()
 
 
-def _keys_in(content: Any, count: int) -> pa.ChunkedArray:
+def _keys_in(content: Any, count: int) -> pa.Array:
     """Return the keys in mapped bytes, which hold a column of ``count`` keys that takes no more than they do."""
     try:
         schema, batches = message_batches(pa.py_buffer(content), len(content))
         if schema.names != ["key"] or not is_key_type(schema.field(0).type):
             raise WireFormatError("keys", f"they must be one column of text, bytes, integers or times, got {schema}")
-        keys = pa.Table.from_batches(batches, schema).column(0)
+        if len(batches) != 1:
+            raise WireFormatError("keys", f"they must be in one batch, got {len(batches)}")
+        keys = batches[0].column(0)
         keys.validate(full=True)
         if len(keys) != count or keys.null_count:
             raise WireFormatError("keys", f"{count:,} members need as many, got {len(keys) - keys.null_count:,}")

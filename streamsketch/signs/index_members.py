@@ -27,7 +27,7 @@ class Content(NamedTuple):
     """The codes, as `in_blocks` returns them."""
     ids: Words
     """The release ids as little-endian numbers, ascending."""
-    keys: pa.ChunkedArray | None
+    keys: pa.Array | None
     """In the order of the codes."""
 
 
@@ -65,7 +65,7 @@ class Members:
         self.blocks += in_blocks(rows[:count]).data.cast("B")
         self._rows, self._waiting = [rows[count:]], len(rows) - count
 
-    def content(self, keys: pa.ChunkedArray | None) -> Content:
+    def content(self, keys: pa.Array | None) -> Content:
         """Return all that was added, with the keys of as many.
 
         Raises

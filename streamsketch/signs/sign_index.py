@@ -22,6 +22,8 @@ from streamsketch.signs.index_file import read_index, write_index
 from streamsketch.signs.index_members import Content, Members
 from streamsketch.signs.sketch import Signs
 
+_MOST_SMALL = (1 << 31) - 1  # bytes of text or keys that offsets of 32 bits reach
+
 
 class Angles(NamedTuple):
     """Angles to the members found, in radians: float64, (n, top) each."""
@@ -78,8 +80,7 @@ class SignIndex:
         members = Members()
         for release in releases.values() if isinstance(releases, Mapping) else releases:
             members.add(release)
-        keys = pa.chunked_array([key_column(list(releases), "key")]) if isinstance(releases, Mapping) else None
-        self._content = members.content(keys)
+        self._content = members.content(key_column(list(releases), "key") if isinstance(releases, Mapping) else None)
 
     @classmethod
     def _of(cls, content: Content) -> Self:
@@ -129,7 +130,7 @@ class SignIndex:
         return self._content.first
 
     @property
-    def keys(self) -> pa.ChunkedArray | None:
+    def keys(self) -> pa.Array | None:
         """The members' keys, a column in their order; None if they have none."""
         return self._content.keys
 
@@ -273,9 +274,12 @@ def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
         raise type(error)(f"{os.fspath(path)}: {error}") from None
 
 
-def _joined(parts: list[pa.Array]) -> pa.ChunkedArray:
-    """Return the keys of several files, in few chunks; raise `InvalidInputError` if one is there twice."""
-    keys: pa.ChunkedArray = pa.table({"key": pa.chunked_array(parts)}).combine_chunks().column(0)
+def _joined(parts: list[pa.Array]) -> pa.Array:
+    """Return the keys of several files as one column; raise `InvalidInputError` if one is there twice."""
+    larger = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+    if sum(part.nbytes for part in parts) > _MOST_SMALL and parts[0].type in larger:
+        parts = [part.cast(larger[part.type]) for part in parts]
+    keys: pa.Array = pa.concat_arrays(parts)
     if pc.count_distinct(keys).as_py() < len(keys):
         counts = pc.value_counts(keys)
         repeated = counts.field("counts").to_numpy() > 1

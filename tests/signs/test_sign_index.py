@@ -193,6 +193,16 @@ def test_rows_that_differ_otherwise_are_read_one_by_one(tmp_path: Path) -> None:
     assert same(SignIndex.from_files(tmp_path / "table"), SignIndex(mixed))
 
 
+def test_much_text_gets_larger_offsets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamsketch.signs.sign_index._MOST_SMALL", 1)
+    signs.SignTable(dict(zip("abcd", random_releases(4, 64, 1), strict=True))).save(tmp_path / "table")
+    index = SignIndex.from_files(tmp_path / "table")
+    assert index.keys.cast(pa.string()).to_pylist() == list("abcd")  # type: ignore[union-attr]
+    index.save(tmp_path / "index")
+    assert SignIndex.load(tmp_path / "index").keys == index.keys
+    assert index.keys.type == pa.large_string()  # type: ignore[union-attr]
+
+
 def test_several_files_are_one_collection(tmp_path: Path) -> None:
     members = random_releases(6, 70, 1)
     signs.SignTable(dict(zip("abcd", members, strict=False))).save(tmp_path / "table")
@@ -350,6 +360,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         ipc(pa.table({"key": text[1:]})),
         ipc(pa.table({"key": [None, *text[1:]]})),
         ipc(pa.table({"name": text})),
+        ipc(pa.table({"key": pa.chunked_array([text[:9], text[9:]])})),
         ipc(pa.table({"key": text, "more": text})),
         ipc(pa.table({"key": [0.5] * count})),
         ipc(pa.table({"key": pa.array(text).dictionary_encode()})),
