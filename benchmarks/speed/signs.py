@@ -4,9 +4,14 @@
 cells by one matrix product: in place, as fast as NumPy writes them, and the bare product without the distances.
 Both use all cores. OpenBLAS picks its kernels by the processor's name, and for new ones not always the widest: where
 the processor has AVX-512, both kinds are measured, each in a process of its own.
+
+The nearest members of a collection are also searched by FAISS's `IndexBinaryFlat`, if it is installed (`pip install
+faiss-cpu`, or the dependency group ``peers``), which must find the same distances. Both use all cores, FAISS by OpenMP,
+whose threads spin while they wait; so it is measured with one thread, too.
 """
 
 import dataclasses
+import importlib.util
 import json
 import os
 import subprocess
@@ -32,7 +37,13 @@ _CELLS = 1024
 def run(effort: Effort) -> list[Row]:
     """Measure 10,000 sketches of 1024 cells, and what it costs to publish them."""
     pairs = (row for kernels in _kernels() for row in _with_kernels(kernels, effort))
-    return [*pairs, _nearest(effort), _publishing(effort), _flips(effort)]
+    return [
+        *pairs,
+        _nearest(100_000, effort, Target("ours", 30)),
+        _nearest(1_000_000, effort),
+        _publishing(effort),
+        _flips(effort),
+    ]
 
 
 def all_pairs(kernels: str, effort: Effort) -> list[Row]:
@@ -97,22 +108,29 @@ def _publishing(effort: Effort) -> Row:
     )
 
 
-def _nearest(effort: Effort) -> Row:
-    """Measure the ten nearest of 100,000 codes for 100 queries, beside sorting all their distances."""
-    n, m = 100, effort.size(100_000, least=10)
+def _nearest(count: int, effort: Effort, target: Target | None = None) -> Row:
+    """Measure the ten nearest of a collection for 100 queries, beside FAISS and sorting all their distances."""
+    n, m = 100, effort.size(count, least=10)
     words = np.random.default_rng(5).integers(0, 1 << 63, (n + m, _CELLS // 64), dtype=np.int64).view(np.uint64)
     queries, members = words[:n].copy(), words[n:].copy()
     blocks = in_blocks(members)
-    return compare(
-        f"the 10 nearest of {m:,} codes for {n} queries, k={_CELLS}",
-        {
-            "nearest": Work(lambda: nearest_in(queries, blocks, m, 10)),
-            "sorted distances": Work(lambda: np.argsort(distances_between(queries, members), axis=1)),
-        },
-        effort,
-        MILLISECONDS,
-        Target("ours", 30),
-    )
+    contenders = {"nearest": Work(lambda: nearest_in(queries, blocks, m, 10))}
+    if importlib.util.find_spec("faiss"):
+        faiss = importlib.import_module("faiss")
+        index, threads, asked = faiss.IndexBinaryFlat(_CELLS), faiss.omp_get_max_threads(), queries.view(np.uint8)
+        index.add(members.view(np.uint8))
+
+        def search(threads: int) -> Any:
+            faiss.omp_set_num_threads(threads)
+            return index.search(asked, 10)
+
+        if not np.array_equal(search(threads)[0], nearest_in(queries, blocks, m, 10).distances):
+            raise RuntimeError("FAISS finds other distances")
+        contenders["FAISS IndexBinaryFlat"] = Work(lambda: search(threads))
+        contenders["FAISS, one thread"] = Work(lambda: search(1))
+    contenders["sorted distances"] = Work(lambda: np.argsort(distances_between(queries, members), axis=1))
+    few = effort if count <= 100_000 else Effort(effort.name, min(effort.rounds, 5), effort.sample, effort.shrink)
+    return compare(f"the 10 nearest of {m:,} codes for {n} queries, k={_CELLS}", contenders, few, MILLISECONDS, target)
 
 
 def _flips(effort: Effort) -> Row:
