@@ -36,6 +36,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         for noise in NOISES
     ]
     of_distances = [row for row in rows if row[0] == "distance"]
+    of_cosines = [row[4] for row in rows if row[0] == "cosine"]
     usual = [row[4] for row in of_distances if row[3] != "Laplace"]
     heavy = [row[4] for row in of_distances if row[3] == "Laplace"]
     error = 1.96 * math.sqrt(0.95 * 0.05 / count)
@@ -50,7 +51,8 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         f"All squared distances are held together in {100 * min(usual):.1f} to {100 * max(usual):.1f} % of trials "
         f"without noise or with Gaussian noise, and in {100 * min(heavy):.1f} to {100 * max(heavy):.1f} % with Laplace "
         "noise, whose tails are heavier than those of χ² that the quantile is from. Normal quantiles hold them in "
-        f"{100 * min(row[5] for row in of_distances):.1f} % at worst. One standard error of a share is "
+        f"{100 * min(row[5] for row in of_distances):.1f} % at worst. All cosines are held in "
+        f"{100 * min(of_cosines):.1f} to {100 * max(of_cosines):.1f} %. One standard error of a share is "
         f"{100 * error / 1.96:.1f} %.",
         checks=[
             Check("all distances are held in 93 % of trials or more, but with Laplace noise", min(usual), 0.93, 1.0),

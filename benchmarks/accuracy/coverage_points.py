@@ -95,13 +95,21 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
             Table(
                 f"Points, {ASKED.size} items, {count} projections and noises each, ε = 1",
                 (
-                    *("map", "stream", "noise", "estimator", "largest bias of an item, in its standard errors"),
+                    *("map", "stream", "noise", "estimator", "by auto"),
+                    "largest bias of an item, in its standard errors",
                     *("root mean square error", "stated", *(f"covered by {each:.0%}" for each in CONFIDENCES)),
                     *("all of a dictionary, 95 %", "missed: bias / standard deviation", "missed: covered by 95 %"),
                 ),
                 [
-                    (*case[:7], *map(float, case.covered), case.together, float(case.missed[0]), float(case.missed[3]))
-                    for case in cases
+                    (
+                        *case[:4],
+                        taken,
+                        *case[4:7],
+                        *map(float, case.covered),
+                        case.together,
+                        *map(float, case.missed[[0, 3]]),
+                    )
+                    for case, taken in _with_auto(cases)
                 ],
             ),
             Table(
@@ -234,6 +242,13 @@ def _large(effort: Effort) -> list[tuple[str, float, float]]:
     return [
         (each, math.sqrt(float((np.array(errors[each]) ** 2).mean())), float(np.mean(recalls[each]))) for each in errors
     ]
+
+
+def _with_auto(cases: list[Case]) -> list[tuple[Case, str]]:
+    """Return the cases of mean and median, and whether `auto` took theirs."""
+    taken = {case[:3]: (case.error, case.stated) for case in cases if case.estimator == "auto"}
+    both = [case for case in cases if case.estimator != "auto"]
+    return [(case, "yes" if (case.error, case.stated) == taken[case[:3]] else "") for case in both]
 
 
 def _even_or_median(case: Case) -> bool:
