@@ -14,9 +14,11 @@ from streamsketch.agreement import check_same
 from streamsketch.cli._keys import public_keys
 from streamsketch.cli._showing import say
 from streamsketch.estimation import AnySketch
+from streamsketch.intake import window_time
 from streamsketch.release import check_independent, check_release, mismatch
 from streamsketch.signs import Signs, check_comparable, check_signs
 from streamsketch.storage import SUFFIX, is_raw, load_raw
+from streamsketch.streams import key_of_file
 from streamsketch.wire import kind_of
 
 SIGNS, TABLE = ".signs", ".parquet"
@@ -157,12 +159,26 @@ def _by_name(
         number = {1: "one", 2: "two"}[least]
         raise ss.InvalidInputError(f"{command} needs at least {number} {files}, got {len(found)}")
     short = [path.stem if key is None else str(key) for path, key, _ in found]
-    long = [str(path) if key is None else f"{path}:{key}" for path, key, _ in found]
+    full = [str(path) if key is None else f"{path}:{key}" for path, key, _ in found]
+    by_window = [name_by_window(path, key) or name for (path, key, _), name in zip(found, full, strict=True)]
+    long = by_window if len(set(by_window)) == len(by_window) else full
     number_of = Counter(short)
     for path, _, sketch in found[1:]:
         with name_in_errors(str(found[0][0]), str(path)):
             check_same(found[0][2], sketch)
     return {short[i] if number_of[short[i]] == 1 else long[i]: sketch for i, (_, _, sketch) in enumerate(found)}
+
+
+def name_by_window(path: Path, key: Any) -> str | None:
+    """Return the name "KEY WINDOW" of a release whose file or folder is named after a window, or None.
+
+    Such are tables of a policy, ``2024-05.parquet``, and sketches of a stream, ``2024-05-01T13-00-00Z/KEY.sketch``.
+    """
+    if key is not None and window_time(path.stem) is not None:
+        return f"{key} {path.stem}"
+    if key is None and window_time(path.parent.name) is not None:
+        return f"{key_of_file(path.stem)} {path.parent.name}"
+    return None
 
 
 def _sketches_of(path: Path, command: str, signer: list[Path] | None, *, raw: bool) -> Any:

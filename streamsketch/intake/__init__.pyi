@@ -11,11 +11,13 @@ from .units import column_events, unit_events, whole_days
 from .windows import (
     LARGEST_TIME,
     Tumbling,
+    key_and_window,
     micros_in,
     microseconds,
     seconds_text,
     times_in,
     window_seconds,
+    window_time,
 )
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "column_events",
     "event_windows",
     "is_malformed",
+    "key_and_window",
     "micros_in",
     "microseconds",
     "missing",
@@ -51,4 +54,5 @@ __all__ = [
     "unit_events",
     "whole_days",
     "window_seconds",
+    "window_time",
 ]

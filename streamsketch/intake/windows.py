@@ -1,6 +1,7 @@
 """Event time: tumbling windows, and times and lengths in columns and text."""
 
 import contextlib
+import datetime as dt
 import re
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
@@ -19,6 +20,9 @@ _UNITS |= {"w": 7 * 86_400, "week": 7 * 86_400}
 LARGEST_TIME = 1 << 61
 """In microseconds, 73,000 years before or after 1970: sums and differences of such times fit int64."""
 _LENGTH = re.compile(rf"\s*(\d{{1,20}}(?:\.\d{{1,20}})?)\s*({'|'.join(_UNITS)})s?\s*")
+
+_NAME = re.compile(r"(\d{4}-\d{2})(-\d{2}(?:T(\d{2})[-:]?(\d{2})(?:[-:]?(\d{2})(\.\d{1,6})?)?Z)?)?", re.ASCII)
+_1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 _ZONED = r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 
@@ -202,3 +206,40 @@ def seconds_text(micros: int) -> str:
     ('60', '1.5')
     """
     return str(micros // _SECOND if micros % _SECOND == 0 else micros / _SECOND)
+
+
+def key_and_window(name: str) -> tuple[str, str] | None:
+    """Return key and window of a stream named ``KEY 2024-05-01``; a name of a window alone has the key ``""``.
+
+    None is returned for a name that does not end in that of a window.
+
+    Examples
+    --------
+    >>> key_and_window("north west 2024-05"), key_and_window("2024-05-01"), key_and_window("north")
+    (('north west', '2024-05'), ('', '2024-05-01'), None)
+    """
+    key, _, window = name.rpartition(" ")
+    return None if window_time(window) is None else (key, window)
+
+
+def window_time(name: str) -> int | None:
+    """Return the start that the name of a window says, in microseconds since 1970; None for a name of anything else.
+
+    Names are those of `Tumbling`, of `Calendar`, whose dates count as those of UTC, and of slots of a stream.
+
+    Examples
+    --------
+    >>> window_time("1970-01-02"), window_time("1970-01-02T0100Z"), window_time("1970-02"), window_time("north")
+    (86400000000, 90000000000, 2678400000000, None)
+    """
+    found = _NAME.fullmatch(name)
+    if not found:
+        return None
+    month, rest, *clock, fraction = found.groups()
+    day = "-01" if rest is None else rest[:3]
+    hour, minute, second = (one or "00" for one in clock)
+    try:
+        time = dt.datetime.fromisoformat(f"{month}{day}T{hour}:{minute}:{second}{fraction or ''}+00:00")
+    except ValueError:  # no date
+        return None
+    return (time - _1970) // dt.timedelta(microseconds=1)

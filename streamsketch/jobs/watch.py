@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from streamsketch.agreement import Agreement
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake import window_time
 from streamsketch.jobs.databases import connection
-from streamsketch.streams import Slot, StreamPolicy, named_key, window_start
+from streamsketch.streams import Slot, StreamPolicy, named_key
 
 
 class Sink(ABC):
@@ -37,7 +38,7 @@ class Folder(Sink):
         """Return them; a folder that is not there yet has none."""
         found = {}
         for window in self._folder.iterdir() if self._folder.exists() else ():
-            start = window_start(window.name)
+            start = window_time(window.name)
             if start is not None and start >= since:
                 found[start] = {("file", path.name) for path in window.iterdir()}
         return found

@@ -20,6 +20,7 @@ from streamsketch.report.choice import Chosen, choose
 from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pictures import Scaling, classical_scaling, heat_map, map_of
 from streamsketch.report.planned import against_plan, expected_errors
+from streamsketch.report.series import in_time_order, series_in
 from streamsketch.report.text import shorten, templates
 
 _MAX_RELEASES = 400
@@ -42,7 +43,9 @@ def page_of(
     Parameters
     ----------
     releases
-        2 to 400 releases of one projection, with independent noises, by name.
+        2 to 400 releases of one projection, with independent noises, by name. If all names are of windows, ``KEY
+        2024-05-01`` or ``2024-05-01`` alone, they are shown by key and in time order, otherwise similar ones side by
+        side.
     published
         The releases as published, with tables as one release each; by default ``releases``.
     title
@@ -66,10 +69,12 @@ def page_of(
         raise InvalidInputError(
             f"a report shows at most {_MAX_RELEASES} releases, got {len(releases)}; choose some of them"
         )
+    releases = {name: releases[name] for name in in_time_order(releases)}
     chosen = choose(list(releases.values()), by)
     everything = [shorten(name) for name in releases]
     names = [everything[place] for place in chosen.kept]
-    order = similarity_order(chosen.squares.value)
+    by_time = bool(series_in(releases))
+    order = list(range(len(names))) if by_time else similarity_order(chosen.squares.value)
     scaling = classical_scaling(chosen.squares)
     projection = next(iter(releases.values())).projection
     return (
@@ -89,6 +94,7 @@ def page_of(
             asked=by is not None,
             below_noise_floor=[everything[place] for place in chosen.below_noise_floor],
             drawn=len(chosen.kept) < len(releases) or not chosen.below_noise_floor,
+            by_time=by_time,
             heat=heat_map(names, chosen.estimates, order, chosen.by),
             map=map_of(names, scaling),
             places=_places(names, scaling),

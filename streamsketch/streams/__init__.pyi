@@ -1,5 +1,5 @@
 from .policy import StreamPolicy
-from .slots import Slot, named_key, window_start
+from .slots import Slot, key_of_file, named_key
 from .state import STREAM_SUFFIX
 from .stream import Stream
 
@@ -8,6 +8,6 @@ __all__ = [
     "Slot",
     "Stream",
     "StreamPolicy",
+    "key_of_file",
     "named_key",
-    "window_start",
 ]

@@ -3,7 +3,7 @@
 import datetime as dt
 import hashlib
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from streamsketch.data import plain_key
 
@@ -55,10 +55,8 @@ def named_key(key: Any) -> tuple[str, str]:
     return "integer" if isinstance(plain, int) else "text", str(plain)
 
 
-def window_start(name: str) -> int | None:
-    """Return the start of the window that `Slot.window` names, in microseconds, or None for another name."""
-    day, _, time = name.partition("T")
-    try:
-        return (dt.datetime.fromisoformat(f"{day}T{time.replace('-', ':')}") - _1970) // _MICRO
-    except (ValueError, TypeError):  # no time, or none with a zone
-        return None
+def key_of_file(name: str) -> str:
+    """Return the key, as text, that `Slot.file` has made this name of; a name that was too long stays as it is."""
+    if name.startswith("=="):
+        return name
+    return unquote(name.removeprefix("=x" if name.startswith("=x") else "="))

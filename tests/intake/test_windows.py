@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 import streamsketch as ss
 from streamsketch.intake import (
     LARGEST_TIME,
+    Calendar,
     Clock,
     Tumbling,
     micros_in,
     microseconds,
     times_in,
     window_seconds,
+    window_time,
 )
+from streamsketch.streams import Slot
 
 NOON = dt.datetime.fromisoformat("2024-05-31T12:00")
 
@@ -103,6 +106,25 @@ def test_windows_are_named_by_their_start() -> None:
     assert Tumbling(day).name(1) == "1970-01-02"
     assert Tumbling(day, 6 * hour).name(0) == "1970-01-01T0600Z"
     assert Tumbling(hour // 3600).name(59) == "1970-01-01T000059Z"
+
+
+@given(
+    st.integers(-(10**15), 10**15),
+    st.sampled_from([Tumbling(size * 10**6) for size in (86_400, 900, 1)] + [Tumbling(500_000), Calendar("month")]),
+)
+def test_names_of_windows_say_when_they_start(time: int, windows: Any) -> None:
+    number = windows.number(time)
+    assert window_time(windows.name(number)) == windows.start(number)
+    assert window_time(str(windows.names(np.array([number]))[0])) == windows.start(number)
+    start = windows.start(number) // 10**6 * 10**6
+    assert window_time(Slot("flights", start, "text", "AA").window) == start
+
+
+@pytest.mark.parametrize(
+    "name", ["", "north", "2024", "2024-13", "2024-02-30", "2024-05-01T24Z", "x 2024-05", "2024-0\u0665"]
+)
+def test_other_names_are_of_no_window(name: str) -> None:
+    assert window_time(name) is None
 
 
 # --- clocks ----------------------------------------------------------------------------------------------------

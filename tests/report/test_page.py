@@ -82,6 +82,15 @@ def test_every_pair_is_there_with_its_error() -> None:
     assert PROJECTION.fingerprint in text
 
 
+def test_windows_are_in_time_order() -> None:
+    names = ["north 2024-10", "south 2024-09", "north 2024-09", "south 2025-01"]
+    shown = page_of(releases(names), title="Shops")
+    headings = re.findall(r'<th scope="col"><span>(.*?)</span>', shown)
+    assert headings == ["north 2024-09", "north 2024-10", "south 2024-09", "south 2025-01"]
+    assert "Windows are in time order" in shown
+    assert "Windows are in time order" not in page_of(releases([*names, "east"]), title="Shops")
+
+
 def test_the_guarantee_is_said_for_each_and_for_all_together() -> None:
     found = {"a": release(1), "b": release(2, 0.5), "c": release(3)}
     text = " ".join("".join(Page(page_of(found, title="t")).text).split())

@@ -16,8 +16,9 @@ import streamsketch as ss
 from streamsketch.beam import TumblingWindows
 from streamsketch.beam.streams import Alarm, WriteAlarms, WriteFilesOnce, WriteRowsOnce
 from streamsketch.beam.streams.slots import slot_of
+from streamsketch.intake import window_time
 from streamsketch.jobs.databases import connection
-from streamsketch.streams import Slot, window_start
+from streamsketch.streams import Slot, key_of_file, named_key
 from tests.beam.running import append_to, recorded
 from tests.postgres import programs, server
 
@@ -141,12 +142,13 @@ def test_two_long_keys_share_no_file(files: tuple[Sink, Contents], tmp_path: Pat
 
 @pytest.mark.parametrize("start", [0, 1, 1_356_998_400_000_000, 1_356_998_400_250_000, -60_000_000])
 def test_a_window_is_read_back_from_its_name(start: int) -> None:
-    assert window_start(Slot("test", start, "text", "AA").window) == start
+    assert window_time(Slot("test", start, "text", "AA").window) == start
 
 
-@pytest.mark.parametrize("name", ["alarms", "2013-01-01", "2013-01-01T05-00-00", ".tmp", ""])
-def test_other_names_are_no_windows(name: str) -> None:
-    assert window_start(name) is None
+@pytest.mark.parametrize("key", ["AA", "a b/c", "ü", "=", b"\x00\xff", 7, -7])
+def test_a_key_is_read_back_from_the_name_of_its_file(key: Any) -> None:
+    slot = Slot("test", 0, *named_key(key))
+    assert key_of_file(slot.file) == slot.key
 
 
 @pytest.mark.parametrize("table", ["", "a b", "a;drop", 'a"', "ü"])

@@ -1,0 +1,35 @@
+"""Releases that are windows of a stream: their order in time."""
+
+from collections.abc import Iterable
+
+from streamsketch.intake import key_and_window, window_time
+
+
+def series_in(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the windows of each key in time order, each with its name; nothing unless all names are of windows.
+
+    Names are ``KEY WINDOW``, or ``WINDOW`` alone, whose key is ``""``. Keys are in the order of their first names.
+
+    Examples
+    --------
+    >>> series_in(["north 2024-06", "north 2024-05", "south 2024-05"])
+    {'north': {'2024-05': 'north 2024-05', '2024-06': 'north 2024-06'}, 'south': {'2024-05': 'south 2024-05'}}
+    >>> series_in(["north 2024-05", "north"])
+    {}
+    """
+    found: dict[str, dict[str, str]] = {}
+    for name in names:
+        split = key_and_window(name)
+        if split is None:
+            return {}
+        found.setdefault(split[0], {})[split[1]] = name
+    return {
+        key: dict(sorted(windows.items(), key=lambda one: window_time(one[0]) or 0)) for key, windows in found.items()
+    }
+
+
+def in_time_order(names: Iterable[str]) -> list[str]:
+    """Return names by key and then by window, if all are of windows, or else as they are."""
+    names = list(names)
+    found = series_in(names)
+    return [name for windows in found.values() for name in windows.values()] if found else names
