@@ -25,6 +25,7 @@ ORDER = [
     "kernels",
     "data",
     "projections",
+    "features",
     "privacy",
     "accounting",
     "agreement",

@@ -20,6 +20,7 @@ from streamsketch.data import (
     keys_named,
 )
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
+from streamsketch.features import Features
 from streamsketch.privacy import NEIGHBOURS, Clip, Counting, Neighbours
 from streamsketch.projections import Projection, projection_from_fields
 
@@ -31,6 +32,7 @@ _LARGEST = (1 << 63) - 1  # of a bound's numerator and denominator, as the excha
 _LATER = (
     "clip",
     "counting",
+    "features",
 )  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
 
 
@@ -46,10 +48,14 @@ class Agreement:
     Parameters
     ----------
     projection
-        The public map; its ``resolution`` is that of the values. May be given without its name.
+        The public map; its ``resolution`` is that of the values. May be given without its name. With ``features`` it is
+        left out: they are sums as they are (`projections.Identity`), on their own grid.
     index
         Columns that say what happened, in order: a name, or a dict of names to types. Types are those of `Column`;
         a name alone is ``"text"``, or ``"integer"`` where the projection's dim is not 2^60.
+    features
+        Instead of an index and values: a public map of columns of numbers, categories and embeddings, whose sums over
+        rows are compared. What is missing in these columns is part of the map, whatever ``missing`` says.
     key
         Column of keys, text, integers, bytes or dates: one sketch for each of them. None for one stream.
     value
@@ -90,8 +96,8 @@ class Agreement:
     True
     """
 
-    projection: Projection = dataclasses.field(kw_only=False)
-    index: Any
+    projection: Projection = dataclasses.field(default=None, kw_only=False)  # type: ignore[assignment]
+    index: Any = None
     key: Any = None
     value: str | None = None
     unit: Any = None
@@ -100,12 +106,26 @@ class Agreement:
     title: str = ""
     clip: Clip | None = None
     counting: Counting | None = None
+    features: Features | None = None
 
     def __post_init__(self) -> None:
+        if self.features is not None:
+            self._take_features(self.features)
         if not isinstance(self.projection, Projection):
-            raise TypeError(f"an agreement needs a Projection, got a {type(self.projection).__name__}")
+            raise TypeError(f"an agreement needs a Projection or Features, got a {type(self.projection).__name__}")
+        self._check_columns()
+        self._check_types()
+        self._check_neighbours()
+        self._check_counting()
+        if self.missing not in (known := get_args(Missing)):
+            raise InvalidInputError(f"missing must be one of {', '.join(map(repr, known))}, got {short(self.missing)}")
+        if self.title != "":
+            check_text("the title of an agreement", self.title)
+
+    def _check_columns(self) -> None:
         hashed = self.projection.dim == HASHED_DIM
-        self._set("index", columns_of(self.index, "an index column", "text" if hashed else "integer"))
+        if self.features is None:
+            self._set("index", columns_of(self.index, "an index column", "text" if hashed else "integer"))
         for name in ("key", "unit"):
             if (given := getattr(self, name)) is not None:
                 columns = columns_of(given, f"the {name} column", "text")
@@ -121,18 +141,28 @@ class Agreement:
             )
         if self.value is not None:
             check_text("the name of the value column", self.value)
-        if not hashed and not (len(self.index) == 1 and self.index[0].is_whole):
+        if self.features is None and not hashed and not (len(self.index) == 1 and self.index[0].is_whole):
             raise InvalidInputError(
                 f"a projection of dim {self.projection.dim} takes one index column of integers, got "
                 f"{', '.join(map(str, self.index))}. Use dim=streamsketch.HASHED_DIM, 2**60, to have them hashed"
             )
-        self._check_types()
-        self._check_neighbours()
-        self._check_counting()
-        if self.missing not in (known := get_args(Missing)):
-            raise InvalidInputError(f"missing must be one of {', '.join(map(repr, known))}, got {short(self.missing)}")
-        if self.title != "":
-            check_text("the title of an agreement", self.title)
+        if self.features is not None and (twice := [one for one in self.columns if one.name in self.features.columns]):
+            raise InvalidInputError(
+                f"the column {twice[0].name} is a feature, and so cannot be the key or the unit as well"
+            )
+
+    def _take_features(self, features: Features) -> None:
+        """Take the map that features are summed by, which is the identity."""
+        if not isinstance(features, Features):
+            raise TypeError(f"features must be Features, got a {type(features).__name__}")
+        if self.projection not in (None, features.projection):
+            raise InvalidInputError(
+                f"features are summed by {features.projection!r}: leave out the projection, or make it this one"
+            )
+        if self.index not in (None, (), []) or self.value is not None:
+            raise InvalidInputError("rows have features, or an index and values: give one of the two")
+        self._set("projection", features.projection)
+        self._set("index", ())
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -256,6 +286,7 @@ class Agreement:
     def names(self) -> list[str]:
         """Names of all columns that are read, each once."""
         names = [column.name for column in self.columns]
+        names += [] if self.features is None else list(self.features.columns)
         return list(dict.fromkeys([*names, *([] if self.value is None else [self.value])]))
 
     def keys_of(self, names: Iterable[Any], what: str = "public_keys") -> list[Any]:
@@ -281,7 +312,11 @@ class Agreement:
         def shown(column: Column | None) -> dict[str, str] | None:
             return None if column is None else column._asdict()
 
-        later = {"clip": self.clip, "counting": None if self.counting is None else self.counting.to_dict()}
+        later: dict[str, Any] = {"clip": self.clip}
+        later |= {
+            name: None if value is None else value.to_dict()
+            for name, value in (("counting", self.counting), ("features", self.features))
+        }
         return {
             "agreement": _VERSION,
             "projection": json.loads(self.projection.to_json()),
@@ -308,7 +343,7 @@ class Agreement:
         InvalidInputError
             If the text is not JSON, is longer than `Limits.max_json_bytes`, or lacks, repeats or adds a field.
         """
-        nested = {"projection", "key", "index", "unit", "neighbours", "counting"}
+        nested = {"projection", "key", "index", "unit", "neighbours", "counting", "features"}
         given = json_fields(text, "an agreement", nested)
         return Agreement(**_arguments_of(given, {field.name for field in dataclasses.fields(Agreement)}))
 
@@ -376,6 +411,8 @@ class Agreement:
 
     def __str__(self) -> str:
         parts = [f"index {_shown(self.index)}", f"value {self.value or '1 a row'}"]
+        if self.features is not None:
+            parts = [f"{self.features.dim} features of {' '.join(self.features.columns)}"]
         parts += [] if self.key is None else [f"key {self.key}"]
         parts += [] if self.unit is None else [f"unit {self.unit}"]
         parts += [] if self.neighbours is None else [f"for {self.neighbours}"]
@@ -427,6 +464,7 @@ def _arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
         "title": fields["title"],
         "clip": fields.get("clip"),
         "counting": Counting.from_dict(fields["counting"]) if "counting" in fields else None,
+        "features": Features.from_dict(fields["features"]) if "features" in fields else None,
     }
 
 

@@ -7,6 +7,7 @@ from streamsketch.agreement.columns import Column, columns_of, logical_type
 from streamsketch.agreement.grids import fine_enough
 from streamsketch.data import schema_of
 from streamsketch.errors import InvalidInputError
+from streamsketch.features import Features
 from streamsketch.privacy import MOST_KEYS, Clip, Counting, Neighbours, SketchL2
 from streamsketch.projections import Projection
 
@@ -18,9 +19,9 @@ _SMALL_DELTA = (
 
 def agree(  # noqa: PLR0913 - the fields of an agreement
     rows: Any,
-    projection: Projection,
+    projection: Projection | None = None,
     *,
-    index: Any,
+    index: Any = None,
     key: Any = None,
     value: str | None = None,
     unit: Any = None,
@@ -30,6 +31,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     title: str = "",
     clip: Clip | None = None,
     counting: Counting | None = None,
+    features: Features | None = None,
 ) -> Agreement:
     """Return an agreement whose types are those of a table, for columns that are given by name alone.
 
@@ -43,9 +45,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     rows
         A data frame, an Arrow table or schema, a relation of DuckDB: whatever has ``__arrow_c_stream__`` or
         ``__arrow_c_schema__``. Only the schema is read, and of a data frame only these columns are converted.
-    projection, index, key, value, unit, neighbours, missing, title, clip, counting
-        As in `Agreement`. A column with a type keeps it. Under `SketchL2` the projection gets a grid that is fine
-        enough (`agreement.fine_enough`).
+    projection, index, key, value, unit, neighbours, missing, title, clip, counting, features
+        As in `Agreement`: a projection and an index, or features. A column with a type keeps it. Under `SketchL2` the
+        projection gets a grid that is fine enough (`agreement.fine_enough`).
     max_keys
         In how many keys a unit may be, where ``neighbours`` are left out. Units in more are cut to so many. By default
         1 without a key column, and any number with one: units are then not counted.
@@ -69,6 +71,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     >>> agreement = agree(sales, projection, index="item", value="sold", unit="customer")
     >>> print(agreement.neighbours)
     one customer of at most 1 in one key (L2 of sketches)
+    >>> from streamsketch.features import Features, Number
+    >>> agree(sales, features=Features({"sold": Number(0, 20)}, seed=7), unit="customer").projection.sketch_dim
+    4
     >>> agreement.clip, agreement.projection.resolution, str(agreement.counting)
     ('equal', Fraction(1, 8192), 'a count of units (weight 4043)')
     """
@@ -93,17 +98,20 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         where = "unit=…, too" if neighbours is None else "neighbours, SketchL2(bound, max_keys=…)"
         raise InvalidInputError(f"max_keys is in how many keys one unit may be: say it with {where}")
     bounds: dict[str, Any] = {"neighbours": neighbours, "clip": clip, "counting": counting}
-    if columns["unit"] and neighbours is None:
+    if features is not None:
+        projection = features.projection
+    if columns["unit"] and neighbours is None and projection is not None:
         unit_name = columns["unit"][0].name
         bounds = whole_unit_bounds(
             projection, unit_name, keyed=key is not None, max_keys=max_keys, clip=clip, counting=counting
         )
     return Agreement(
-        fine_enough(projection, bounds["neighbours"]),
+        projection if projection is None or features else fine_enough(projection, bounds["neighbours"]),  # type: ignore[arg-type]
         **{name: typed(found) for name, found in columns.items()},
         value=value,
         missing=missing,
         title=title,
+        features=features,
         **bounds,
     )
 

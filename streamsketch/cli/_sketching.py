@@ -57,7 +57,7 @@ class Pending:
         """Add a batch, its rows counted from ``first``; after an error all is as it was."""
         events = self._intake.read(batch, first)
         if isinstance(self._state, ss.Sketch):
-            self._state.add_steps(events.indices, events.steps)
+            self._state.add_events(events)
         else:
             keys = self._keys(events)
             _check_room(self._state, keys.unique().to_pylist())

@@ -16,6 +16,7 @@ _OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}  # no entry for C, which ta
 
 SOURCES = (
     "beam/intake/shards.py",
+    "features/kernels.py",
     "kernels/carryless.py",
     "kernels/hashing.py",
     "kernels/words.py",

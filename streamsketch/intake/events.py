@@ -3,9 +3,11 @@
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from streamsketch.core import Ints
+from streamsketch.features import Cells
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -33,6 +35,8 @@ class Events:
         How many rows were read.
     blank
         How many of them were left out because a field is missing. All others that were left out were malformed.
+    features
+        Of each row, where the agreement has `Features`: int32, (n, D). ``indices`` and ``steps`` are then empty.
 
     Examples
     --------
@@ -56,11 +60,28 @@ class Events:
     truncated: bool = False
     rows: int = 0
     blank: int = 0
+    features: Cells | None = None
 
     def __len__(self) -> int:
-        return self.steps.size
+        return self.steps.size if self.features is None else len(self.features)
 
     @property
     def malformed(self) -> int:
         """How many rows were left out for another reason than a missing field."""
-        return self.rows - self.blank - self.steps.size
+        return self.rows - self.blank - len(self)
+
+    def one_by_one(self) -> "Events":
+        """Return events of one index and one step each, where these are of features: a row of D becomes at most D."""
+        if self.features is None:
+            return self
+        rows, indices = np.nonzero(self.features)
+        steps = self.features[rows, indices].astype(np.int64)
+        keys, units = (
+            None if column is None else _encoded(column).take(pa.array(rows)) for column in (self.keys, self.units)
+        )
+        window = None if self.window is None else self.window[rows]
+        return Events(keys, units, indices, steps, window, rows=steps.size)
+
+
+def _encoded(column: pa.Array) -> pa.Array:
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

@@ -21,6 +21,7 @@ from streamsketch.data import (
     warn_of_truncation,
 )
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
+from streamsketch.features import Features
 from streamsketch.intake.calendar import EventWindows, check_times_of_day
 from streamsketch.intake.columns import Mask, check_text, missing, null, plain, salvage
 from streamsketch.intake.events import Events
@@ -107,6 +108,7 @@ class Intake:
         self._agreement, self._on_bad, self._bounded = agreement, on_bad, bounded
         self._time, self._time_format, self._windows = time, time_format, windows
         self._agreed = agreement.names
+        self._needed = [name for name in agreement.names if name not in getattr(agreement.features, "columns", ())]
         self._keeps = agreement.missing == "keep"
 
     @property
@@ -203,9 +205,9 @@ class Intake:
                 )
             column = batch.column(name)
             check_codes(column, name)
-            columns[name] = plain(column) if name in self._agreed else column
-        absent = {name: (null if self._keeps else missing)(columns[name]) for name in self._agreed}
-        gone: Mask = functools.reduce(np.logical_or, absent.values())
+            columns[name] = plain(column) if name in self._needed else column
+        absent = {name: (null if self._keeps else missing)(columns[name]) for name in self._needed}
+        gone: Mask = functools.reduce(np.logical_or, absent.values(), np.zeros(batch.num_rows, dtype=np.bool_))
         if gone.any():
             if self._agreement.missing != "drop" and not (self._keeps and self._bounded):
                 self._refuse(absent, np.flatnonzero(gone), rows)
@@ -260,6 +262,8 @@ class Intake:
         keys, units = (None if one is None else columns[one.name] for one in (agreement.key, agreement.unit))
         index = [columns[column.name] for column in agreement.index]
         values = None if agreement.value is None else columns[agreement.value]
+        if agreement.features is not None:
+            return self._features(agreement.features, columns, rows, keys, units, window, on_bad)
         if self._bounded:
             bad = on_bad and (lambda place, why: on_bad(int(rows[place]), why))
             return unit_events(projection, units, keys, index, values, window=window, on_bad=bad)
@@ -270,6 +274,26 @@ class Intake:
                 if column is not None:
                     check_text(array, column.name)
         return Events(keys, units, indices, steps, window, values, truncated, len(rows))
+
+    def _features(
+        self, features: Features, columns: _Columns, rows: Rows, keys: Any, units: Any, window: Any, on_bad: Any
+    ) -> Events:
+        """Return the features of rows, whatever these hold, with keys and units that are valid."""
+        cells, none = features.cells(columns), np.empty(0, dtype=np.int64)
+        if not self._bounded:
+            if self._on_bad != "refuse":
+                for column, array in ((self._agreement.key, keys), (self._agreement.unit, units)):
+                    if column is not None:
+                        check_text(array, column.name)
+            return Events(keys, units, none, none, window, rows=len(rows), features=cells)
+        bad = on_bad and (lambda place, why: on_bad(int(rows[place]), why))
+        places = np.arange(len(rows))
+        index = [pa.array(np.zeros(len(rows), dtype=np.int64))]
+        # its window column says which rows are left
+        left = unit_events(self._agreement.projection, units, keys, index, None, window=places, on_bad=bad)
+        kept: Any = left.window
+        window = None if window is None else window[kept]
+        return Events(left.keys, left.units, none, none, window, rows=left.rows, blank=left.blank, features=cells[kept])
 
     def _steps(self, values: Any, rows: Rows) -> tuple[Ints, bool]:
         grid = self._agreement.projection.grid

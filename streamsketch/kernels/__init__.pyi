@@ -7,7 +7,7 @@ from .matrices import aligned_zeros, largest_bits
 from .permutation import Permutation, mix
 from .pipeline import address, layout_of
 from .popcount import COLUMNS, NO_COLUMN, PLACE_BITS, Counts, count_pairs, in_blocks, nearest_columns
-from .slots import Places, Signs, add_masses, add_to_cells, looked_up, seen
+from .slots import Places, Signs, add_dense, add_masses, add_to_cells, looked_up, seen
 from .tiles import Adders, Bounds, adders, batch_bounds, scratch_size
 from .vectors import VECTOR_BYTES, butterflies, transpose_tile
 from .words import bytes_at, put_word
@@ -32,6 +32,7 @@ __all__ = [
     "Places",
     "Signs",
     "Words",
+    "add_dense",
     "add_masses",
     "add_product",
     "add_to_cells",

@@ -234,6 +234,24 @@ def add_to_cells(table: Ints, masses: Ints, rows: Ints, cells: Ints, steps: Ints
 
 
 @kernel
+def add_dense(table: Ints, masses: Ints, slots: Ints, rows: NDArray[np.int32]) -> int:
+    """Add each row, (n, k), to ``table[slots[i]]``, and Σ|entries| to ``masses[slots[i]]``; return the largest |entry|.
+
+    Sums of a row stay below 2^31 · 2^24. A mass saturates at 2^63 - 1.
+    """
+    largest = 0
+    for i in range(slots.size):
+        slot, mass = slots[i], 0
+        for cell in range(rows.shape[1]):
+            step = np.int64(rows[i, cell])
+            table[slot, cell] += step
+            mass += abs(step)
+            largest = max(largest, abs(step))
+        masses[slot] += min(mass, MOST_MASS - masses[slot])
+    return largest
+
+
+@kernel
 def add_masses(masses: Ints, slots: Ints, values: Ints) -> None:
     """Add |values[i]| to ``masses[slots[i]]``, saturating at 2^63 - 1."""
     for i in range(slots.size):

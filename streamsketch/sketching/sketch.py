@@ -8,6 +8,7 @@ import numpy as np
 
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, data_ids
+from streamsketch.kernels import add_dense
 from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections import MAX_MASS, Projection
 from streamsketch.sketching.encoding import (
@@ -213,7 +214,18 @@ class Sketch:
 
     def add_events(self, events: "Events") -> None:
         """Add a batch of rows as `intake.Intake` reads it; errors as `add_steps`."""
-        self.add_steps(events.indices, events.steps)
+        if events.features is None:
+            self.add_steps(events.indices, events.steps)
+            return
+        if self._pending:
+            self._flush()
+        mass = np.zeros(1, dtype=np.int64)
+        slots = np.zeros(len(events), dtype=np.int64)
+        largest = add_dense(self._state.reshape(1, -1), mass, slots, events.features)
+        if self._bounds is not UNKNOWN:
+            self._bounds = self._bounds.updated()
+        self._mass = min(self._mass + int(mass[0]), MAX_MASS)
+        self._largest = max(self._largest, largest)
 
     def update_rows(self, rows: Any, *, index: str | Sequence[str] | None = None, value: str | None = None) -> None:
         """Add the rows of a table of pandas, polars, Arrow, DuckDB, or any other library with Arrow's C stream.

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from streamsketch.core import Ints, short
 from streamsketch.data import DataIds, data_ids
 from streamsketch.errors import InvalidInputError, UnknownKeyError
+from streamsketch.features import Cells
 from streamsketch.intake import Events, Intake
-from streamsketch.kernels import add_masses, add_to_cells, looked_up, seen
+from streamsketch.kernels import add_dense, add_masses, add_to_cells, looked_up, seen
 from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections import MAX_MASS, Projection
 from streamsketch.sketching.encoding import agreed_by, check_counts, check_disjoint, counting_of, events_of, parts_of
@@ -155,7 +156,32 @@ class SketchTable(Mapping[Any, Sketch]):
 
     def add_events(self, events: Events) -> None:
         """Add a batch of rows as `intake.Intake` reads it, with keys; errors as `update`."""
-        self.add_steps(*codes_of(table_keys(events.keys)), events.indices, events.steps)
+        distinct, codes = codes_of(table_keys(events.keys))
+        if events.features is None:
+            self.add_steps(distinct, codes, events.indices, events.steps)
+        else:
+            self.add_features(distinct, codes, events.features)
+
+    def add_features(self, distinct: Sequence[Any], codes: NDArray[Any], features: Cells) -> None:
+        """Add features of rows, `Features.cells`, to an `Identity` of as many cells.
+
+        Parameters
+        ----------
+        distinct, codes
+            As in `add_steps`.
+        features
+            int32, (n, sketch_dim).
+
+        Raises
+        ------
+        IndexError
+            For a code out of range; the table is then unchanged.
+        """
+        cells, masses, slots, rows = self._with_rows(distinct, codes)
+        largest = add_dense(cells, masses, rows, features)
+        self._largest = max(self._largest, largest)
+        self._cells, self._masses, self._slots = cells, masses, slots
+        self._bounds = self._bounds.updated()
 
     def add_steps(self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
         """Add events that are quantised already, with keys given by their positions in a list.

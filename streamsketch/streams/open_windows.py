@@ -142,7 +142,8 @@ class SumsWindow:
 
         def add() -> None:
             if events.keys is None:
-                self._table.add_steps([NO_KEY], np.zeros(len(events), np.int64), events.indices, events.steps)
+                one = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(events), np.int32)), pa.array([NO_KEY]))
+                self._table.add_events(dataclasses.replace(events, keys=one))
             else:
                 self._table.add_events(events)
             self._events += len(events)

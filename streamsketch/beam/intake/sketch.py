@@ -127,7 +127,7 @@ class _SketchBundles(Step):
             first = 1
             for batch in [element] if isinstance(element, pa.RecordBatch) else element.to_batches():
                 for start in range(0, batch.num_rows, _BATCH_ROWS):
-                    events = self._intake.read(batch.slice(start, _BATCH_ROWS), first + start)
+                    events = self._intake.read(batch.slice(start, _BATCH_ROWS), first + start).one_by_one()
                     yield *codes_of(table_keys(events.keys)), events.indices, events.steps, False
                 first += batch.num_rows
         elif isinstance(element, BoundedEvents):

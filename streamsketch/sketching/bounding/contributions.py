@@ -50,6 +50,7 @@ class Contributions:
     @classmethod
     def of(cls, events: Events, digests: UnitDigests, window: int = WHOLE) -> "Contributions":
         """Return events that were read to be bounded, with units; ``window`` is part of their slots."""
+        events = events.one_by_one()
         if not len(events):
             return concatenated([])
         names, codes = (

@@ -114,7 +114,7 @@ class BoundingSummary:
         self.rows_read += events.rows
         self.rows_blank += events.blank
         self.rows_malformed += events.malformed
-        if not len(events):
+        if not len(events) or events.features is not None:
             return
         given = events.amounts
         amounts = given.cast(pa.float64()).to_numpy() if isinstance(given, pa.Array) else given

@@ -1,0 +1,5 @@
+"""Features: rows of numbers, categories and embeddings as vectors of length at most 1, for comparing populations."""
+
+from streamsketch._lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,0 +1,18 @@
+from .columns import Category, Embedding, FeatureColumn, Number
+from .cosines import TURN_BITS, cosine_table
+from .features import JOINT, REST, Block, Features
+from .kernels import Cells
+
+__all__ = [
+    "JOINT",
+    "REST",
+    "TURN_BITS",
+    "Block",
+    "Category",
+    "Cells",
+    "Embedding",
+    "FeatureColumn",
+    "Features",
+    "Number",
+    "cosine_table",
+]

@@ -1,0 +1,119 @@
+"""Columns of tables as what features are made of. What does not fit is missing, and never an error of one row."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsketch.core import Floats, Ints
+from streamsketch.data import HASHED_DIM, indices_of, is_text_type, value_type
+from streamsketch.errors import InvalidInputError
+
+_NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?\s*$"
+_MISSING = -1
+
+
+def numbers_in(array: pa.Array, name: str) -> Floats:
+    """Return numbers as float64, (n,), NaN where there is none; text is read as numbers.
+
+    Raises
+    ------
+    InvalidInputError
+        For a type that never holds numbers.
+    """
+    kind = value_type(array)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_decimal(kind):
+        array, kind = array.cast(pa.string()), pa.string()  # as its text is read: Arrow's cast may round otherwise
+    if is_text_type(kind):
+        text = _valid(array.cast(pa.large_string()))
+        text = pc.if_else(pc.match_substring_regex(text, _NUMBER), pc.utf8_trim_whitespace(text), None)
+        array = text.cast(pa.float64())
+    elif pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        array = array.cast(pa.int8()).cast(pa.float64())
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        array = array.cast(pa.float64(), safe=False)
+    else:
+        raise InvalidInputError(f"the column {name} holds {kind}, which is no number; cast it, or make it a category")
+    return np.ascontiguousarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def texts_in(array: pa.Array, name: str) -> pa.Array:
+    """Return categories as text, plain or as a dictionary, null where there is none: blank text is missing, too.
+
+    Raises
+    ------
+    InvalidInputError
+        For a type without one text for equal values, such as floats and lists.
+    """
+    kind = value_type(array)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    known = pa.types.is_integer, pa.types.is_date, pa.types.is_boolean, pa.types.is_null, is_text_type
+    if not any(is_kind(kind) for is_kind in known):
+        raise InvalidInputError(
+            f"the column {name} holds {kind}, and categories are text, integers, dates or booleans; cast it"
+        )
+    text = _valid(array.cast(pa.large_string()))
+    return pc.if_else(pc.equal(pc.binary_length(text), 0), None, text).dictionary_encode()
+
+
+def _valid(texts: pa.Array) -> pa.Array:
+    """Return texts, null where one is not UTF-8."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = texts.cast(pa.large_binary()).to_pylist()
+        return pa.array([None if one is None else _decoded(one) for one in raw], pa.large_string())
+    return texts
+
+
+def _decoded(raw: bytes) -> str | None:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def text_hashes(texts: pa.Array, seed: int) -> Ints:
+    """Return the fingerprint of each text in a dictionary of texts, in [0, 2^60), or -1 where it is null."""
+    hashes = np.append(indices_of([texts.dictionary], HASHED_DIM, seed), _MISSING)
+    return np.ascontiguousarray(hashes[_codes(texts)])
+
+
+def listed_places(texts: pa.Array, values: Sequence[str]) -> Ints:
+    """Return the place of each text in a dictionary of texts; len(values) for others, and one more where it is null."""
+    places = {value: place for place, value in enumerate(values)}
+    found = [places.get(text, len(values)) for text in texts.dictionary.to_pylist()]
+    return np.ascontiguousarray(np.array([*found, len(values) + 1], dtype=np.int64)[_codes(texts)])
+
+
+def _codes(texts: pa.Array) -> Any:
+    """Return where each text is in the dictionary, or -1, which is the last place."""
+    return pc.fill_null(texts.indices, -1).to_numpy(zero_copy_only=False)
+
+
+def vectors_in(array: pa.Array, size: int, name: str) -> Floats:
+    """Return lists of numbers as a matrix, float64, (n, size): zeros for those of another length, NaN for nulls.
+
+    Raises
+    ------
+    InvalidInputError
+        For a type that never holds lists of numbers.
+    """
+    kind = array.type
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    numbers = lists and (pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type))
+    if not numbers:
+        raise InvalidInputError(f"the column {name} holds {kind}, and embeddings are lists of numbers")
+    lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
+    fits = lengths == size
+    out = np.zeros((len(array), size))
+    if fits.any():
+        kept = array if fits.all() else array.filter(pa.array(fits))
+        flat = kept.flatten().cast(pa.float64(), safe=False)
+        out[fits] = flat.to_numpy(zero_copy_only=False).reshape(-1, size)  # nulls become NaN, so the row is missing
+    return out
