@@ -1,4 +1,17 @@
-from . import accounting, bounding, errors, estimation, local, parties, planning, projections, release, signs, storage
+from . import (
+    accounting,
+    bounding,
+    errors,
+    estimation,
+    features,
+    local,
+    parties,
+    planning,
+    projections,
+    release,
+    signs,
+    storage,
+)
 from ._version import __version__
 from .accounting.ledger import Ledger
 from .agreement.agreement import Agreement
@@ -14,7 +27,9 @@ from .estimation.largest import top
 from .estimation.means import mean_distance, mean_norm, mean_product
 from .estimation.measures import pairwise
 from .estimation.points import frequency
+from .estimation.populations import column_differences, describe, mmd
 from .explanation.joint import explain
+from .features.features import Features
 from .planning.planner import plan
 from .privacy.counting import Counting
 from .privacy.guarantee import Guarantee, compose
@@ -39,6 +54,7 @@ __all__ = [
     "CountSketch",
     "Counting",
     "Estimate",
+    "Features",
     "Guarantee",
     "InvalidInputError",
     "Ledger",
@@ -56,11 +72,14 @@ __all__ = [
     "agree",
     "bound",
     "bounding",
+    "column_differences",
     "compose",
     "cosine",
+    "describe",
     "errors",
     "estimation",
     "explain",
+    "features",
     "frequency",
     "inner_product",
     "linkage",
@@ -69,6 +88,7 @@ __all__ = [
     "mean_distance",
     "mean_norm",
     "mean_product",
+    "mmd",
     "pairwise",
     "parties",
     "plan",

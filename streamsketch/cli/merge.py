@@ -82,6 +82,6 @@ def _merge_raw(files: list[Path], output: Path, *, disjoint_units: bool, as_json
     if as_json:
         show_json({"file": str(output), "secret": True, "events": events, "fingerprint": total.projection.fingerprint})
         return
-    if said := bounds_of_sum(output, "several of the files", bounds, total.bounds):
-        say(said)
+    if holding := bounds_of_sum(output, "several of the files", bounds, total.bounds):
+        say(holding)
     say(f"{output}, secret: {plural(events, 'event')} of {len(files)} files.")

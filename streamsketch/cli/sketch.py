@@ -224,8 +224,8 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
 
 def _tell_bounds(output: Path, before: Bounds, added: Bounds, after: Bounds) -> None:
     """Tell the operator which bound holds of a file to which rows were added, and how it is released."""
-    if said := bounds_of_sum(output, "the file and in the new rows", [before, added], after):
-        say(said)
+    if holding := bounds_of_sum(output, "the file and in the new rows", [before, added], after):
+        say(holding)
     if added.is_enforced and after.is_enforced:
         say(f"Release it with {release_options(after.neighbours)}.")
 

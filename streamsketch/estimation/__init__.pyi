@@ -33,6 +33,7 @@ from .measures import MEASURES, By, check_by, compare_blocks, pairwise
 from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 from .noise_law import NoiseTerm, noise_terms, terms_of
 from .points import PointEstimator, Points, check_point_estimator, frequency, points_of
+from .populations import column_differences, describe, mmd
 from .ranking import Ranks
 
 __all__ = [
@@ -64,8 +65,10 @@ __all__ = [
     "check_by",
     "check_comparable",
     "check_point_estimator",
+    "column_differences",
     "compare_blocks",
     "cosine",
+    "describe",
     "differences_from_others",
     "distances_between",
     "effect_of",
@@ -84,6 +87,7 @@ __all__ = [
     "mean_distance",
     "mean_norm",
     "mean_product",
+    "mmd",
     "noise_terms",
     "noise_unit",
     "normalised_inner_product",

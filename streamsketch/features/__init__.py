@@ -1,4 +1,4 @@
-"""Features: rows of numbers, categories and embeddings as vectors of length at most 1, for comparing populations."""
+"""Rows of numbers, categories and embeddings as vectors of length 1, for comparing populations."""
 
 from streamsketch._lazy import attach
 

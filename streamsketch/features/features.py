@@ -188,6 +188,16 @@ class Features:
             f"there is no column {short(name)}; columns are {short([block.name for block in self.blocks])}"
         )
 
+    def cell_of(self, name: str, value: str) -> tuple[int, int]:
+        """Return which cell of its block a value of a hashed category is in, and with which sign, 1 or -1."""
+        column = self.columns.get(name)
+        if not isinstance(column, Category) or column.values is not None:
+            raise InvalidInputError(f"{short(name)} is no hashed category, so its values have no cells")
+        out = np.zeros((1, column.cells), dtype=np.int32)
+        add_hashed(text_hashes(texts_in(pa.array([value]), name), self.seed), 1, column.cells - 1, out, 0)
+        place = int(np.flatnonzero(out[0])[0])
+        return place, int(out[0, place])
+
     # --- rows -----------------------------------------------------------------------------------------------
 
     def transform(self, rows: Any) -> Floats:

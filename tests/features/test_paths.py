@@ -50,7 +50,9 @@ def forms(folder: Path) -> dict[str, Any]:
     pa_csv.write_csv(ROWS, folder / "rows.csv")
     return {
         "Arrow": ROWS,
-        "dictionaries": pa.table({name: column.dictionary_encode() for name, column in zip(ROWS.column_names, ROWS)}),
+        "dictionaries": pa.table(
+            {name: column.dictionary_encode() for name, column in zip(ROWS.column_names, ROWS, strict=True)}
+        ),
         "batches": pa.Table.from_batches(ROWS.to_batches(max_chunksize=2)),
         "polars": pl.from_arrow(ROWS),
         "pandas": ROWS.to_pandas(),

@@ -1,0 +1,144 @@
+"""Populations compared by features: exact without noise, unbiased and covered with it, block by block."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsketch as ss
+from streamsketch.errors import IncompatibleAgreementsError
+from streamsketch.estimation import SecretEstimate, column_differences, describe, mmd
+from streamsketch.features import JOINT, Category, Embedding, Features, Number
+
+FEATURES = Features(
+    {
+        "age": Number(0, 110),
+        "height": Number(1.2, 2.2, moments=1),
+        "ward": Category(["A", "B"], weight=2),
+        "code": Category(hashed=16),
+        "scan": Embedding(3, waves=4),
+    },
+    seed=7,
+    joint=6,
+)
+RANDOM = np.random.default_rng(20)
+
+
+def people(count: int, first: str, wards: list[str]) -> pa.Table:
+    ages = np.where(RANDOM.random(count) < 0.2, np.nan, RANDOM.normal(50, 15, count))
+    return pa.table(
+        {
+            "patient": [f"{first}{place}" for place in range(count)],
+            "age": pa.array(ages, from_pandas=True),
+            "height": RANDOM.normal(1.7, 0.1, count),
+            "ward": RANDOM.choice(wards, count),
+            "code": RANDOM.choice(["E11", "E11", "I10", "J45"], count),
+            "scan": RANDOM.normal(size=(count, 3)).tolist(),
+        }
+    )
+
+
+NORTH, SOUTH = people(600, "n", ["A", "A", "B"]), people(500, "s", ["B", "C"])
+AGREEMENT = ss.agree(NORTH, features=FEATURES, unit="patient")
+X, Y = ss.bound(NORTH, AGREEMENT), ss.bound(SOUTH, AGREEMENT)
+
+
+def released(sketch: Any, epsilon: float = 1.0) -> ss.PrivateSketch:
+    return sketch.release(epsilon=epsilon, delta=1e-6, neighbours=AGREEMENT.neighbours)  # type: ignore[no-any-return]
+
+
+def averages() -> tuple[np.ndarray, np.ndarray]:
+    north, south = (FEATURES.transform(rows).mean(axis=0) for rows in (NORTH, SOUTH))
+    return north, south
+
+
+def test_discrepancy_without_noise_is_that_of_the_averages() -> None:
+    north, south = averages()
+    found = mmd(X, Y, AGREEMENT)
+    assert isinstance(found, SecretEstimate)
+    assert math.isclose(found.value, ((north - south) ** 2).sum(), rel_tol=2e-3)
+    assert found.noise_variance == 0 < found.projection_variance
+
+
+def test_columns_are_ranked_by_their_own_discrepancy() -> None:
+    north, south = averages()
+    table = column_differences(X, Y, AGREEMENT)
+    for name, value in zip(table["column"].to_pylist(), table["estimate"].to_pylist(), strict=True):
+        block = FEATURES.block(name)
+        expected = ((north - south)[block.places] ** 2).sum() / (block.amplitude / (1 << 15)) ** 2
+        assert math.isclose(value, expected, rel_tol=5e-3, abs_tol=1e-6), name
+    noisy = column_differences(released(X, 20.0), released(Y, 20.0), AGREEMENT)
+    assert noisy["column"][0].as_py() == "ward"
+    assert set(noisy["column"].to_pylist()) == {*FEATURES.columns, JOINT}
+    assert noisy["low"][0].as_py() > 0
+
+
+def test_description_of_a_raw_sketch_is_that_of_the_people() -> None:
+    table = describe(X, AGREEMENT, shares={"code": ["E11"]})
+    found = {
+        (column, measure): value
+        for column, measure, value in zip(*(table[name].to_pylist() for name in table.column_names[:3]), strict=True)
+    }
+    ages = NORTH["age"].to_pandas()
+    expected = {
+        ("age", "mean"): ages.mean(),
+        ("age", "standard deviation"): ages.std(ddof=0),
+        ("age", "missing"): ages.isna().mean(),
+        ("height", "mean"): NORTH["height"].to_pandas().mean(),
+        ("ward", "share of A"): (NORTH["ward"].to_pandas() == "A").mean(),
+        ("ward", "others"): 0.0,
+        ("scan", "missing"): 0.0,
+    }
+    for place, value in expected.items():
+        assert math.isclose(found[place], value, rel_tol=4e-3, abs_tol=2e-3), place
+    assert table.schema.metadata == {b"streamsketch.secret": b"true"}
+
+
+def test_intervals_cover() -> None:
+    """95 % intervals cover in 84 of 100 releases: fewer have a probability of 1e-5 each, where all is right."""
+    trials, truth = 100, describe(X, AGREEMENT)
+    low, high = truth["estimate"].to_numpy(), truth["estimate"].to_numpy()
+    kept = [place for place, name in enumerate(truth["measure"].to_pylist()) if name != "standard deviation"]
+    distance = mmd(X, Y, AGREEMENT).value
+    covered, held, values = np.zeros(len(low)), 0, []
+    for _ in range(trials):
+        x, y = released(X, 4.0), released(Y, 4.0)
+        table = describe(x, AGREEMENT)
+        covered += (table["low"].to_numpy() <= low + 1e-9) & (high - 1e-9 <= table["high"].to_numpy())
+        estimate = mmd(x, y, AGREEMENT)
+        values.append(estimate.value)
+        # the distance of these people by these features, whose only error is noise
+        reach = 1.96 * math.sqrt(estimate.noise_variance)
+        held += abs(estimate.value - distance) <= reach
+    assert (covered[kept] >= 0.84 * trials).all(), covered / trials
+    assert held >= 0.84 * trials
+    assert abs(np.mean(values) - distance) <= 5 * np.std(values) / math.sqrt(trials)
+
+
+def test_too_few_people_are_told() -> None:
+    """Noise makes them look like enough in 1 of 40 releases, and in 8 of 12 with a probability of 1e-10."""
+    few, told = ss.bound(NORTH.slice(0, 3), AGREEMENT), 0
+    for _ in range(12):
+        release = released(few, 0.1)
+        if np.isnan(describe(release, AGREEMENT)["estimate"].to_numpy()).all():
+            told += 1
+            with pytest.raises(ss.InvalidInputError, match="within two standard errors"):
+                mmd(release, X, AGREEMENT)
+    assert told > 4
+
+
+def test_other_agreements_are_refused() -> None:
+    plain = ss.Agreement(ss.SJLT(sketch_dim=64, sparsity=4, seed=1), index="ward")
+    with pytest.raises(ss.InvalidInputError, match="has no features"):
+        mmd(X, Y, plain)
+    with pytest.raises(IncompatibleAgreementsError):
+        describe(X, AGREEMENT.replace(title="other"))
+    with pytest.raises(TypeError):
+        describe(X, FEATURES)  # type: ignore[arg-type]
+    with pytest.raises(ss.InvalidInputError, match="shares are of hashed"):
+        describe(X, AGREEMENT, shares={"ward": ["A"]})
+    uncounted = AGREEMENT.replace(counting=None)
+    with pytest.raises(ss.InvalidInputError, match="not published"):
+        mmd(released(ss.bound(NORTH, uncounted)), ss.bound(SOUTH, uncounted), uncounted)
