@@ -15,6 +15,7 @@ from streamsketch.accounting.book import (
     Dataset,
     Entry,
     Left,
+    Spending,
     check_dataset,
     digest_of,
     spending_of,
@@ -201,10 +202,7 @@ class Ledger:
             If it does not fit, the unit is another, there is no such data set, or ``once`` was charged for something
             else. Nothing is charged then.
         """
-        if not isinstance(guarantee, Guarantee):
-            raise TypeError(
-                f"only a Guarantee is charged, got a {type(guarantee).__name__}: individual guarantees do not add up"
-            )
+        _check_guarantee(guarantee)
         if note:
             check_text("a note", note)
         spending = spending_of(guarantee, projection)
@@ -219,18 +217,36 @@ class Ledger:
         with self._read() as (transaction, book):
             if once is not None and once in book.once:
                 return _repeated(book.once[once], dataset, asked)
-            names = {name for one in known for name in book.owners.get(one.hex(), ())} | (
-                {dataset} if dataset else set()
-            )
-            if not names:
-                raise LedgerError("these data are in no data set of the ledger; say which: dataset='…'")
-            now = book.time(transaction.now())
-            for name in sorted(names):
-                self._check_unit(self._known(name), guarantee)
-                book.check(self._known(name), spending, now)
-            body = {"kind": "charge", "datasets": sorted(names), **asked, "note": note, "once": once}
+            names = self._checked((transaction, book), dataset, guarantee, spending, known)
+            body = {"kind": "charge", "datasets": names, **asked, "note": note, "once": once}
             entry = self._append(transaction, body)
-        return Receipt(entry.number, entry.digest, tuple(sorted(names)))
+        return Receipt(entry.number, entry.digest, tuple(names))
+
+    def check(
+        self,
+        dataset: str | None,
+        guarantee: Guarantee,
+        *,
+        projection: Projection | None = None,
+        data_ids: DataIds | Iterable[bytes] = (),
+    ) -> tuple[str, ...]:
+        """Return the data sets that `charge` would charge a release to, by name, and charge nothing.
+
+        Parameters
+        ----------
+        dataset, guarantee, projection, data_ids
+            As in `charge`.
+
+        Raises
+        ------
+        LedgerError
+            As `charge`, if it does not fit now.
+        """
+        _check_guarantee(guarantee)
+        spending = spending_of(guarantee, projection)
+        known = data_ids.recognised() if isinstance(data_ids, DataIds) else data_ids
+        with self._read() as reading:
+            return tuple(self._checked(reading, dataset, guarantee, spending, known))
 
     def refund(self, receipt: Receipt | int, *, nothing_was_published: str) -> None:
         """Give a charge back, on the assertion that nothing was published.
@@ -315,6 +331,25 @@ class Ledger:
             raise LedgerError(f"there is no data set {name!r} in the ledger; enter it with its budget first")
         return self._book.datasets[name]
 
+    def _checked(
+        self,
+        reading: tuple[Transaction, Book],
+        dataset: str | None,
+        guarantee: Guarantee,
+        spending: Spending,
+        known: Iterable[bytes],
+    ) -> list[str]:
+        """Return the data sets to charge for data of known ids, once it is sure that the charge fits into each."""
+        transaction, book = reading
+        names = {name for one in known for name in book.owners.get(one.hex(), ())} | ({dataset} if dataset else set())
+        if not names:
+            raise LedgerError("these data are in no data set of the ledger; say which: dataset='…'")
+        now = book.time(transaction.now())
+        for name in sorted(names):
+            self._check_unit(self._known(name), guarantee)
+            book.check(self._known(name), spending, now)
+        return sorted(names)
+
     @staticmethod
     def _check_unit(dataset: Dataset, guarantee: Guarantee) -> None:
         if guarantee.neighbours.unit != dataset.unit:
@@ -322,6 +357,13 @@ class Ledger:
                 f"the release protects one {guarantee.neighbours.unit}, and the budget of {dataset.name!r} is for one "
                 f"{dataset.unit}: bound what each {dataset.unit} contributes, and say unit={dataset.unit!r}"
             )
+
+
+def _check_guarantee(guarantee: Guarantee) -> None:
+    if not isinstance(guarantee, Guarantee):
+        raise TypeError(
+            f"only a Guarantee is charged, got a {type(guarantee).__name__}: individual guarantees do not add up"
+        )
 
 
 def _repeated(entry: Entry, dataset: str | None, asked: dict[str, Any]) -> Receipt:

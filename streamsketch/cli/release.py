@@ -8,6 +8,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._agreeing import L1, L2, AssertBounds, OneCoordinate, SketchL2, neighbours_of
+from streamsketch.cli._dry_run import DryRun
 from streamsketch.cli._reading import naming_raw, new_file
 from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, LedgerOption, ledger_for, remaining_facts
 from streamsketch.cli._showing import Json, guarantee_fields, show_result
@@ -16,8 +17,9 @@ from streamsketch.privacy import Neighbours, check_delta_for, mechanism_names
 from streamsketch.release import AdditiveNoise
 from streamsketch.storage import (
     PastRelease,
+    RawHeader,
     ReleasedBeforeError,
-    State,
+    read_header,
     release_loaded,
     released_before,
     transaction,
@@ -28,8 +30,14 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     file: Annotated[Path, typer.Argument(help="a .raw-sketch file", metavar="FILE")],
     *,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="What to publish: a .sketch file; of many keys, a .parquet table.")
-    ],
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="What to publish: a .sketch file; of many keys, a .parquet table.",
+            show_default=False,
+        ),
+    ] = None,
     epsilon: Epsilon,
     delta: Delta = 0.0,
     unit: Annotated[
@@ -60,6 +68,14 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     assert_bounds: AssertBounds = False,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Say what would be published, with how much noise and which guarantee, and how long sums must be to "
+            "stand out. Reads no sums; writes and charges nothing.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Add noise to a raw sketch and write what may be shared.
@@ -75,21 +91,38 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     The raw file records it. Neither it nor a raw file beside it with some of the same data, such as a copy or a merge,
     is released again without --again: privacy loss adds up. With --ledger it is charged to the budget of --dataset, or
     of the data set that the file's data were charged to before, and refused if it does not fit.
+
+    With --dry-run nothing of this happens. What is said then depends on what was done with the data and on the number
+    of keys, not on any sum, so that nobody decides by the data. The exit status is 1 if the release would be refused.
     """
     public_keys = names_given(public_key or [], "--public-key")
     bounds = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
     stated = neighbours_of(bounds, unit or "event", max_keys)
     account = ledger_for(ledger, dataset)
+    unstated = stated is None and unit is None and max_keys is None
+    if dry_run:
+        with naming_raw(file):
+            header = read_header(file)
+        neighbours = _checked(
+            file, header, header.neighbours if unstated else stated, public_keys, keys_are_public=keys_are_public
+        )
+        check_delta_for(neighbours, delta, mechanism)
+        if output is not None:
+            _check_output(output, keyed=header.keys is not None)
+        publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
+        dry = DryRun(file, header, publisher, public_keys, assert_bounds=assert_bounds, again=again)
+        _show_dry_run(dry, account, dataset, as_json=as_json)
+        return
+    if output is None:
+        raise ss.InvalidInputError("say where the release is written: --output FILE, or --dry-run for none")
     with naming_raw(file), transaction(file) as raw_file:
         raw = raw_file.load()
-        unstated = stated is None and unit is None and max_keys is None
-        neighbours = require_neighbours(raw.neighbours if unstated else stated)
+        header = RawHeader.of(raw)
+        neighbours = _checked(
+            file, header, header.neighbours if unstated else stated, public_keys, keys_are_public=keys_are_public
+        )
         check_delta_for(neighbours, delta, mechanism)
-        _check_keys(file, raw.state, neighbours, public_keys, keys_are_public=keys_are_public)
-        if isinstance(raw.state, ss.Sketch):
-            new_file(output, ".sketch", "a release")
-        else:
-            new_file(output, ".parquet", "a table of releases")
+        _check_output(output, keyed=header.keys is not None)
         noise: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
         keys: dict[str, Any] = {"public_keys": public_keys or None, "keys_are_public": keys_are_public}
         charged: dict[str, Any] = {"ledger": account, "dataset": dataset}
@@ -131,32 +164,65 @@ def require_neighbours(neighbours: Neighbours | None) -> Neighbours:
     return neighbours
 
 
-def _check_keys(
-    file: Path, state: State, neighbours: Neighbours, public_keys: list[str], *, keys_are_public: bool
-) -> None:
-    """Raise `InvalidInputError` unless the options say which keys are released, of a file that has any."""
-    if isinstance(state, ss.Sketch):
+def _checked(
+    file: Path, header: RawHeader, neighbours: Neighbours | None, public_keys: list[str], *, keys_are_public: bool
+) -> Neighbours:
+    """Return the relation, once the options say which keys are released, of a file that has any."""
+    neighbours = require_neighbours(neighbours)
+    if header.keys is None:
         if public_keys or keys_are_public:
             raise ss.InvalidInputError(f"{file} holds one stream; --public-key and --keys-are-public are for many")
         if neighbours.max_keys != 1 and not neighbours.any_keys:
             raise ss.InvalidInputError(f"{file} holds one stream, so --max-keys must be 1, got {neighbours.max_keys}")
-        return
+        return neighbours
     if bool(public_keys) == keys_are_public:
         raise ss.InvalidInputError(
             f"{file} holds many keys, and which ones is private unless you say: --public-key NAME for each key that "
             f"you name without a look at the data, or --keys-are-public; one of the two"
         )
-    if keys_are_public and not len(state):
+    if keys_are_public and not header.keys:
         raise ss.InvalidInputError(f"{file} holds no key yet; there is nothing to release")
+    return neighbours
+
+
+def _check_output(output: Path, *, keyed: bool) -> None:
+    if keyed:
+        new_file(output, ".parquet", "a table of releases")
+    else:
+        new_file(output, ".sketch", "a release")
+
+
+def _show_dry_run(dry: DryRun, ledger: ss.Ledger | None, dataset: str | None, *, as_json: bool) -> None:
+    """Print what a release would be; exit with status 1 where it would be refused."""
+    facts, fields, refused = dry.facts(), dry.fields(), False
+    data, releases = dry.released_before
+    if releases:
+        total = _together([*releases, PastRelease(dry.guarantee, "")])
+        facts["before"] = f"{data} released {_times(releases)} before; with this one, {total}"
+        facts["before"] += "" if dry.again else ". It would be refused without --again"
+        fields |= {"released_before": len(releases), "together": total}
+        refused = not dry.again
+    if ledger is not None:
+        facts["ledger"], fields["ledger"], fits = dry.charge(ledger, dataset)
+        refused = refused or not fits
+    fields["refused"] = refused
+    show_result(
+        f"Dry run: nothing is read of the sums in {dry.file}, written or charged", facts, fields, as_json=as_json
+    )
+    if refused:
+        raise typer.Exit(1)
 
 
 def _cost(which: str, releases: Sequence[PastRelease], guarantee: ss.Guarantee) -> str:
-    count = "once" if len(releases) == 1 else f"{len(releases)} times"
     return (
-        f"{which} released {count} before: {'; '.join(str(past.guarantee) for past in releases)}. With this one, "
-        f"{_together([*releases, PastRelease(guarantee, '')])}. Use the release that is there, or say --again if that "
-        f"is meant"
+        f"{which} released {_times(releases)} before: {'; '.join(str(past.guarantee) for past in releases)}. With this "
+        f"one, {_together([*releases, PastRelease(guarantee, '')])}. Use the release that is there, or say --again if "
+        f"that is meant"
     )
+
+
+def _times(releases: Sequence[PastRelease]) -> str:
+    return "once" if len(releases) == 1 else f"{len(releases)} times"
 
 
 def _together(releases: Sequence[PastRelease]) -> str:

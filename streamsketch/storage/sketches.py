@@ -77,9 +77,7 @@ class RawSketch:
     @property
     def neighbours(self) -> Neighbours | None:
         """The relation that was enforced on the data, or else the one that their agreement names."""
-        if self.state.bounds.is_enforced:
-            return self.state.bounds.neighbours
-        return None if self.agreement is None else self.agreement.neighbours
+        return _neighbours(self.state.bounds, self.agreement)
 
     def __repr__(self) -> str:
         return f"<RawSketch, secret, of {self.projection!r}>"
@@ -115,11 +113,17 @@ class RawHeader:
         known = (state.projection, state.agreement, state.data_ids, state.bounds, state.largest)
         return cls(*known, keys, raw.events, raw.releases)
 
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """As in `RawSketch`."""
+        return _neighbours(self.bounds, self.agreement)
+
     def empty(self, bounds: Bounds = NO_DATA) -> State:
         """Return an empty sketch or table with the projection, agreement and data ids; see `empty_like`."""
         rows = 1 if self.keys is None else 0
         cells, masses = np.zeros((rows, self.projection.sketch_dim), np.int64), np.zeros(rows, np.int64)
-        return dataclasses.replace(self, bounds=bounds, largest=0).state([], cells, masses)
+        counts = np.zeros((rows, 2), np.int64) if bounds.counted else None
+        return dataclasses.replace(self, bounds=bounds, largest=0).state([], cells, masses, counts)
 
     def state(self, keys: Sequence[Any], cells: Ints, masses: Ints, counts: Ints | None = None) -> State:
         """Return the sketch or table with these cells; `WireFormatError` if they do not belong together."""
@@ -317,3 +321,9 @@ def key_of(data: bytes, place: int) -> Any:
     except (ValueError, OverflowError):
         pass
     raise WireFormatError(f"key {place}", "is neither text, bytes, an integer nor a date")
+
+
+def _neighbours(bounds: Bounds, agreement: Agreement | None) -> Neighbours | None:
+    if bounds.is_enforced:
+        return bounds.neighbours
+    return None if agreement is None else agreement.neighbours

@@ -1,0 +1,182 @@
+"""What a release would publish and cost, known without the cells: ``release --dry-run``."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import streamsketch as ss
+from streamsketch.cli._releasing import left_fields
+from streamsketch.cli._showing import guarantee_fields, plural
+from streamsketch.explanation import explain_release
+from streamsketch.planning import SURE, NoiseFloor
+from streamsketch.privacy import Counting, Guarantee, SystemBits
+from streamsketch.release import AdditiveNoise, CalibratedNoise
+from streamsketch.sketching import counting_of
+from streamsketch.storage import PastRelease, RawHeader, RawSketch, State, released_before
+
+_USUAL = 5  # standard deviations of the noise, which cells of a small key stay within
+
+
+@dataclasses.dataclass(frozen=True)
+class DryRun:
+    """A release that is not made.
+
+    Parameters
+    ----------
+    file, header
+        A raw file, and what is known of it without its cells.
+    publisher
+        What would publish it, without counts.
+    public_keys
+        The keys that would be published, where they were named.
+    assert_bounds, again
+        As in `streamsketch.storage.release_raw`.
+    """
+
+    file: Path
+    header: RawHeader
+    publisher: AdditiveNoise
+    public_keys: Sequence[Any]
+    assert_bounds: bool
+    again: bool
+
+    @functools.cached_property
+    def guarantee(self) -> Guarantee:
+        """What it would guarantee; raise `InvalidInputError` where the release would be refused."""
+        guarantee: Guarantee = self._calibrated.guarantee
+        return guarantee
+
+    @property
+    def sketches(self) -> int:
+        """How many sketches would be published."""
+        return 1 if self.header.keys is None else len(self.public_keys) or self.header.keys
+
+    @functools.cached_property
+    def floor(self) -> NoiseFloor:
+        """How long sums must be to stand out."""
+        return NoiseFloor.of(self.header.projection, self._calibrated.noise)
+
+    @property
+    def least_units(self) -> float | None:
+        """The number of units below which a key's sum cannot be as long as the noise floor; None where it may.
+
+        A sum is no longer than its parts together. Of a bound on each unit that was enforced, so many make the length
+        that comes out below the floor as often as not.
+        """
+        neighbours = self.guarantee.neighbours
+        if self.guarantee.basis != "enforced" or neighbours.kind == "one-coordinate":
+            return None
+        return self.floor.length() / float(neighbours.bound)
+
+    def facts(self) -> dict[str, str]:
+        """Return the release in words."""
+        explained, floor, unit = explain_release(self._example), self.floor, self.guarantee.neighbours.unit
+        beside = "" if self._counting is None else f", and {' and '.join(self._counted)} with each"
+        table = "" if self.header.keys is None else f"; columns {', '.join(self.columns)}"
+        length, sure = floor.length(), floor.length(SURE)
+        found = {
+            "published": f"{self.sketches:,} {'sketch' if self.sketches == 1 else 'sketches'} of "
+            f"{self.header.projection.sketch_dim:,} cells{beside}; about {_bytes(self.bytes)}{table}",
+            "guarantee": str(self.guarantee),
+            "protected": explained.who,
+            "meaning": explained.meaning,
+            "noise": " ".join(explained.amount),
+            "stands out": f"a sum of length {length:,.3g} (ℓ2 norm, in data units) in half of all cases, and one of "
+            f"{sure:,.3g} in {100 * (1 - SURE):.0f} %; shorter ones are below the noise floor and have no cosine",
+        }
+        if self.least_units is not None:
+            found["too small"] = (
+                f"a sum of fewer than about {plural(math.ceil(self.least_units), unit)}, however alike they are; if "
+                f"they are not, it takes more (`streamsketch plan --keys` says how many)"
+            )
+        return found
+
+    def fields(self) -> dict[str, Any]:
+        """Return the release as JSON fields."""
+        explained, floor = explain_release(self._example), self.floor
+        return {
+            "dry_run": True,
+            "sketches": self.sketches,
+            "cells": self.header.projection.sketch_dim,
+            "bytes": self.bytes,
+            "columns": self.columns,
+            "guarantee": guarantee_fields(self.guarantee),
+            "noise_deviation": explained.noise_deviation,
+            "count_errors": explained.count_errors,
+            "length_to_stand_out": {"0.5": floor.length(), f"{1 - SURE:g}": floor.length(SURE)},
+            "least_units": self.least_units,
+        }
+
+    @property
+    def released_before(self) -> tuple[str, tuple[PastRelease, ...]]:
+        """Earlier releases of these data, after a phrase that names them."""
+        raw = RawSketch(self._empty, releases=self.header.releases)
+        return released_before(raw, self.file)
+
+    def charge(self, ledger: ss.Ledger, dataset: str | None) -> tuple[str, dict[str, Any], bool]:
+        """Return what a ledger would say: in words, as JSON fields, and whether the release fits."""
+        ids = self.header.ids.with_keys(self.public_keys) if self.public_keys else self.header.ids
+        try:
+            names = ledger.check(dataset, self.guarantee, projection=self.header.projection, data_ids=ids)
+        except ss.errors.LedgerError as error:
+            return f"would be refused: {error}", {"fits": False, "reason": str(error)}, False
+        left = {name: ledger.left(name) for name in names}
+        words = "; ".join(f"{self.guarantee.budget} of {name}, which has {one} left" for name, one in left.items())
+        fields = {"fits": True, "left": {name: left_fields(one) for name, one in left.items()}}
+        return f"would be charged {words}", fields, True
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the table that would be published; none for one sketch."""
+        if self.header.keys is None:
+            return []
+        names: list[str] = ss.PrivateTable({"": self._example}).to_arrow().schema.names
+        return names
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes the file would have: of noise alone, as sums much longer take more."""
+        return len(self._example.to_bytes()) * self.sketches
+
+    @property
+    def _counting(self) -> Counting | None:
+        return self._calibrated.counting
+
+    @property
+    def _counted(self) -> list[str]:
+        unit = self.guarantee.neighbours.unit
+        names = {"units": f"a count of {unit}s", "total": "a total"}
+        return [names[name] for name in explain_release(self._example).count_errors]
+
+    @functools.cached_property
+    def _calibrated(self) -> CalibratedNoise:
+        counting = counting_of(self._empty, self.publisher.neighbours)
+        publisher = dataclasses.replace(self.publisher, counting=counting)
+        return publisher.calibrated(self.header.projection).on(self._empty, assert_bounds=self.assert_bounds)
+
+    @functools.cached_property
+    def _empty(self) -> State:
+        """Data of which the same is known, without their sums."""
+        return self.header.empty(self.header.bounds)
+
+    @functools.cached_property
+    def _example(self) -> ss.PrivateSketch:
+        """A sketch as it would be published, with numbers that are no data: all as large as noise is now and then."""
+        calibrated = self._calibrated
+        usual = math.ceil(_USUAL * math.sqrt(calibrated.noise.cumulants.k2))
+        counting = calibrated.counting
+        counts = None if counting is None else np.full(counting.numbers, usual, dtype=np.int64)
+        cells = np.full(self.header.projection.sketch_dim, usual, dtype=np.int64)
+        return calibrated.published(cells, SystemBits(), self.header.ids, counts)
+
+
+def _bytes(number: int) -> str:
+    for size, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if number >= size:
+            return f"{number / size:.2g} {name}"
+    return f"{number} bytes"
