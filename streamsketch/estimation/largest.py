@@ -67,10 +67,13 @@ def top(
     and the n largest estimates are returned. The largest of many estimates are too large on average. Each interval has
     Bonferroni's confidence, 1 - (1 - ``confidence``)/m for m different items: with probability ``confidence`` or more
     all intervals of the dictionary hold at once, so also those of the items selected, however they were. In simulations
-    they held in 94 % of cases or more, but not those by ``estimator="mean"`` on skewed streams.
+    95 % ones held in 94 % of cases or more by the median and for dense maps, and in 92 % or more by the mean on even
+    streams with s ≥ 4. By the mean of few cells they held less often, and rarely on skewed streams (in 0 to 46 %):
+    ``"auto"`` takes it there only if there is no median, as of an `OPORP` of dim/4 cells (5 %).
 
     What the dictionary misses is ‖x‖² - Σ x_j² over its items, estimated without bias. Its error grows with √m, as each
-    estimate of x_j² has an error of its own: with m items and k cells, about √(2m)/k of ‖x‖² and more under noise.
+    estimate of x_j² has an error of its own: with m items and k cells, about √(2m)/k of ‖x‖² and more under noise. Its
+    95 % intervals covered in 94 to 97 % of cases, and in 92 % with such an `OPORP` on an even stream.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch import errors, signs
+from streamsketch.parties import Key, sign
 from streamsketch.privacy import Mechanism
 from streamsketch.signs import SignIndex, hamming
 from streamsketch.signs.sketch import pack_signs
@@ -226,6 +227,16 @@ def test_several_files_are_one_collection(tmp_path: Path) -> None:
     ):
         with pytest.raises(error, match=problem):
             SignIndex.from_files([tmp_path / name for name in others])
+
+
+def test_files_may_have_to_be_signed(tmp_path: Path) -> None:
+    north, south = Key.generate("North"), Key.generate("South")
+    table, path = signs.SignTable(dict(zip("ab", random_releases(2, 64, 1), strict=True))), tmp_path / "table"
+    table.save(path)
+    sign(path, north)
+    assert same(SignIndex.from_files(path, signer=north.public), SignIndex(table))
+    with pytest.raises(errors.SignatureError):
+        SignIndex.from_files(path, signer=south.public)
 
 
 def damages(image: bytes, k: int) -> dict[str, bytes]:
