@@ -28,11 +28,14 @@ class CellLaw:
     Parameters
     ----------
     sizes
-        Absolute values, ascending, and how often each was seen: float64, (n,) each.
+        Absolute values, ascending, in ``unit``; whole numbers where the draws are cells, so that sums of them are
+        exact. Float64, (n,).
     weights
-        See ``sizes``.
+        How often each was seen, float64, (n,); they sum to 1.
     count
         How many are drawn, s.
+    unit
+        Greater than 0.
 
     Examples
     --------
@@ -44,10 +47,11 @@ class CellLaw:
     sizes: Floats
     weights: Floats
     count: int
+    unit: float = 1.0
 
     @classmethod
-    def of(cls, cells: Floats, count: int) -> Self:
-        """Return the law of the median of ``count`` of these cells with random signs."""
+    def of(cls, cells: Floats, count: int, unit: float = 1.0) -> Self:
+        """Return the law of the median of ``count`` of these cells, in ``unit``, with random signs."""
         sizes, seen = np.unique(np.abs(cells), return_counts=True)
         if sizes.size > _MOST_SIZES:
             # each size stands for those from the one before it: what is left out counts as larger than it was
@@ -56,14 +60,17 @@ class CellLaw:
             kept_places = np.concatenate([ends, np.arange(sizes.size - kept, sizes.size)])
             seen = np.diff(np.cumsum(seen)[kept_places], prepend=0)
             sizes = sizes[kept_places]
-        return cls(sizes, seen / seen.sum(), count)
+        return cls(sizes, seen / seen.sum(), count, unit)
 
     def scaled(self, factor: float) -> Self:
         """Return the law of ``factor`` times the median, for ``factor`` > 0."""
-        return dataclasses.replace(self, sizes=self.sizes * factor)
+        return dataclasses.replace(self, unit=self.unit * factor)
 
     def tail(self, size: Any) -> Floats:
         """Return the probability that the median is farther from 0 than each size ≥ 0."""
+        return self._tail(np.asarray(size, dtype=np.float64) / self.unit)
+
+    def _tail(self, size: Any) -> Floats:
         size = np.asarray(size, dtype=np.float64)
         above = 1 - np.concatenate([[0.0], np.cumsum(self.weights)])[np.searchsorted(self.sizes, size, side="right")]
         above = np.maximum(above, 0.0) / 2
@@ -103,14 +110,14 @@ class CellLaw:
             low, high = 0.0, float(self.sizes[-1])
             for _ in range(_BISECTIONS):
                 middle = (low + high) / 2
-                low, high = (middle, high) if float(self.tail(middle)) > miss else (low, middle)
+                low, high = (middle, high) if float(self._tail(middle)) > miss else (low, middle)
             found = high
-            known = self.sizes.size > 1 and float(self.tail(self.sizes[-2])) <= miss
+            known = self.sizes.size > 1 and float(self._tail(self.sizes[-2])) <= miss
         if known:
-            return found
+            return self.unit * found
         # in the largest cell an item errs by what is there without it, which the next size allows for
         wide: float = quantile(confidence, "normal") * self.variance**0.5
-        return max(float(self.sizes[-2:].sum()), wide)
+        return max(self.unit * float(self.sizes[-2:].sum()), wide)
 
     def reach_of_sums(self, numbers: Ints, confidence: float) -> Floats:
         """Return the least sizes that sums of so many independent medians are within with probability ``confidence``.
@@ -162,7 +169,7 @@ class CellLaw:
 
         By its characteristic function. The grid reaches so far that what lies beyond, which wraps around, is rare.
         """
-        step = 2 * (2 * float(self.sizes[-1]) + _FAR * (number * self.variance) ** 0.5) / _GRID
+        step = 2 * (2 * self.unit * float(self.sizes[-1]) + _FAR * (number * self.variance) ** 0.5) / _GRID
         chances = -np.diff(self._tails(step * (np.arange(_GRID // 2) + 0.5)), prepend=1.0)
         law = np.zeros(_GRID)
         law[: _GRID // 2] = np.concatenate([chances[:1], chances[1:] / 2])
@@ -184,7 +191,7 @@ class CellLaw:
         ends = np.concatenate([[0.0], self.sizes])  # an odd median's tail is constant between two sizes
         if self.count % 2 == 0:
             ends = ends[np.unique(np.linspace(0, self.sizes.size, _STEPS).astype(np.int64))]
-        return ends, self.tail(ends)
+        return self.unit * ends, self._tail(ends)
 
     @functools.cached_property
     def _sums(self) -> dict[int, tuple[float, Floats]]:
@@ -194,12 +201,12 @@ class CellLaw:
     def variance(self) -> float:
         """The median's variance: ∫ 2t·P(|median| > t) dt, up to the largest size."""
         if self.count <= 2:  # the mean
-            return float(self.weights @ self.sizes**2) / self.count
+            return self.unit**2 * float(self.weights @ self.sizes**2) / self.count
         ends = np.concatenate([[0.0], self.sizes])  # between two sizes the tail of an odd median is constant
         if self.count % 2 == 0:
             ends = ends[np.unique(np.linspace(0, self.sizes.size, _STEPS).astype(np.int64))]
         middles = (ends[1:] + ends[:-1]) / 2
-        return float(self.tail(middles) @ np.diff(ends**2))
+        return self.unit**2 * float(self._tail(middles) @ np.diff(ends**2))
 
     @functools.cached_property
     def _both_sides(self) -> tuple[Floats, Floats]:

@@ -242,8 +242,9 @@ def points_from(cells: Cells, indices: Ints, estimator: PointEstimator = "auto")
     why = _no_median(cells)
     if estimator == "median" and why:
         raise InvalidInputError(f"the median {why}: use estimator='mean'")
-    # that of s cells with random signs, in data units of an item
-    law = None if why or estimator == "mean" else CellLaw.of(cells.steps * float(cells.weight * nonzeros), nonzeros)
+    law = None
+    if not why and estimator != "mean":  # that of s cells with random signs
+        law = CellLaw.of(cells.steps, nonzeros, abs(float(cells.weight * nonzeros)))
     if law is not None and estimator == "auto" and nonzeros > _LEAST_MEDIAN and law.variance > cells.mean_square:
         law = None
     value = _values(cells, indices, "mean" if law is None else "median")

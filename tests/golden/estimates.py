@@ -452,10 +452,22 @@ def interval(estimate: Expected, confidence: float, method: str) -> Ends:
     with localcontext() as context:
         context.prec = 50
         if method == "normal":
-            z = Decimal(NormalDist().inv_cdf((1 + confidence) / 2))
-            reach = z + (z**3 - 3 * z) * min(decimal(estimate.kurtosis), Decimal(6)) / 24
+            reach = reach_of(Decimal(NormalDist().inv_cdf((1 + confidence) / 2)), estimate)
         else:
             reach = 1 / (1 - Decimal(confidence)).sqrt()
+    return interval_at(estimate, reach)
+
+
+def reach_of(z: Decimal, estimate: Expected) -> Decimal:
+    """Return g of a normal quantile."""
+    return z + (z**3 - 3 * z) * min(decimal(estimate.kurtosis), Decimal(6)) / 24
+
+
+def interval_at(estimate: Expected, reach: Decimal, digits: int = 44) -> Ends:
+    """Return the interval for g, and its tolerance with 2^-``digits``."""
+    with localcontext() as context:
+        context.prec = 50
+        rounding = Decimal(2) ** -digits
         lowest, highest = (
             sign * Decimal("Infinity") if end is None else decimal(end)
             for sign, end in ((-1, estimate.lowest), (1, estimate.highest))
@@ -474,12 +486,12 @@ def interval(estimate: Expected, confidence: float, method: str) -> Ends:
             if not f.is_finite():
                 continue
             off = value - p - f
-            spread = (2 * abs(off) + reach**2 * (abs(slope) + 4 * r * abs(f))) * near
+            spread = (2 * abs(off) + reach**2 * (abs(slope) + 4 * abs(r * f))) * near
             spread += reach**2 * of_variance
-            spread += Decimal(2) ** -44 * (off**2 + reach**2 * (variance + abs(slope * f) + r * f * f))
+            spread += rounding * (off**2 + reach**2 * (variance + abs(slope * f) + abs(r) * f * f))
             ways = [spread / under.sqrt()] if under > 0 else []
             ways += [3 * (spread / a).sqrt()] if a > 0 else []
-            within = max(within, near + Decimal(2) ** -44 * (abs(value) + abs(p + f)) + min(ways, default=Decimal(0)))
+            within = max(within, near + rounding * (abs(value) + abs(p + f)) + min(ways, default=Decimal(0)))
         return Ends(*(min(max(p + end, lowest), highest) for end in (below, above)), within)
 
 

@@ -137,6 +137,19 @@ def estimate(case: Case, kit: Kit) -> Case:
     return make_kit.estimate_of(case, [named(kit, "releases", name) for name in case["of"]])
 
 
+def frequency(case: Case, kit: Kit) -> Case:
+    """Compute how often an item occurs, or what a dictionary misses."""
+    given = {name: case[name] for name in GIVEN["frequencies"] if name in case}
+    made = make_kit.missed_of if "dictionary" in case else make_kit.frequency_of
+    return made(given, named(kit, "releases", case["of"][0]))
+
+
+def simultaneous(case: Case, kit: Kit) -> Case:
+    """Compute an interval that holds together with others."""
+    given = {name: case[name] for name in GIVEN["simultaneous"] if name in case}
+    return make_kit.simultaneous_of(given, [named(kit, "releases", name) for name in case["of"]])
+
+
 def signs(case: Case, _: Kit) -> Case:
     """Read published signs."""
     message = reader.read(case["kind"], bytes.fromhex(case["bytes"]))
@@ -242,6 +255,8 @@ READS: dict[str, Callable[[Case, Kit], Case]] = {
     "streams": stream,
     "releases": release,
     "estimates": estimate,
+    "frequencies": frequency,
+    "simultaneous": simultaneous,
     "signs": signs,
     "sign_estimates": sign_estimate,
     "local": local,
@@ -255,6 +270,8 @@ GIVEN = {
     "streams": {"name", "projection", "keys", "values"},
     "releases": {"name", "bytes"},
     "estimates": {"estimate", "of", "norms"},
+    "frequencies": {"of", "item", "estimator", "dictionary"},
+    "simultaneous": {"estimate", "of", "norms", "candidates", "confidence"},
     "signs": {"name", "kind", "bytes"},
     "sign_estimates": {"of", "norms"},
     "local": {"name", "mechanism"},

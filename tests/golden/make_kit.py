@@ -6,16 +6,17 @@ estimates from exact fractions. The same golden files give the same kit.
 """
 
 import json
+import math
 from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tests.golden import estimates, laws, reader, sign_estimates
+from tests.golden import estimates, frequencies, laws, reader, sign_estimates
 from tests.golden.kit_local import local
 from tests.golden.kit_parties import contributions
 from tests.golden.kit_refused import refused
-from tests.golden.kit_releases import Message, load, projection_fields, releases
+from tests.golden.kit_releases import Message, column, load, projection_fields, releases
 from tests.golden.kit_signs import NORMS, published
 from tests.golden.kit_statements import statements
 from tests.golden.kit_tables import refused_tables, tables
@@ -39,6 +40,8 @@ def kit() -> dict[str, list[Message]]:
         "streams": [_stream(golden) for golden in load("sketches")],
         "releases": [_release(case) for case in made.values()],
         "estimates": list(_estimates({name: case["message"] for name, case in made.items()})),
+        "frequencies": list(_frequencies({name: case["message"] for name, case in made.items()})),
+        "simultaneous": list(_simultaneous({name: case["message"] for name, case in made.items()})),
         "signs": [signs_of(case) for case in signs.values()],
         "sign_estimates": [
             sign_estimate_of(names, [signs[one]["message"] for one in names])
@@ -185,20 +188,119 @@ def estimate_of(case: Message, messages: list[Message]) -> Message:
 
 
 def _estimate(kind: str, names: Iterable[str], found: estimates.Expected) -> Message:
+    case: Message = {"estimate": kind, "of": list(names)} | _parts(found)
+    case["intervals"] = [
+        {"confidence": confidence, "method": method} | _ends(estimates.interval(found, confidence, method))
+        for confidence, method in ((0.95, "normal"), (0.5, "normal"), (0.9, "chebyshev"))
+    ]
+    return case
+
+
+def _parts(found: estimates.Expected) -> Message:
+    """Return the value, both variances, the standard error and the range."""
     error, near = estimates.standard_error(found)
-    case: Message = {"estimate": kind, "of": list(names)}
+    case: Message = {}
     for name, slack in zip(("value", "projection_variance", "noise_variance"), found.tolerances, strict=True):
         case[name] = {"value": float(getattr(found, name)), "within": above(slack)}
     case["standard_error"] = {"value": float(error), "within": above(near)}
     case["range"] = [None if end is None else float(end) for end in (found.lowest, found.highest)]
-    case["intervals"] = []
-    for confidence, method in ((0.95, "normal"), (0.5, "normal"), (0.9, "chebyshev")):
-        ends = estimates.interval(found, confidence, method)
-        low, high = (float(end) if end.is_finite() else None for end in (ends.low, ends.high))
-        case["intervals"].append(
-            {"confidence": confidence, "method": method, "low": low, "high": high, "within": above(ends.within)}
-        )
     return case
+
+
+# --- frequencies and intervals that hold together -----------------------------------------------------------------
+
+
+def _frequencies(made: dict[str, Message]) -> Iterable[Message]:
+    medians = [
+        "sjlt-block, x",
+        "sjlt-graph, x",
+        "count-sketch, y",
+        "oporp, x",
+        "an empty stream",
+        "a multiple of a sum",
+    ]
+    means = [
+        *("identity, x", "rademacher, x", "uniform, x", "rotation, y", "srht, x", "fjlt, noise before the map, x"),
+        *("fjlt, noise behind the Hadamard step, y", "very sparse, noise before the map, x", "of counted units, x"),
+    ]
+    for name in (*medians, *means, "of zeros alone", "a negative multiple"):
+        yield frequency_of({"of": [name], "item": "3", "estimator": "auto"}, made[name])
+    for name in (*medians, "wide cells, x"):
+        yield frequency_of({"of": [name], "item": "1", "estimator": "mean"}, made[name])
+    for name in ("sjlt-graph, y", "a part, x", *means):
+        yield frequency_of({"of": [name], "item": "1", "estimator": "median"}, made[name])
+    for name in ("sjlt-block, x", "sjlt-graph, x", "count-sketch, y", "identity, x", "rademacher, x"):
+        yield missed_of({"of": [name], "dictionary": ["1", "3", "5", "8"]}, made[name])
+    yield missed_of({"of": [means[5]], "dictionary": ["1"]}, made[means[5]])
+
+
+def frequency_of(given: Message, message: Message) -> Message:
+    """Return a case with the estimate of an item, or marked as undefined."""
+    columns = column(json_of(message["projection"]), int(given["item"]))
+    try:
+        point = frequencies.frequency(message, columns, given["estimator"])
+    except estimates.UndefinedError:
+        return given | {"undefined": True}
+    found = point.expected
+    case = given | {"chosen": "mean" if point.law is None else "median"} | _parts(found)
+    if point.law is not None:
+        error = math.sqrt(found.projection_variance + found.noise_variance)
+        slack = max(float(frequencies.EDGE) * error, 1e-300)
+        case["standard_error"] = {"value": error, "within": above(slack)}
+    case["intervals"] = [
+        {"confidence": confidence, "method": method} | _ends(frequencies.interval(point, confidence, method))
+        for confidence, method in ((0.95, "normal"), (0.6, "normal"), (0.9, "chebyshev"))
+    ]
+    case["together"] = {"candidates": 5, "confidence": 0.75} | _ends(frequencies.interval(point, 0.75, "normal", 5))
+    return case
+
+
+def missed_of(given: Message, message: Message) -> Message:
+    """Return a case with what a dictionary misses, or marked as undefined."""
+    text = json_of(message["projection"])
+    try:
+        found = frequencies.missed(message, [column(text, int(item)) for item in given["dictionary"]])
+    except estimates.UndefinedError:
+        return given | {"undefined": True}
+    ends = estimates.interval(found, 0.95, "normal")
+    return given | _parts(found) | {"intervals": [{"confidence": 0.95, "method": "normal"} | _ends(ends)]}
+
+
+def _simultaneous(made: dict[str, Message]) -> Iterable[Message]:
+    pairs = [
+        *(
+            ["sjlt-block, x", "sjlt-block, y"],
+            ["sjlt-graph, x", "sjlt-graph, y"],
+            ["count-sketch, x", "count-sketch, y"],
+        ),
+        *(["rotation, x", "rotation, y"], ["identity, x", "identity, y"], ["a part, x", "a part, y"]),
+        ["very sparse, noise before the map, x", "very sparse, noise before the map, y"],
+    ]
+    cases: list[Message] = [
+        {"estimate": kind, "of": pair} for pair in pairs for kind in ("squared_distance", "inner_product")
+    ]
+    cases += [{"estimate": "cosine", "of": pairs[place]} for place in (0, 2, 3, 4)]
+    cases.append({"estimate": "normalised_inner_product", "of": pairs[2], "norms": [75.0, 70.0]})
+    counted = ["of counted units, x", "of counted units, y"]
+    cases += [{"estimate": kind, "of": counted[:1]} for kind in ("squared_norm", "units", "total", "mean_norm")]
+    cases += [{"estimate": kind, "of": counted} for kind in ("mean_distance", "mean_product")]
+    for case in cases:
+        yield simultaneous_of(case | {"candidates": 190, "confidence": 0.95}, [made[name] for name in case["of"]])
+    for case in cases[:2]:
+        yield simultaneous_of(case | {"candidates": 1, "confidence": 0.9}, [made[name] for name in case["of"]])
+
+
+def simultaneous_of(given: Message, messages: list[Message]) -> Message:
+    """Return a case with an interval that holds for all candidates."""
+    kind = given["estimate"]
+    norms = [Fraction(norm) for norm in given.get("norms", ())]
+    found = getattr(estimates, _FUNCTIONS.get(kind, kind))(*messages, *norms)
+    return given | {"interval": _ends(frequencies.together(found, given["candidates"], given["confidence"]))}
+
+
+def _ends(ends: estimates.Ends) -> Message:
+    low, high = (float(end) if end.is_finite() else None for end in (ends.low, ends.high))
+    return {"low": low, "high": high, "within": above(ends.within)}
 
 
 def above(slack: Any) -> float:

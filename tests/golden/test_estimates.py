@@ -15,7 +15,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.privacy import AddedNoise, DiscreteLaplace, Mechanism, NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
-from tests.golden import estimates, laws, reader, sign_estimates
+from tests.golden import estimates, frequencies, laws, reader, sign_estimates
 from tests.golden.kit_releases import guarantee, load, projection_fields, projection_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the noise is made up
@@ -75,6 +75,22 @@ def test_estimates_of_every_projection_and_place(text: str, bits: int) -> None:
                 check(ss.cosine(*pair), estimates.cosine(*read))
         table = ss.pairwise(releases[:2])
         check(table[0, 1], estimates.pairwise(messages[:2])[0][1])
+
+
+@pytest.mark.parametrize("sparsity", [3, 4])
+def test_medians_of_more_sizes_than_a_variance_needs(sparsity: int) -> None:
+    projection = ss.SJLT(sketch_dim=300, sparsity=sparsity, seed=5, construction="graph", resolution="1/3")
+    cells = np.random.default_rng(sparsity).integers(-(10**6), 10**6, 300)
+    release = ss.PrivateSketch(projection, cells, NoiseMoments(7.5, 3.25), GUARANTEE, release_ids=[bytes(8)])
+    column = projection.columns([17])[:, 0].tolist()
+    expected = frequencies.frequency(message_of(release), column, "median")
+    found = ss.frequency(release, 17, estimator="median")
+    for part, slack in zip(PARTS, expected.expected.tolerances, strict=True):
+        assert abs(Fraction(getattr(found, part)) - Fraction(getattr(expected.expected, part))) <= slack, part
+    for confidence in (0.95, 0.5):
+        low, high, within = frequencies.interval(expected, confidence, "normal")
+        for end, exact in zip(found.interval(confidence), (low, high), strict=True):
+            assert abs(Decimal(end) - exact) <= within < 1
 
 
 COUNTED = ss.Guarantee(

@@ -212,10 +212,7 @@ def check_estimate(found: Any, stated: dict[str, Any], name: str) -> None:
     assert found.lowest == (-np.inf if low is None else low)
     assert found.highest == (np.inf if high is None else high)
     for interval in stated.get("intervals", ()):
-        ends = found.interval(interval["confidence"], interval["method"])
-        for end, stated_end, none in ((ends.low, interval["low"], -np.inf), (ends.high, interval["high"], np.inf)):
-            expected = none if stated_end is None else stated_end
-            assert end == expected or abs(end - expected) <= interval["within"], (name, interval)
+        check_ends(found.interval(interval["confidence"], interval["method"]), interval, name)
 
 
 def test_estimates() -> None:
@@ -241,6 +238,47 @@ def test_estimates() -> None:
             continue
         norms = dict(zip(("norm_x", "norm_y"), case.get("norms", ()), strict=False))
         check_estimate(getattr(estimation, case["estimate"])(*releases, **norms), case, label)
+
+
+def check_ends(found: Any, stated: dict[str, Any], name: str) -> None:
+    for end, stated_end, none in ((found.low, stated["low"], -np.inf), (found.high, stated["high"], np.inf)):
+        expected = none if stated_end is None else stated_end
+        assert end == expected or abs(end - expected) <= stated["within"], (name, stated)
+
+
+def test_frequencies() -> None:
+    for case in KIT["frequencies"]:
+        release, label = release_of(case["of"][0]), f"{case.get('item', 'missed')} of {case['of']}"
+        if "dictionary" in case:
+            if "undefined" in case:
+                with pytest.raises(ss.InvalidInputError):
+                    ss.top(release, integers(case["dictionary"]))
+            else:
+                check_estimate(ss.top(release, integers(case["dictionary"])).missed, case, label)
+            continue
+        if "undefined" in case:
+            with pytest.raises(ss.InvalidInputError):
+                ss.frequency(release, int(case["item"]), estimator=case["estimator"])
+            continue
+        found = ss.frequency(release, int(case["item"]), estimator=case["estimator"])
+        check_estimate(found, case, label)
+        together = case["together"]
+        check_ends(found.selected_interval(together["candidates"], together["confidence"]), together, label)
+        if case["estimator"] == "auto":  # the same numbers, by what is said to be chosen
+            again = ss.frequency(release, int(case["item"]), estimator=case["chosen"])
+            assert (again, again.interval()) == (found, found.interval())
+
+
+def test_intervals_that_hold_together() -> None:
+    for case in KIT["simultaneous"]:
+        releases = [release_of(name) for name in case["of"]]
+        norms = dict(zip(("norm_x", "norm_y"), case.get("norms", ()), strict=False))
+        if case["estimate"] in ("units", "total"):
+            found = getattr(releases[0], case["estimate"])
+        else:
+            found = getattr(estimation, case["estimate"])(*releases, **norms)
+        ends = found.selected_interval(case["candidates"], case["confidence"])
+        check_ends(ends, case["interval"], f"{case['estimate']} of {case['of']}")
 
 
 def test_wide_cells_are_subtracted_as_integers() -> None:
