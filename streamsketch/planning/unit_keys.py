@@ -44,6 +44,9 @@ class PlannedKey(NamedTuple):
     averages (``question="mean"``): that its number of units is within two standard errors of zero."""
     cosine_error: float
     """The expected standard error of a cosine with another key of its size, if both stand out; at most 1."""
+    visible_distance: float
+    """The least distance ‖x - y‖₂ to the sum of a like key that ``streamsketch.test_same`` finds with probability 0.8
+    at level 0.05. For averages, the least distance of theirs, with the error of the numbers of units."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +93,7 @@ class KeyPlanner:
         """Return what is to be expected of each key."""
         norms = self._norms(option)
         errors = _cosine_errors(option, norms, self.facts.cosines)
-        columns = self.units, np.sqrt(norms), self._below(option, norms), errors
+        columns = self.units, np.sqrt(norms), self._below(option, norms), errors, self._visible(option, norms)
         return tuple(map(PlannedKey._make, zip(names, *(column.tolist() for column in columns), strict=True)))
 
     def below(self, option: UnitOption) -> Floats:
@@ -161,14 +164,26 @@ class KeyPlanner:
         """Return the probability of one key of so many units."""
         return float(dataclasses.replace(self, units=np.array([units])).below(option)[0])
 
+    def _visible(self, option: UnitOption, norms: Floats) -> Floats:
+        floor = NoiseFloor.of(option.projection, option.noise)
+        if not self.averages or option.counting is None:
+            return np.full(self.units.shape, floor.visible_distance())
+        # each number of units is off by so many, which moves its average along itself
+        units, error = self._left(option), math.sqrt(option.noise.cumulants.k2) / option.counting.units
+        drifts = 2 * (error * np.sqrt(norms) / units) ** 2
+        return np.array([floor.visible_distance(drift=drift) for drift in drifts.tolist()]) / units
+
+    def _left(self, option: UnitOption) -> Floats:
+        """Return how many units are left in each key."""
+        present = self.facts.units or (1.0,)
+        left = self.facts.sums(present, *clipped(self.facts, option.neighbours, option.clip)).units
+        return np.asarray(self.units * float(np.mean(left) / np.mean(present)))
+
     def _below(self, option: UnitOption, norms: Floats) -> Floats:
         if not self.averages or option.counting is None:
             return NoiseFloor.of(option.projection, option.noise).chance(norms)
-        present = self.facts.units or (1.0,)
-        left = self.facts.sums(present, *clipped(self.facts, option.neighbours, option.clip)).units
-        counted = self.units * float(np.mean(left) / np.mean(present))
         error = math.sqrt(option.noise.cumulants.k2) / option.counting.units
-        return np.asarray(ndtr(LEAST_UNITS - counted / error))
+        return np.asarray(ndtr(LEAST_UNITS - self._left(option) / error))
 
 
 def _cosine_errors(option: UnitOption, norms: Floats, cosines: Floats) -> Floats:

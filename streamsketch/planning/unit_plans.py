@@ -26,7 +26,7 @@ _NEAR_BEST = {True: 1.03, False: 1.06}  # the optimum is flat, and sums shorter 
 _WORTH_SAYING = 1.1  # times the error
 _NO_PART = 1e-3  # of the error
 _MOST_KEYS = 1 << 16
-_SHOWN_KEYS, _NAMED_KEYS, _KEY_WIDTH = 12, 6, 26  # lines of a table, names in a sentence, letters of a name
+_SHOWN_KEYS, _NAMED_KEYS, _KEY_WIDTH = 12, 6, 24  # lines of a table, names in a sentence, letters of a name
 _ASKED = {
     "cosine": "the cosine of two keys' sums",
     "distance": "the squared distance of two keys' sums, as a share of it",
@@ -429,7 +429,7 @@ def _keys(plan: UnitPlan) -> str:
     """Return a table of the keys, or of some of all sizes, largest first."""
     ordered = sorted(plan.keys, key=lambda one: -one.units)
     places = np.linspace(0, len(ordered) - 1, min(len(ordered), _SHOWN_KEYS)).round().astype(int)
-    rows: list[tuple[str, ...]] = [("key", f"{plan.unit}s", "length", "below", "cosine")]
+    rows: list[tuple[str, ...]] = [("key", f"{plan.unit}s", "length", "below", "cosine", "visible")]
     rows += [
         (
             short_name(one.key, _KEY_WIDTH),
@@ -437,13 +437,15 @@ def _keys(plan: UnitPlan) -> str:
             f"{one.length:,.3g}",
             f"{100 * one.below:.0f} %",
             f"± {format_value(one.cosine_error, one.cosine_error)}",
+            f"{one.visible_distance:,.3g}",
         )
         for one in (ordered[place] for place in places)
     ]
     some = f" ({places.size} of {len(ordered):,})" if places.size < len(ordered) else ""
+    what = "average" if plan.question == "mean" else "sum"
     heading = filled(
-        f"Keys, largest first{some}: the length of the sum, how likely its release is {_lost(plan)}, and the error of "
-        f"a cosine with another key of its size:"
+        f"Keys, largest first{some}: the length of the sum, how likely its release is {_lost(plan)}, the error of a "
+        f"cosine with another key of its size, and the least distance of its {what} to a like one that a test finds:"
     )
     return f"{heading}\n{aligned(rows, left=1)}"
 

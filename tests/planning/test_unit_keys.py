@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.estimation import below_noise_floor, block_of, few_units
+from streamsketch.estimation import NoiseTerm, below_noise_floor, block_of, few_units, gap_law
 from streamsketch.planning import NoiseFloor, TypicalUnit, UnitOption, UnitPlan, UnitSample, plan_units
 
 SIZES = {"Ada": 120, "Bex": 50, "Cley": 32, "Deal": 22, "Eye": 14, "Fowey": 5}
@@ -149,6 +150,34 @@ def test_a_length_is_where_its_probability_is() -> None:
     for chance in (0, 1.0, float("nan")):
         with pytest.raises(ss.InvalidInputError, match="a chance must lie in"):
             floor.length(chance)
+
+
+@pytest.mark.parametrize("kind", ["sketch-l2", pytest.param("l1", marks=pytest.mark.long)])
+def test_visible_distances_are_those_of_the_test(kind: str) -> None:
+    plan = with_option(kind, "scale")
+    projection, noise = plan.chosen.projection, plan.chosen.noise
+    law = gap_law(projection, (NoiseTerm(noise, projection.cell_unit, Fraction(2)),))
+    assert {key.visible_distance for key in plan.keys} == {plan.noise_floor.visible_distance()}
+    assert plan.noise_floor.visible_distance() == pytest.approx(law.visible(), rel=0.01)
+    assert plan.noise_floor.visible_distance(0.95, 0.01) == pytest.approx(law.visible(0.95, 0.01), rel=0.02)
+
+
+def test_visible_distances_of_averages_count_the_error_of_the_number_of_units() -> None:
+    """Simulated, for keys whose sums are their number of units times one vector and a difference."""
+    plan = planned("mean")
+    plan = dataclasses.replace(plan, chosen=min(plan.options, key=lambda one: (one.cells != 16, one.error)))
+    key, option = plan.keys[0], plan.chosen
+    assert option.counting is not None
+    assert key.visible_distance * key.units > plan.noise_floor.visible_distance()
+    rng, k = np.random.default_rng(4), option.cells
+    noise, error = np.sqrt(plan.noise_floor.k2), np.sqrt(option.noise.cumulants.k2) / option.counting.units
+    gaps = []
+    for apart in (0.0, key.visible_distance * key.units):
+        moved = rng.normal(size=(4_000, 2)) * error * key.length / key.units
+        distance = np.sqrt(apart**2 + (moved[:, 0] - moved[:, 1]) ** 2)
+        exact = distance[:, None] * rng.normal(size=(4_000, k)) / np.sqrt(k)
+        gaps.append(((exact + np.sqrt(2) * noise * rng.normal(size=(4_000, k))) ** 2).sum(axis=1))
+    assert (gaps[1] > np.quantile(gaps[0], 0.95)).mean() == pytest.approx(0.8, abs=0.05)
 
 
 def test_more_units_more_epsilon_and_fewer_cells_lift_keys() -> None:
