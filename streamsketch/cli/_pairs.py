@@ -33,6 +33,7 @@ from streamsketch.estimation import (
     check_comparable,
     few_units,
     interval_text,
+    is_secret,
     value_text,
 )
 from streamsketch.signs import Signs, needs_norms
@@ -144,18 +145,18 @@ class SketchPairs:
 
     def __init__(self, sketches: Mapping[str, AnySketch], by: By) -> None:
         self.names = list(sketches)
-        self._sketches = sketches
+        self.sketches = sketches
         self._by: By = by
         self._beside: By = "cosine" if by == "distance" else "distance"
 
     @functools.cached_property
     def _estimates(self) -> Estimates:
-        return _compare_all(self._sketches, self._by)
+        return _compare_all(self.sketches, self._by)
 
     @functools.cached_property
     def _estimates_beside(self) -> Estimates | None:
         try:
-            return _compare_all(self._sketches, self._beside)
+            return _compare_all(self.sketches, self._beside)
         except ss.InvalidInputError:  # noise before the map, which leaves no cosines
             return None
 
@@ -170,6 +171,10 @@ class SketchPairs:
         rows, columns = np.triu_indices(len(self.names), 1)
         order = np.argsort(self._nearness[rows, columns], kind="stable")[:top]
         return list(zip(rows[order].tolist(), columns[order].tolist(), strict=True))
+
+    def is_defined(self, pair: Pair) -> bool:
+        """Return whether a pair has an estimate."""
+        return bool(self._nearness[pair] < np.inf)
 
     def nearest_to(self, place: int, top: int) -> list[Pair]:
         """Return the pairs of one sketch that have an estimate, nearest first."""
@@ -202,11 +207,11 @@ class SketchPairs:
     def say_notes(self, pairs: Sequence[Pair]) -> None:
         """Say whether anything is secret, and which sketches have no cosines."""
         del pairs
-        if any(isinstance(sketch, ss.Sketch) for sketch in self._sketches.values()):
+        if is_secret(self.sketches.values()):
             say("Raw sketches took part: what is printed here is as secret as they are.")
         if self._by == "distance":
             return
-        of_means, block = self._by == "mean", block_of(list(self._sketches.values()))
+        of_means, block = self._by == "mean", block_of(list(self.sketches.values()))
         gone = few_units(block) if of_means else below_noise_floor(block)
         lost = [name for name, without in zip(self.names, gone, strict=True) if without]
         if lost:

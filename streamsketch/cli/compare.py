@@ -1,9 +1,13 @@
 """``streamsketch compare``: all comparisons between some sketches, or all angles between published signs."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
+import streamsketch as ss
+from streamsketch.cli._differences import Why, show_differences
+from streamsketch.cli._items import FollowedAgreement, Index
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import ByOption, Norms, Only, check_top, load_pairs
 from streamsketch.cli._reading import Files, Raw
@@ -14,9 +18,40 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     files: Files,
     *,
     by: ByOption = "distance",
-    top: Annotated[int | None, typer.Option(help="Show only this many pairs, the nearest.", show_default=False)] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            help="Show only this many pairs, the nearest; with --why this many items, by default 10.",
+            show_default=False,
+        ),
+    ] = None,
     only: Only = None,
     confidence: Confidence = 0.95,
+    together: Annotated[
+        bool,
+        typer.Option("--together", help="Intervals that hold for all pairs at once, whichever are shown."),
+    ] = False,
+    why: Annotated[
+        Path | None,
+        typer.Option(
+            "--why",
+            help="Show what separates two streams instead: a file of the items that may occur, CSV, JSON lines, "
+            "Parquet, or .txt with one a line. Of more than two streams, the pair that is farthest apart.",
+            metavar="DICTIONARY",
+            show_default=False,
+        ),
+    ] = None,
+    index: Index = None,
+    category: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the dictionary by which items are added up: rows are then categories.", show_default=False
+        ),
+    ] = None,
+    agreement: FollowedAgreement = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Write what --why shows to an .svg file too.", show_default=False)
+    ] = None,
     norm: Norms = None,
     signer: Signers = None,
     raw: Raw = False,
@@ -25,22 +60,47 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     """Estimate squared distances and cosines between private sketches, nearest pair first.
 
     Each interval is for its pair alone: the least of many estimates is biased down. Where noise dominates, a squared
-    distance may be negative and a cosine above 1; intervals are clipped to what is possible.
+    distance may be negative and a cosine above 1; intervals are clipped to what is possible. Those of --together hold
+    for all pairs at once, and are shown without the measure beside.
+
+    With --why, the items of a public dictionary in which the sums of two streams differ most, or with --by mean their
+    averages; all its intervals hold at once. --only names two of many streams.
 
     Between published signs: how many differ, and angles and cosines, with the flips' share taken out.
     """
     check_top(top)
+    if why is not None:
+        if together:
+            raise ss.InvalidInputError("the intervals of --why always hold together: leave out --together")
+        asked = Why(why, index, category, agreement, picture)
+        show_differences(
+            files,
+            asked,
+            by=by,
+            top=top or 10,
+            only=only,
+            confidence=confidence,
+            norm=norm,
+            signer=signer,
+            raw=raw,
+            as_json=as_json,
+        )
+        return
+    of_why = {"--index": index, "--category": category, "--agreement": agreement, "--picture": picture}
+    for option, given in of_why.items():
+        if given is not None:
+            raise ss.InvalidInputError(f"{option} is for what separates two streams: say --why DICTIONARY")
     among = load_pairs(files, "compare", by=by, only=only, norm=norm, signer=signer, raw=raw)
+    candidates = len(among.names) * (len(among.names) - 1) // 2 if together else None
     pairs = among.nearest_pairs(top)
     named = [(among.names[i], among.names[j]) for i, j in pairs]
     if as_json:
-        show_json(
-            [
-                {"first": first, "second": second, **among.fields(pair, confidence)}
-                for pair, (first, second) in zip(pairs, named, strict=True)
-            ]
-        )
+        rows: list[dict[str, Any]] = [
+            {"first": first, "second": second, **among.fields(pair, confidence, candidates)}
+            for pair, (first, second) in zip(pairs, named, strict=True)
+        ]
+        show_json(rows)
     else:
         names = {"pair": [f"{first} – {second}" for first, second in named]}
-        show(table_of(names | among.columns(pairs, confidence), title=among.title(pairs)))
+        show(table_of(names | among.columns(pairs, confidence, candidates), title=among.title(pairs)))
     among.say_notes(pairs)

@@ -1,0 +1,115 @@
+"""What separates two streams, as `compare --why` shows it."""
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import streamsketch as ss
+from streamsketch.cli._items import agreement_of, items_of_file, plain_item
+from streamsketch.cli._pairs import SketchPairs, load_pairs
+from streamsketch.cli._reading import name_in_errors, new_file
+from streamsketch.cli._showing import interval_name, plural, say, show, show_json, table_of
+from streamsketch.core import write_whole
+from streamsketch.estimation import By, DifferenceBy, Differences
+from streamsketch.report import item_text, more_in, picture_of_differences, row_cells
+
+
+class Why(NamedTuple):
+    """The options of `compare --why`."""
+
+    dictionary: Path
+    columns: list[str] | None
+    category: str | None
+    agreement: Path | None
+    picture: Path | None
+
+
+def show_differences(  # noqa: PLR0913 - the options of a command
+    files: list[Path],
+    why: Why,
+    *,
+    by: By,
+    top: int,
+    only: list[str] | None,
+    confidence: float,
+    norm: list[str] | None,
+    signer: list[Path] | None,
+    raw: bool,
+    as_json: bool,
+) -> None:
+    """Print what separates two streams, and write it as a picture.
+
+    Raises
+    ------
+    InvalidInputError
+        For published signs, another measure than distances and means, a dictionary that cannot be read, and as
+        `load_pairs`.
+    """
+    if why.picture is not None:
+        new_file(why.picture, ".svg", "a picture")
+    of_what: dict[str, DifferenceBy] = {"distance": "distance", "mean": "mean"}
+    if by not in of_what:
+        raise ss.InvalidInputError(
+            f"--why shows by how much sums differ, or with --by mean averages; streams do not differ in items by {by}"
+        )
+    among = load_pairs(files, "compare", by=by, only=only, norm=norm, signer=signer, raw=raw)
+    if not isinstance(among, SketchPairs):
+        raise ss.InvalidInputError("published signs do not say in which items streams differ: leave out --why")
+    pairs = among.nearest_pairs(None)
+    pair = next((one for one in reversed(pairs) if among.is_defined(one)), pairs[-1])
+    first, second = (among.names[place] for place in pair)
+    a, b = among.sketches[first], among.sketches[second]
+    agreed = agreement_of(a, why.agreement)
+    dictionary = items_of_file(a.projection, agreed, why.columns, why.dictionary, why.category)
+    with name_in_errors(first, second):
+        found = ss.top_differences(
+            *(a, b, dictionary.items, top),
+            by=of_what[by],
+            category=dictionary.category,
+            agreement=agreed,
+            confidence=confidence,
+        )
+    if why.picture is not None:
+        write_whole(why.picture, picture_of_differences(found, first, second).encode())
+    if as_json:
+        show_json(_fields(found, first, second))
+    else:
+        of = "averages" if by == "mean" else "sums"
+        show(
+            table_of(
+                _columns(found, first, second, why.category or "item"), title=f"{first} – {second}: differences of {of}"
+            )
+        )
+        if len(pairs) > 1:
+            say(f"Of {plural(len(pairs), 'pair')} this is the one farthest apart; --only names another.")
+        rows = "categories" if why.category else "items"
+        say(f"{found.n_separated:,} of {found.candidates:,} {rows} are separated. All intervals hold at once.")
+    if found.secret:
+        say("Raw sketches took part: what is printed here is as secret as they are.")
+
+
+def _fields(found: Differences, first: str, second: str) -> dict[str, Any]:
+    """Return the differences as JSON."""
+    rows = [
+        {"item": plain_item(row["item"]), "estimate": row["estimate"], "standard_error": row["error"]}
+        | {end: row[end] if math.isfinite(row[end]) else None for end in ("low", "high")}
+        | {"separated": more_in(row) != "neither"}
+        for row in found.table.to_pylist()
+    ]
+    fields = {"first": first, "second": second, "by": found.by, "items": rows, "confidence": found.confidence}
+    fields |= {"candidates": found.candidates, "separated": found.n_separated}
+    return fields | ({"secret": True} if found.secret else {})
+
+
+def _columns(found: Differences, first: str, second: str, what: str) -> dict[str, list[str]]:
+    """Return the differences as the columns of a table for people."""
+    rows = found.table.to_pylist()
+    cells = [row_cells(row) for row in rows]
+    more = {"first": first, "second": second, "neither": "either"}
+    return {
+        what: [item_text(row["item"]) for row in rows],
+        "difference": [value for value, _, _ in cells],
+        "± s.e.": [error for _, error, _ in cells],
+        interval_name(found.confidence): [interval for _, _, interval in cells],
+        "more in": [more[more_in(row)] for row in rows],
+    }

@@ -1,0 +1,114 @@
+"""What separates streams: bars with intervals around zero, as a picture of their own and in the report."""
+
+import math
+from typing import Any
+
+from streamsketch.core import printable
+from streamsketch.estimation import Differences, Estimate, Interval, estimate_cells
+from streamsketch.report.text import shorten, templates
+
+_WIDTH, _LEFT, _RIGHT = 720.0, 210.0, 700.0
+_TOP, _BOTTOM, _ROW, _BAR = 46.0, 34.0, 24.0, 12.0
+_NAME = 26  # letters
+_STREAM = 22
+_TICKS = 6
+_COLOURS = {"first": "#1f5fa8", "second": "#b35900", "neither": "#8a9199"}
+
+
+def picture_of_differences(found: Differences, first: str, second: str) -> str:
+    """Return an SVG picture of what separates two streams; **as secret as a raw sketch** if one took part.
+
+    A bar for each row of the table, from zero to the estimate, with its interval. Bars are blue where the first stream
+    has more, orange where the second one has, and grey where the interval holds zero.
+
+    Parameters
+    ----------
+    found
+        From `streamsketch.top_differences`.
+    first, second
+        Names of the streams.
+
+    Returns
+    -------
+    str
+        An SVG document without scripts or links.
+    """
+    return templates().get_template("differences.svg.j2").render(bars=bars_of(found, first, second), alone=True)
+
+
+def bars_of(found: Differences, first: str, second: str) -> dict[str, Any]:
+    """Return what the template of the bars needs: places in pixels, and texts."""
+    rows = found.table.to_pylist()
+    ends = [end for row in rows for end in (row["estimate"], row["low"], row["high"]) if math.isfinite(end)]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    if low == high:
+        low, high = -1.0, 1.0
+    step = _round_step((high - low) / _TICKS)
+
+    def across(value: float) -> float:
+        inside = min(max(value, low), high)
+        return float(round(_LEFT + (_RIGHT - _LEFT) * (inside - low) / (high - low), 1))
+
+    height = _TOP + _ROW * len(rows) + _BOTTOM
+    return {
+        "width": _WIDTH,
+        "height": height,
+        "top": _TOP - 6,
+        "bottom": height - _BOTTOM,
+        "left": _LEFT,
+        "right": _RIGHT,
+        "zero": across(0.0),
+        "first": shorten(first, _STREAM),
+        "second": shorten(second, _STREAM),
+        "colours": _COLOURS,
+        "of": "averages" if found.by == "mean" else "sums",
+        "confidence": f"{100 * found.confidence:g}\u00a0%",
+        "secret": found.secret,
+        "ticks": [
+            (f"{place * step:,g}", across(place * step))
+            for place in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+        ],
+        "rows": [
+            {
+                "name": shorten(item_text(row["item"]), _NAME),
+                "text": row_text(row),
+                "more": more_in(row),
+                "y": round(_TOP + _ROW * (place + 0.5), 1),
+                "bar": round(_TOP + _ROW * (place + 0.5) - _BAR / 2, 1),
+                "thick": _BAR,
+                "x": min(across(0.0), across(row["estimate"])),
+                "long": round(abs(across(row["estimate"]) - across(0.0)), 1),
+                "low": across(row["low"]),
+                "high": across(row["high"]),
+            }
+            for place, row in enumerate(rows)
+        ],
+    }
+
+
+def more_in(row: dict[str, Any]) -> str:
+    """Return which stream has more of a row's item: "first", "second", or "neither" if its interval holds 0."""
+    return "first" if row["low"] > 0 else "second" if row["high"] < 0 else "neither"
+
+
+def row_text(row: dict[str, Any]) -> str:
+    """Return a row in words."""
+    value, error, interval = row_cells(row)
+    return f"{item_text(row['item'])}: {value} ± {error}, {interval}"
+
+
+def row_cells(row: dict[str, Any]) -> tuple[str, str, str]:
+    """Return a row's estimate, standard error and interval."""
+    return estimate_cells(Estimate(row["estimate"], row["error"] ** 2, 0.0), Interval(row["low"], row["high"]))
+
+
+def item_text(item: Any) -> str:
+    """Return an item, or a category, as text: the parts of a tuple with commas between them."""
+    if isinstance(item, dict):
+        return ", ".join(map(item_text, item.values()))
+    return "(missing)" if item is None else printable(item.hex() if isinstance(item, bytes) else str(item))
+
+
+def _round_step(length: float) -> float:
+    power = 10.0 ** math.floor(math.log10(length))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= length * (1 - 1e-9))
