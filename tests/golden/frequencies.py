@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tests.golden import estimates, laws
 from tests.golden.estimates import ULP, Ends, Expected, Message, Sized, UndefinedError, decimal, sized, total
-from tests.golden.reader import cells_of
+from tests.golden.reader import cells_of, values_message
 
 EDGE = Fraction(1, 10**9)
 """How far probabilities must be apart that are compared, and how far off a median's law may be."""
@@ -185,6 +185,15 @@ def _step(message: Message) -> Fraction:
     fields = message["projection"]
     found: Fraction = message["multiplier"] * laws.scale_squared(fields) * fields["resolution"]
     return found
+
+
+def difference(x: Message, y: Message) -> Message:
+    """Return what has the frequencies x_j - y_j, for equal multipliers."""
+    if x["multiplier"] != y["multiplier"]:
+        raise UndefinedError  # no case has others
+    cells = [one - other for one, other in zip(cells_of(x), cells_of(y), strict=True)]
+    noise = x["noise"] | {name: x["noise"][name] + y["noise"][name] for name in ("k2", "k4")}
+    return x | {"values": values_message(cells), "noise": noise}
 
 
 def frequency(message: Message, column: list[int], estimator: str) -> Point:

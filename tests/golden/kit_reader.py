@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from tests.golden import kit_releases, laws, local_reader, make_kit, party_reader, reader, rotations
+from tests.golden import frequencies, kit_releases, laws, local_reader, make_kit, party_reader, reader, rotations
 from tests.golden.kit_releases import Message, projection_fields
 from tests.golden.kit_tables import keys_of
 from tests.golden.make_kit import plain, strings
@@ -140,8 +140,10 @@ def estimate(case: Case, kit: Kit) -> Case:
 def frequency(case: Case, kit: Kit) -> Case:
     """Compute how often an item occurs, or what a dictionary misses."""
     given = {name: case[name] for name in GIVEN["frequencies"] if name in case}
-    made = make_kit.missed_of if "dictionary" in case else make_kit.frequency_of
-    return made(given, named(kit, "releases", case["of"][0]))
+    messages = [named(kit, "releases", name) for name in case["of"]]
+    if "dictionary" in case:
+        return make_kit.missed_of(given, messages[0])
+    return make_kit.frequency_of(given, messages[0] if len(messages) == 1 else frequencies.difference(*messages))
 
 
 def simultaneous(case: Case, kit: Kit) -> Case:

@@ -229,6 +229,10 @@ def _frequencies(made: dict[str, Message]) -> Iterable[Message]:
         yield frequency_of({"of": [name], "item": "1", "estimator": "mean"}, made[name])
     for name in ("sjlt-graph, y", "a part, x", *means):
         yield frequency_of({"of": [name], "item": "1", "estimator": "median"}, made[name])
+    for name in ("sjlt-block", "sjlt-graph", "rademacher", "very sparse, noise before the map"):
+        pair = [f"{name}, {stream}" for stream in "xy"]
+        difference = frequencies.difference(*(made[one] for one in pair))
+        yield frequency_of({"of": pair, "item": "3", "estimator": "auto"}, difference)
     for name in ("sjlt-block, x", "sjlt-graph, x", "count-sketch, y", "identity, x", "rademacher, x"):
         yield missed_of({"of": [name], "dictionary": ["1", "3", "5", "8"]}, made[name])
     yield missed_of({"of": [means[5]], "dictionary": ["1"]}, made[means[5]])

@@ -256,6 +256,13 @@ def test_frequencies() -> None:
             else:
                 check_estimate(ss.top(release, integers(case["dictionary"])).missed, case, label)
             continue
+        if len(case["of"]) == 2:
+            item, other = int(case["item"]), release_of(case["of"][1])
+            (row,) = ss.top_differences(release, other, [item], estimator=case["estimator"]).table.to_pylist()
+            found = ss.Estimate(row["estimate"], row["error"] ** 2, 0.0)
+            check_estimate(found, {name: case[name] for name in ("value", "standard_error", "range")}, label)
+            check_ends(estimation.Interval(row["low"], row["high"]), case["intervals"][0], label)
+            continue
         if "undefined" in case:
             with pytest.raises(ss.InvalidInputError):
                 ss.frequency(release, int(case["item"]), estimator=case["estimator"])
