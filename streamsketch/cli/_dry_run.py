@@ -13,7 +13,7 @@ import streamsketch as ss
 from streamsketch.cli._releasing import left_fields
 from streamsketch.cli._showing import guarantee_fields, plural
 from streamsketch.explanation import explain_release
-from streamsketch.planning import SURE, NoiseFloor
+from streamsketch.planning import NoiseFloor
 from streamsketch.privacy import Counting, Guarantee, SystemBits
 from streamsketch.release import AdditiveNoise, CalibratedNoise
 from streamsketch.sketching import counting_of
@@ -78,7 +78,7 @@ class DryRun:
         explained, floor, unit = explain_release(self._example), self.floor, self.guarantee.neighbours.unit
         beside = "" if self._counting is None else f", and {' and '.join(self._counted)} with each"
         table = "" if self.header.keys is None else f"; columns {', '.join(self.columns)}"
-        length, sure = floor.length(), floor.length(SURE)
+        length, sure = floor.length(), floor.length(NoiseFloor.sure)
         found = {
             "published": f"{self.sketches:,} {'sketch' if self.sketches == 1 else 'sketches'} of "
             f"{self.header.projection.sketch_dim:,} cells{beside}; about {_bytes(self.bytes)}{table}",
@@ -87,7 +87,7 @@ class DryRun:
             "meaning": explained.meaning,
             "noise": " ".join(explained.amount),
             "stands out": f"a sum of length {length:,.3g} (ℓ2 norm, in data units) in half of all cases, and one of "
-            f"{sure:,.3g} in {100 * (1 - SURE):.0f} %; shorter ones are below the noise floor and have no cosine",
+            f"{sure:,.3g} in {100 * (1 - floor.sure):.0f} %; shorter ones are below the noise floor and have no cosine",
         }
         if self.least_units is not None:
             found["too small"] = (
@@ -108,7 +108,7 @@ class DryRun:
             "guarantee": guarantee_fields(self.guarantee),
             "noise_deviation": explained.noise_deviation,
             "count_errors": explained.count_errors,
-            "length_to_stand_out": {"0.5": floor.length(), f"{1 - SURE:g}": floor.length(SURE)},
+            "length_to_stand_out": {"0.5": floor.length(), f"{1 - NoiseFloor.sure:g}": floor.length(NoiseFloor.sure)},
             "least_units": self.least_units,
         }
 

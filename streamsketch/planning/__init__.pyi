@@ -5,12 +5,11 @@ from .noise_floor import NoiseFloor
 from .planner import plan
 from .plans import Plan
 from .typical import TypicalUnit, UnitSample
-from .unit_keys import SURE, PlannedKey, Remedy
+from .unit_keys import PlannedKey, Remedy
 from .unit_options import UnitOption
 from .unit_plans import UnitPlan, plan_units
 
 __all__ = [
-    "SURE",
     "Accuracy",
     "BoundOption",
     "BoundPlan",

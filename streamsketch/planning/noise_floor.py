@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import gammainc, gammaincc, gammainccinv
@@ -51,6 +51,11 @@ class NoiseFloor:
     k4: float
     map_variance: float
 
+    even: ClassVar[float] = 0.5
+    """The probability from which on a sum counts as below the floor."""
+    sure: ClassVar[float] = 0.05
+    """The probability at which it stands out nearly surely."""
+
     @classmethod
     def of(cls, projection: Projection, noise: Noise) -> Self:
         """Return the floor of releases with this noise on each cell."""
@@ -79,7 +84,7 @@ class NoiseFloor:
         found: Floats = gammainc(shape, (self.squared_norm + self.cells * self.k2) / scale)
         return found
 
-    def length(self, chance: float = 0.5) -> float:
+    def length(self, chance: float = even) -> float:
         """Return how long a sum must be to come out below the floor with this probability only, in data units.
 
         Parameters

@@ -16,11 +16,6 @@ from streamsketch.planning.typical import UnitFacts
 from streamsketch.planning.unit_options import UnitOption, clipped, cosine_variances
 from streamsketch.privacy import NOISES, Budget, Clip, Neighbours
 
-EVEN = 0.5
-"""The probability of being below the noise floor from which a key counts as below it."""
-SURE = 0.05
-"""And that at which a key stands out nearly surely."""
-
 _MOST_EPSILON = 20.0
 _STEPS = 40  # of bisections
 _MOST_UNITS = 1e15
@@ -112,25 +107,25 @@ class KeyPlanner:
 
     def remedies(self, chosen: UnitOption, options: Sequence[UnitOption], budget: Budget) -> list[Remedy]:
         """Return what would lift the middle one of the keys below the noise floor, as far as anything does."""
-        below = self.below(chosen) >= EVEN
+        below = self.below(chosen) >= NoiseFloor.even
         if not below.any():
             return []
         middle = float(np.median(self.units[below]))
         found = [self._larger_epsilon(chosen, budget, middle), self._other_option(chosen, options)]
-        needed = self.least_units(chosen, EVEN)
+        needed = self.least_units(chosen, NoiseFloor.even)
         if math.isfinite(needed):
             found.append(Remedy(int((~below).sum()), merged=math.ceil(needed / middle * (1 - 1e-9))))
         return [remedy for remedy in found if remedy is not None]
 
     def standing(self, option: UnitOption) -> int:
         """Return how many keys are more likely than not to stand out."""
-        return int((self.below(option) < EVEN).sum())
+        return int((self.below(option) < NoiseFloor.even).sum())
 
     def _larger_epsilon(self, chosen: UnitOption, budget: Budget, units: float) -> Remedy | None:
         """Return the least ε, to two digits, at which a key of so many units is likelier than not to stand out."""
 
         def lifted(epsilon: float) -> bool:
-            return self._of(_recalibrated(chosen, Budget(epsilon, budget.delta)), units) < EVEN
+            return self._of(_recalibrated(chosen, Budget(epsilon, budget.delta)), units) < NoiseFloor.even
 
         if budget.epsilon >= _MOST_EPSILON or not lifted(_MOST_EPSILON):
             return None
@@ -147,7 +142,7 @@ class KeyPlanner:
         for option in options:
             way = option.neighbours, option.clip
             norms[way] = norms[way] if way in norms else self._norms(option)
-            counts.append(int((self._below(option, norms[way]) < EVEN).sum()))
+            counts.append(int((self._below(option, norms[way]) < NoiseFloor.even).sum()))
         most = max(counts)
         if most <= self.standing(chosen):
             return None

@@ -17,7 +17,7 @@ from streamsketch.estimation import format_value
 from streamsketch.planning.facts import Goal
 from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.planning.typical import MOST_SUMS, UnitFacts, either, key_sizes
-from streamsketch.planning.unit_keys import EVEN, SURE, KeyPlanner, PlannedKey, Remedy
+from streamsketch.planning.unit_keys import KeyPlanner, PlannedKey, Remedy
 from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, UnitOption, unit_options
 from streamsketch.privacy import MOST_KEYS, Budget, Clip, Guarantee, Neighbours
 from streamsketch.projections import Projection
@@ -132,7 +132,7 @@ class UnitPlan:
         """
         return self._planner.rows(self.names, self.chosen)
 
-    def least_units(self, chance: float = EVEN) -> float:
+    def least_units(self, chance: float = NoiseFloor.even) -> float:
         """Return how many units a key has that is below the noise floor with this probability; infinity for none.
 
         For ``question="mean"``, that has no average.
@@ -179,7 +179,9 @@ class UnitPlan:
             "guarantee": self.guarantee.to_dict(),
             "chosen": _option(self.chosen),
             "keys": [key._asdict() for key in self.keys],
-            "least_units": {f"{chance:g}": _finite(self.least_units(chance)) for chance in (EVEN, SURE)},
+            "least_units": {
+                f"{chance:g}": _finite(self.least_units(chance)) for chance in (NoiseFloor.even, NoiseFloor.sure)
+            },
             "remedies": [_remedy_fields(remedy) for remedy in self.remedies],
             "alternatives": [_option(option) for option in self.alternatives()],
             "notes": list(_notes(self)),
@@ -453,8 +455,8 @@ def _keys(plan: UnitPlan) -> str:
 def _standing(plan: UnitPlan) -> Iterator[str]:
     """Yield sentences on which keys stand out, and on what would lift the others."""
     lost = _lost(plan)
-    below = [one for one in plan.keys if one.below >= EVEN]
-    above = [one for one in plan.keys if one.below < EVEN]
+    below = [one for one in plan.keys if one.below >= NoiseFloor.even]
+    above = [one for one in plan.keys if one.below < NoiseFloor.even]
     count = len(plan.keys)
     if count > 1 and below:
         if plan.names == _numbered(count):
@@ -465,11 +467,11 @@ def _standing(plan: UnitPlan) -> Iterator[str]:
         yield f"{len(below):,} of {count:,} keys will probably be {lost} at ε = {plan.epsilon:g}: {which}."
     elif count > 1:
         yield f"All {count:,} keys will probably stand out from the noise."
-    even, sure = plan.least_units(EVEN), plan.least_units(SURE)
+    even, sure = plan.least_units(NoiseFloor.even), plan.least_units(NoiseFloor.sure)
     if math.isfinite(sure):
         yield (
             f"A key of about {_rounded(even)} {plan.unit}s is as likely {lost} as not, and one of {_rounded(sure)} in "
-            f"{100 * SURE:.0f} % of cases."
+            f"{100 * NoiseFloor.sure:.0f} % of cases."
         )
     else:
         yield f"However many {plan.unit}s a key has, it will probably be {lost}."

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.planning import SURE, PlannedKey, UnitPlan
+from streamsketch.planning import NoiseFloor, PlannedKey, UnitPlan
 from streamsketch.report.text import shorten, templates
 
 _WIDTH, _ROW = 720.0, 18.0
@@ -48,7 +48,10 @@ def picture_of_keys(plan: UnitPlan) -> str:
     keys = [ordered[place] for place in places]
     marks = [
         (units, words)
-        for units, words in ((plan.least_units(), "even odds"), (plan.least_units(SURE), f"{100 * SURE:.0f} %"))
+        for units, words in (
+            (plan.least_units(), "even odds"),
+            (plan.least_units(NoiseFloor.sure), f"{100 * NoiseFloor.sure:.0f} %"),
+        )
         if math.isfinite(units)
     ]
     low = 10 ** math.floor(math.log10(min([keys[-1].units, *(units for units, _ in marks)])))
