@@ -13,6 +13,7 @@ NAMES: dict[str, str] = {
         "bounding",
         "files",
         "pairwise",
+        "points",
         "signs",
         "hadamard",
         "matrices",

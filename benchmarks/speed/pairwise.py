@@ -10,13 +10,14 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 import streamsketch as ss
-from benchmarks.rows import MICROSECONDS, Effort, Row, compare
+from benchmarks.rows import MICROSECONDS, Effort, Row, Target, compare
 from benchmarks.timing import Work
 
 
 def run(effort: Effort) -> list[Row]:
-    """Measure 32 releases against a loop of `squared_distance`, 1000 and 2000 against `cdist`."""
-    return [_against_loop(32, effort), *(_against_cdist(effort.size(n, least=2), effort) for n in (1000, 2000))]
+    """Measure 32 releases against a loop of `squared_distance`, 1000 and 2000 against `cdist`, 1000 with intervals."""
+    against_cdist = [_against_cdist(effort.size(n, least=2), effort) for n in (1000, 2000)]
+    return [_against_loop(32, effort), *against_cdist, _with_intervals(effort.size(1000, least=2), effort)]
 
 
 def _releases(n: int) -> list[ss.PrivateSketch]:
@@ -59,4 +60,25 @@ def _against_cdist(n: int, effort: Effort) -> Row:
         },
         effort,
         MICROSECONDS,
+    )
+
+
+def _with_intervals(n: int, effort: Effort) -> Row:
+    """Measure distances and cosines with intervals that all hold together; two seconds are 2 µs for 1000 releases."""
+    releases = _releases(n)
+    rows = np.stack([release.cell_unit * release.values for release in releases])
+
+    def both() -> None:
+        for measure in ("distance", "cosine"):
+            ss.pairwise(releases, by=measure).interval(0.95, level="all")
+
+    return compare(
+        f"{n:,} releases, k=1024, distances and cosines with 95 % intervals",
+        {
+            "pairwise": Work(both, n * n),
+            "scipy cdist": Work(lambda: cdist(rows, rows, "sqeuclidean"), n * n),
+        },
+        effort,
+        MICROSECONDS,
+        Target("ours", 2),
     )
