@@ -7,18 +7,19 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._items import FollowedAgreement, Index, agreement_of, items_of_file
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import Only, select_names
 from streamsketch.cli._reading import load_files, new_file
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core import write_whole
 from streamsketch.estimation import By
-from streamsketch.report import page_of
+from streamsketch.report import Dictionary, page_of
 from streamsketch.storage import SUFFIX
 from streamsketch.wire import kind_of
 
 
-def report(
+def report(  # noqa: PLR0913 - a command's options are its parameters
     places: Annotated[
         list[Path], typer.Argument(help="folders of .sketch files and .parquet tables, or such files", metavar="DIR")
     ],
@@ -43,6 +44,22 @@ def report(
             show_default=False,
         ),
     ] = None,
+    why: Annotated[
+        Path | None,
+        typer.Option(
+            "--why",
+            help="Show in which items streams differ: a file of those that may occur, CSV, JSON lines, Parquet, or "
+            ".txt with one a line. Two streams are compared, or each of several with the average of the others.",
+            metavar="DICTIONARY",
+            show_default=False,
+        ),
+    ] = None,
+    index: Index = None,
+    category: Annotated[
+        str | None, typer.Option(help="Column of the dictionary by which items are added up.", show_default=False)
+    ] = None,
+    agreement: FollowedAgreement = None,
+    together: Annotated[bool, typer.Option("--together", help="Intervals of all pairs that hold at once.")] = False,
     only: Only = None,
     signer: Signers = None,
     as_json: Json = False,
@@ -54,6 +71,8 @@ def report(
     The page is one file without network access or scripts, and as public as the releases are.
     """
     new_file(output, ".html", "a report")
+    if why is None and (index or category or agreement):
+        raise ss.InvalidInputError("--index, --category and --agreement are for what differs: say --why DICTIONARY")
     paths: list[Path] = []
     left_out: list[str] = []
     for place in places:
@@ -70,6 +89,8 @@ def report(
         title=heading,
         plan=None if plan is None else _plan(plan),
         by=by,
+        why=None if why is None else _dictionary(next(iter(releases.values())), why, index, category, agreement),
+        together=together,
     )
     write_whole(output, page.encode())
     if as_json:
@@ -77,6 +98,14 @@ def report(
         show_json({"file": str(output), "releases": list(releases), "checks": checks, "left_out": left_out})
         return
     say(f"{output}: {len(releases)} releases." + (f" Left out, as secret: {', '.join(left_out)}." if left_out else ""))
+
+
+def _dictionary(
+    release: ss.PrivateSketch, path: Path, index: list[str] | None, category: str | None, agreement: Path | None
+) -> Dictionary:
+    agreed = agreement_of(release, agreement)
+    items, of_category = items_of_file(release.projection, agreed, index, path, category)
+    return Dictionary(items, of_category, agreed)
 
 
 def _plan(path: Path) -> dict[str, Any]:

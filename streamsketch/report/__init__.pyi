@@ -1,9 +1,10 @@
 from .bounds import picture_of
-from .differences import item_text, more_in, picture_of_differences, row_cells
+from .differences import Dictionary, item_text, more_in, picture_of_differences, row_cells
 from .keys import picture_of_keys
 from .page import page_of
 
 __all__ = [
+    "Dictionary",
     "item_text",
     "more_in",
     "page_of",

@@ -1,10 +1,26 @@
 """What separates streams: bars with intervals around zero, as a picture of their own and in the report."""
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from streamsketch.agreement import Agreement
 from streamsketch.core import printable
-from streamsketch.estimation import Differences, Estimate, Interval, estimate_cells
+from streamsketch.estimation import (
+    By,
+    DifferenceBy,
+    Differences,
+    Estimate,
+    Interval,
+    block_of,
+    differences_from_others,
+    estimate_cells,
+    few_units,
+    top_differences,
+)
+from streamsketch.release import PrivateSketch
 from streamsketch.report.text import shorten, templates
 
 _WIDTH, _LEFT, _RIGHT = 720.0, 210.0, 700.0
@@ -12,6 +28,8 @@ _TOP, _BOTTOM, _ROW, _BAR = 46.0, 34.0, 24.0, 12.0
 _NAME = 26  # letters
 _STREAM = 22
 _TICKS = 6
+_OF_PAIR, _OF_EACH = 10, 5  # bars
+_MOST_CHARTS = 40
 _COLOURS = {"first": "#1f5fa8", "second": "#b35900", "neither": "#8a9199"}
 
 
@@ -34,6 +52,51 @@ def picture_of_differences(found: Differences, first: str, second: str) -> str:
         An SVG document without scripts or links.
     """
     return templates().get_template("differences.svg.j2").render(bars=bars_of(found, first, second), alone=True)
+
+
+class Dictionary(NamedTuple):
+    """What may occur in streams, as `streamsketch.top_differences` takes it."""
+
+    items: Any
+    category: Any = None
+    agreement: Agreement | None = None
+
+
+def separated(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By | None) -> dict[str, Any]:
+    """Return what the section on differences shows.
+
+    Each of several streams is compared with the average of the others, not with each other one: these are n figures,
+    which say what is special of each stream, where n(n - 1)/2 would repeat it. Averages over units are compared where
+    all units were counted, as sums measure size, unless distances of sums were ``asked`` for; else sums.
+    """
+    names, sketches = list(releases), list(releases.values())
+    block = block_of(sketches)
+    counted = block.units is not None and not np.isnan(block.units.number).any() and not few_units(block).any()
+    by: DifferenceBy = "mean" if counted and asked != "distance" else "distance"
+    options: dict[str, Any] = {"by": by, "category": why.category, "agreement": why.agreement}
+    if len(names) == 2:
+        pair = top_differences(sketches[0], sketches[1], why.items, _OF_PAIR, **options)
+        shown = [(f"{shorten(names[0])} – {shorten(names[1])}", names[0], names[1], pair)]
+    else:
+        found = differences_from_others(sketches, why.items, _OF_EACH, **options)
+        shown = [(shorten(name), name, "the others", one) for name, one in zip(names, found, strict=True)]
+        shown.sort(key=lambda one: -one[3].n_separated)
+    return {
+        "pair": len(names) == 2,
+        "category": why.category is not None,
+        "of": "averages" if by == "mean" else "sums",
+        "candidates": f"{shown[0][3].candidates:,}",
+        "left_out": max(len(shown) - _MOST_CHARTS, 0),
+        "charts": [
+            (
+                title,
+                f"{one.n_separated:,}",
+                bars_of(one, first, second),
+                [(shorten(item_text(row["item"])), row_cells(row)) for row in one.table.to_pylist()],
+            )
+            for title, first, second, one in shown[:_MOST_CHARTS]
+        ],
+    }
 
 
 def bars_of(found: Differences, first: str, second: str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import (
     MEASURES,
     By,
+    Interval,
+    Level,
     estimate_cells,
     format_value,
     published_counts,
@@ -17,6 +19,7 @@ from streamsketch.estimation import (
 )
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.report.choice import Chosen, choose
+from streamsketch.report.differences import Dictionary, separated
 from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pictures import Scaling, classical_scaling, heat_map, map_of
 from streamsketch.report.planned import against_plan, expected_errors
@@ -35,6 +38,8 @@ def page_of(
     title: str,
     plan: Mapping[str, Any] | None = None,
     by: By | None = None,
+    why: Dictionary | None = None,
+    together: bool = False,
 ) -> str:
     """Return a report of all pairs of releases, as HTML.
 
@@ -56,12 +61,17 @@ def page_of(
         What to compare streams by, as in `streamsketch.pairwise`. By default cosines, if they tell streams apart, and
         distances if not, as `streamsketch.report.choice.choose` describes. Streams below the noise floor are named
         and not drawn.
+    why
+        Items, of which the report shows those that differ most, as in `streamsketch.top_differences`: between two
+        streams, or between each of several and the average of the others.
+    together
+        Whether the intervals of the heat map and of all pairs are to hold at once, for all pairs.
 
     Raises
     ------
     InvalidInputError
-        For fewer than 2 releases or more than 400, a plan that is malformed or for another sketch, another ``by``, or
-        cosines of releases with noise added before the map.
+        For fewer than 2 releases or more than 400, a plan that is malformed or for another sketch, another ``by``,
+        cosines of releases with noise added before the map, or a dictionary that cannot be read.
     IncompatibleProjectionsError, DependentNoiseError
         If the projections differ, or two releases share noise.
     """
@@ -77,6 +87,7 @@ def page_of(
     order = list(range(len(names))) if by_time else similarity_order(chosen.squares.value)
     scaling = classical_scaling(chosen.squares)
     projection = next(iter(releases.values())).projection
+    level: Level = "all" if together else "each"
     return (
         templates()
         .get_template("page.html.j2")
@@ -95,7 +106,9 @@ def page_of(
             below_noise_floor=[everything[place] for place in chosen.below_noise_floor],
             drawn=len(chosen.kept) < len(releases) or not chosen.below_noise_floor,
             by_time=by_time,
-            heat=heat_map(names, chosen.estimates, order, chosen.by),
+            heat=heat_map(names, chosen.estimates, order, chosen.by, level),
+            together=together,
+            separated=None if why is None else separated(_kept(releases, chosen), why, by),
             map=map_of(names, scaling),
             places=_places(names, scaling),
             sizes=[
@@ -104,7 +117,7 @@ def page_of(
             ],
             counts=_counts(everything, list(releases.values())),
             nearest=_nearest(names, chosen, order),
-            pairs=_pairs(names, chosen),
+            pairs=_pairs(names, chosen, level),
             all_pairs=len(names) * (len(names) - 1) // 2,
         )
     )
@@ -141,9 +154,18 @@ def _nearest(names: Sequence[str], chosen: Chosen, order: Sequence[int]) -> list
     return groups
 
 
-def _pairs(names: Sequence[str], chosen: Chosen) -> list[tuple[str, str, tuple[str, str, str]]]:
+def _kept(releases: Mapping[str, PrivateSketch], chosen: Chosen) -> dict[str, PrivateSketch]:
+    """Return the releases of streams that are drawn."""
+    every = list(releases.items())
+    return dict(every[place] for place in chosen.kept)
+
+
+def _pairs(names: Sequence[str], chosen: Chosen, level: Level) -> list[tuple[str, str, tuple[str, str, str]]]:
     """Return the nearest pairs, nearest first."""
     first, second = np.triu_indices(len(names), 1)
     order = chosen.nearest_first(chosen.estimates.value[first, second])[:_MAX_PAIRS]
+    low, high = chosen.estimates.interval(0.95, level=level)
     pairs = zip(first[order].tolist(), second[order].tolist(), strict=True)
-    return [(names[i], names[j], estimate_cells(chosen.estimates[i, j])) for i, j in pairs]
+    return [
+        (names[i], names[j], estimate_cells(chosen.estimates[i, j], Interval(low[i, j], high[i, j]))) for i, j in pairs
+    ]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Floats
-from streamsketch.estimation import By, Estimates, format_value, interval_text
+from streamsketch.estimation import By, Estimates, Interval, Level, format_value, interval_text
 from streamsketch.report.text import shorten
 
 Colour = tuple[int, int, int]
@@ -191,7 +191,9 @@ def _chunk(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
 
-def heat_map(names: Sequence[str], estimates: Estimates, order: Sequence[int], by: By) -> dict[str, Any]:
+def heat_map(
+    names: Sequence[str], estimates: Estimates, order: Sequence[int], by: By, level: Level = "each"
+) -> dict[str, Any]:
     """Return all comparisons as coloured cells: with error bars as tooltips or, of many streams, as one picture."""
     scale = scale_of(estimates, by)
     apart = ~np.eye(len(names), dtype=bool)
@@ -211,6 +213,8 @@ def heat_map(names: Sequence[str], estimates: Estimates, order: Sequence[int], b
         inside = np.where(apart, places, 0.0)[np.ix_(order, order)]
         return found | {"picture": picture(inside), "whole": len(names) > _NAMED, "each": -(-len(names) // _NAMED)}
 
+    low, high = estimates.interval(0.95, level=level)
+
     def cell(i: int, j: int) -> tuple[str, str, str] | None:
         if i == j:
             return None
@@ -218,7 +222,8 @@ def heat_map(names: Sequence[str], estimates: Estimates, order: Sequence[int], b
         style = f"background:rgb{filling};color:{readable_on(filling)}"
         error = estimate.standard_error / factor
         shown = f"{estimate.value:.2f}" if by == "cosine" else format_value(estimate.value / factor, error)
-        return style, shown, f"{names[i]} – {names[j]}: {estimate}, 95\u00a0% interval {interval_text(estimate)}"
+        interval = interval_text(estimate, Interval(low[i, j], high[i, j]))
+        return style, shown, f"{names[i]} – {names[j]}: {estimate}, 95\u00a0% interval {interval}"
 
     return found | {"rows": [(names[i], [cell(i, j) for j in order]) for i in order]}
 

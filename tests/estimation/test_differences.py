@@ -11,7 +11,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.errors import DependentNoiseError, IncompatibleAgreementsError, IncompatibleProjectionsError
-from streamsketch.estimation import DifferenceBy, Differences, PointEstimator
+from streamsketch.estimation import DifferenceBy, Differences, PointEstimator, differences_from_others
 from streamsketch.estimation.cell_law import CellLaw
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import release_vector
@@ -284,6 +284,37 @@ def test_quantiles_of_many_numbers_are_interpolated_and_end_as_normal_ones(monke
     some = np.array([1, 2, 5, 40, 20_000])
     assert found[np.searchsorted(numbers, some)] == pytest.approx(law.reach_of_sums(some, 0.95), rel=0.01)
     assert found[-1] == pytest.approx(1.96 * (20_000 * law.variance) ** 0.5, rel=5e-3)
+
+
+# --- each of several streams ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+@pytest.mark.parametrize("category", [None, ["a", "a", "b"]])
+def test_each_stream_is_compared_with_the_average_of_the_others(
+    estimator: PointEstimator, category: list[str] | None
+) -> None:
+    x, y = pair()
+    z = stream({"tea": 1, "milk": 8})
+    items = ["tea", "jam", "milk"]
+    found = differences_from_others([x, y, z], items, estimator=estimator, category=category)
+    counts = np.array([[30, 4, 0], [20, 9, 3], [1, 0, 8]])
+    expected = counts - (counts.sum(axis=0) - counts) / 2
+    for one, row in zip(found, expected.tolist(), strict=True):
+        groups = {"a": row[0] + row[1], "b": row[2]} if category else dict(zip(items, row, strict=True))
+        assert rows(one) == pytest.approx(groups)
+        assert one.candidates == 3 * len(groups), "of all streams, at once"
+
+
+@pytest.mark.parametrize("by", ["distance", "mean"])
+def test_of_two_streams_that_is_the_other_one(by: DifferenceBy) -> None:
+    x, y = (units(count, (1, 2)).release(epsilon=1.0, neighbours=NEAR) for count in (400, 300))
+    options: dict[str, Any] = {"by": by, "agreement": BOUNDED}
+    both = differences_from_others([x, y], [1, 2, 500], confidence=0.9, **options)
+    for first, second, one in ((x, y, both[0]), (y, x, both[1])):
+        alone = ss.top_differences(first, second, [1, 2, 500], confidence=0.95, **options).table
+        for title, column in alone.to_pydict().items():
+            assert one.table[title].to_pylist() == pytest.approx(column), "at half the level"
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------
