@@ -23,6 +23,7 @@ from .estimation.differences import top_differences
 from .estimation.estimate import Estimate
 from .estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
 from .estimation.groups import linkage
+from .estimation.histograms import distinct, entropy, l1_norm
 from .estimation.largest import top
 from .estimation.means import mean_distance, mean_norm, mean_product
 from .estimation.measures import pairwise
@@ -76,12 +77,15 @@ __all__ = [
     "compose",
     "cosine",
     "describe",
+    "distinct",
+    "entropy",
     "errors",
     "estimation",
     "explain",
     "features",
     "frequency",
     "inner_product",
+    "l1_norm",
     "linkage",
     "load",
     "local",

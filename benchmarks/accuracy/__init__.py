@@ -8,6 +8,7 @@ NAMES: dict[str, str] = {
     "coverage-points": "coverage_points",
     "coverage-own": "coverage_own",
     "own-signs": "own_signs",
+    "histogram-sums": "histogram_sums",
     "coverage-all": "coverage_all",
     "coverage-why": "coverage_why",
     "crossover": "crossover",

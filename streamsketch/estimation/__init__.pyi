@@ -26,6 +26,7 @@ from .estimators import (
 )
 from .gap_law import GapLaw, gap_law
 from .groups import Linkage, linkage, similarity_order
+from .histograms import distinct, entropy, l1_norm
 from .intervals import Interval, quantile
 from .items import item_table
 from .largest import Top, top
@@ -73,7 +74,9 @@ __all__ = [
     "describe",
     "differences_from_others",
     "distances_between",
+    "distinct",
     "effect_of",
+    "entropy",
     "estimate_cells",
     "estimate_of_counts",
     "few_units",
@@ -84,6 +87,7 @@ __all__ = [
     "interval_text",
     "is_secret",
     "item_table",
+    "l1_norm",
     "least_norm",
     "linkage",
     "mean_distance",

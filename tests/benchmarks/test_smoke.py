@@ -44,7 +44,7 @@ LONG = {
         "coverage-why",
         "people",
     ),
-    *("coverage-own", "own-signs"),
+    *("coverage-own", "own-signs", "histogram-sums"),
     *("st-lemma8", "st-map", "ll-retrieval", "ll-svm", "ll-fig7", "ll-fig8", "ll-fig11", "ll-fig12"),
     *("afnnt-fig1", "afnnt-fig3", "afnnt-fig4-5", "afnnt-table1"),
 }

@@ -1,0 +1,209 @@
+"""Sums over the entries of noisy histograms: bias, error and coverage of ℓ1 norm, number of items and entropy.
+
+Each trial adds Laplace noise to a histogram of 1,000 entries, released by `Identity`. Beside each estimate stands the
+plug-in one, which takes noisy entries, or those of at least one half and more, for the true ones.
+
+How it misleads: errors grow with the root of the number of entries, empty ones too. That of a larger domain is larger.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+import streamsketch as ss
+from benchmarks import palette, trials
+from benchmarks.data import Data
+from benchmarks.rows import Effort
+from benchmarks.study import Study, Table
+from benchmarks.verdicts import Check
+
+DIM = 1000
+EPSILONS = (3.0, 1.0, 0.3, 0.1)
+CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
+ESTIMATORS = {"ℓ1 norm": ss.l1_norm, "distinct": ss.distinct, "entropy": ss.entropy}
+_MOST_REFUSED = 0.05
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Found(NamedTuple):
+    """One quantity of one histogram."""
+
+    histogram: str
+    epsilon: float
+    quantity: str
+    entries: str
+    truth: float
+    bias: float
+    """In its standard errors."""
+    error: float
+    """Root mean square."""
+    stated: float
+    covered: tuple[float, ...]
+    """By `CONFIDENCES`."""
+    plain_bias: float
+    """Of the plug-in estimate, in the unit of the quantity."""
+    refused: int
+
+
+def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
+    """Simulate three histograms under four strengths of noise."""
+    count = effort.size(1000, 3)
+    found = [
+        one for name, x in _histograms().items() for epsilon in EPSILONS for one in _trials(name, x, epsilon, count)
+    ]
+    return Study(
+        [
+            Table(
+                f"Sums over {DIM:,} entries, one event of 1, Laplace noise, {count} draws each",
+                (
+                    *("histogram", "ε", "quantity", "entries", "truth", "bias in its standard errors"),
+                    *("root mean square error", "stated", *(f"covered by {each:.0%}" for each in CONFIDENCES)),
+                    *("bias of the plug-in estimate", "refused"),
+                ),
+                [(*one[:8], *one.covered, *one[9:]) for one in found],
+            )
+        ],
+        _finding(found, count),
+        {"errors": _picture(found)},
+        checks=_checks(found, count),
+        source="Hillebrand, Imola, Pagh and Sejer 2026",
+    )
+
+
+def _histograms() -> dict[str, Ints]:
+    rng = np.random.default_rng(2026)
+    weights = np.arange(1, DIM + 1) ** -1.1
+    sparse = np.zeros(DIM, dtype=np.int64)
+    sparse[rng.choice(DIM, 50, replace=False)] = np.minimum(rng.zipf(1.6, 50), 500)
+    return {
+        "Zipf, 20,000 events": np.rint(20_000 * weights / weights.sum()).astype(np.int64),
+        "50 items": sparse,
+        "Poisson, mean 1": rng.poisson(1.0, DIM),
+    }
+
+
+def _exactly(entries: Floats) -> dict[str, float]:
+    sizes = np.abs(entries)
+    total = float(sizes.sum())
+    shares = sizes[sizes > 0] / total
+    return {
+        "ℓ1 norm": total,
+        "distinct": float((sizes >= 0.5).sum()),
+        "entropy": -float((shares * np.log(shares)).sum()),
+    }
+
+
+def _trials(name: str, x: Ints, epsilon: float, count: int) -> list[Found]:
+    projection = ss.projections.Identity(dim=DIM)
+    sketch = projection.sketch()
+    sketch.update(np.arange(DIM), x)
+    publisher = ss.AdditiveNoise(epsilon=epsilon, neighbours=ss.L1(1)).calibrated(projection)
+    releases = [
+        publisher.release(sketch, trials.keyed(f"sums {name} {epsilon} {seed}".encode())) for seed in range(count)
+    ]
+    truths, found = _exactly(x.astype(np.float64)), []
+    plain = [_exactly(one.values.astype(np.float64)) for one in releases]
+    for quantity, estimator in ESTIMATORS.items():
+        for nonnegative in (False, True):
+            estimates = []
+            for one in releases:
+                try:
+                    estimates.append(estimator(one, nonnegative=nonnegative))
+                except ss.InvalidInputError:  # the total is within its noise
+                    continue
+            entries = "not negative" if nonnegative else "any"
+            own = [one[quantity] for one in plain]
+            if len(estimates) > (1 - _MOST_REFUSED) * count:
+                found.append(_found((name, epsilon, quantity, entries), estimates, truths[quantity], own))
+    return found
+
+
+def _found(
+    setting: tuple[str, float, str, str], estimates: list[ss.Estimate], truth: float, plain: list[float]
+) -> Found:
+    values = np.array([one.value for one in estimates])
+    covered = []
+    for confidence in CONFIDENCES:
+        ends = [one.interval(confidence) for one in estimates]
+        covered.append(float(np.mean([low - 1e-9 <= truth <= high + 1e-9 for low, high in ends])))
+    spread = float(values.std()) / math.sqrt(values.size)
+    return Found(
+        *setting,
+        truth,
+        float(values.mean() - truth) / spread if spread else 0.0,
+        math.sqrt(float(((values - truth) ** 2).mean())),
+        math.sqrt(float(np.mean([one.variance for one in estimates]))),
+        tuple(covered),
+        float(np.mean(plain)) - truth,
+        len(plain) - values.size,
+    )
+
+
+def _checks(found: list[Found], count: int) -> list[Check]:
+    sums = [one for one in found if one.quantity != "entropy"]
+    inner = [one for one in found if one.truth < DIM or one.quantity != "distinct"]  # else cut off at the domain
+    least = min(one.covered[2] for one in inner)
+    return [
+        Check(
+            "norms and numbers are unbiased; the largest bias in standard errors",
+            max(abs(one.bias) for one in sums),
+            0.0,
+            trials.simultaneous_z(len(sums)),
+        ),
+        Check("stated errors are the observed ones", max(abs(one.stated / one.error - 1) for one in sums), 0.0, 0.1),
+        Check(
+            "95 % intervals cover; the least share",
+            least,
+            0.93,
+            1.0,
+            1.96 * math.sqrt(least * (1 - least) / count),
+        ),
+    ]
+
+
+def _finding(found: list[Found], count: int) -> str:
+    said = []
+    for quantity in ESTIMATORS:
+        own = [one for one in found if one.quantity == quantity]
+        shares = [one.covered[2] for one in own]
+        errors = "; ".join(
+            f"{epsilon:g}: {min(same):.3g} to {max(same):.3g}"
+            for epsilon in EPSILONS
+            if (same := [one.error for one in own if one.epsilon == epsilon])
+        )
+        worst = max(own, key=lambda one: abs(one.plain_bias))
+        said.append(
+            f"**{quantity}**: root mean square errors by ε {errors}. 95 % intervals cover in {min(shares):.1%} to "
+            f"{max(shares):.1%} of {count} draws. The plug-in estimate has a bias of up to {worst.plain_bias:+.3g} "
+            f"({worst.histogram}, ε = {worst.epsilon:g})."
+        )
+    return " ".join(said)
+
+
+def _picture(found: list[Found]) -> Figure:
+    names = list(dict.fromkeys(one.histogram for one in found))
+    figure, axes = palette.panels(1, len(ESTIMATORS), width=4.2, height=3.6)
+    for panel, quantity in zip(axes[0], ESTIMATORS, strict=True):
+        for place, name in enumerate(names):
+            for entries, style in (("any", "-"), ("not negative", ":")):
+                own = [one for one in found if (one.histogram, one.quantity, one.entries) == (name, quantity, entries)]
+                panel.plot(
+                    [one.epsilon for one in own],
+                    [one.error / one.truth for one in own],
+                    linestyle=style,
+                    marker=palette.MARKERS[place],
+                    color=palette.COLOURS[place],
+                    label=f"{name}, {entries}",
+                )
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        panel.set_xlabel("ε")
+        panel.set_title(quantity, loc="left", fontsize=10)
+    axes[0][0].set_ylabel("root mean square error / truth")
+    palette.legend_below(figure, axes[0][0])
+    return figure
