@@ -16,7 +16,7 @@ from streamsketch.cli._showing import say
 from streamsketch.estimation import AnySketch
 from streamsketch.intake import window_time
 from streamsketch.release import check_independent, check_release, mismatch
-from streamsketch.signs import Signs, check_comparable, check_signs
+from streamsketch.signs import Signs, check_comparable, check_signs, is_index
 from streamsketch.storage import SUFFIX, is_raw, load_raw
 from streamsketch.streams import key_of_file
 from streamsketch.wire import kind_of
@@ -109,10 +109,16 @@ def hold_signs(paths: list[Path]) -> bool:
     Raises
     ------
     InvalidInputError
-        If some do and others do not: only one kind is compared at a time.
+        If some do and others do not: only one kind is compared at a time. If one is an index of signs.
     OSError
         If a file cannot be read.
     """
+    for path in paths:
+        if is_index(path):
+            raise ss.InvalidInputError(
+                f"{path} is an index of signs, which nearest --index searches: give the releases whose neighbours are "
+                f"asked for, or those that it was made of"
+            )
     signs = {path: holds_signs(path) for path in paths}
     if len(set(signs.values())) > 1:
         with_signs, without = (next(path for path, found in signs.items() if found == kind) for kind in (True, False))

@@ -1,6 +1,7 @@
 from .angles import Expected, angle, cosine, expected, needs_norms
 from .flip_check import check_flips, check_individual, check_signs
 from .hamming import check_comparable, distances_between, hamming_distance, hamming_distances, nearest, words_of
+from .index_file import is_index
 from .individual import IDPSignOPORP, IDPSignOPORPG, IDPSignRPG, IDPSignRPRR
 from .publishers import (
     DPSignLogistic,
@@ -47,6 +48,7 @@ __all__ = [
     "expected",
     "hamming_distance",
     "hamming_distances",
+    "is_index",
     "nearest",
     "needs_norms",
     "words_of",

@@ -30,6 +30,12 @@ def write_index(path: str | os.PathLike[str], index: Content) -> None:
     write_whole(path, cast("list[bytes]", [head, index.blocks.data, index.ids.data, memoryview(keys)]))
 
 
+def is_index(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file begins as an index of signs."""
+    with Path(path).open("rb") as file:
+        return file.read(len(_MAGIC)) in (_MAGIC, _WITHOUT_KEYS)
+
+
 def read_index(path: str | os.PathLike[str]) -> Content:
     """Return what a file holds, mapped; errors as `SignIndex.load`."""
     with Path(path).open("rb") as file:

@@ -12,7 +12,7 @@ from streamsketch.agreement import Agreement, check_fingerprint, fingerprint_of
 from streamsketch.core import current_limits, read_open
 from streamsketch.errors import WireFormatError
 from streamsketch.projections import Projection
-from streamsketch.signs import Signs, SignTable
+from streamsketch.signs import Signs, SignTable, is_index
 from streamsketch.storage import is_raw
 from streamsketch.wire import local_reports, releases, signs, tables
 from streamsketch.wire.parsing import Codec
@@ -241,6 +241,8 @@ def _codec_with(start: bytes) -> Codec | None:
 def _not_published(path: str | os.PathLike[str], start: bytes) -> str:
     if Path(path).is_file() and is_raw(path):
         return "are those of a raw sketch, which is secret: read it by streamsketch.storage.load_raw(path)"
+    if Path(path).is_file() and is_index(path):
+        return "are those of an index of signs, which is searched: read it by streamsketch.signs.SignIndex.load(path)"
     cut = any(codec.magic.startswith(start) for codec in CODECS)
     return "are not there: it was cut off" if cut else "are not those of any release"
 

@@ -255,6 +255,9 @@ def test_what_no_index_is_made_of_or_searched_for_is_refused(indexed: Path, fork
         (["nearest", "anna.signs", "--index", "cut.index"], "cut.index is not a valid index of signs: codes: 3"),
         (["nearest", "anna.signs", "--index", "all.parquet"], "all.parquet is not a valid index of signs: head"),
         (["nearest", "a.sketch", "--index", "all.index"], "a.sketch holds none"),
+        (["nearest", "all.index", "--index", "all.index"], "all.index is an index of signs"),
+        (["compare", "all.index", "anna.signs"], "all.index is an index of signs"),
+        (["inspect", "all.index"], "are those of an index of signs, which is searched"),
         (["nearest", "anna.signs", "--index", "all.index", "--by", "cosine"], "--by cosine is for sketches"),
         (["nearest", "anna.signs", "--index", "all.index", "--to", "eve"], "--to must be one of anna; got eve"),
     ]:
