@@ -137,6 +137,12 @@ def top_differences(  # noqa: PLR0913 - those of frequency and top, and what a d
     the rows shown, which were selected for their size. An interval that leaves out 0 says that the streams differ in
     this item, and in which direction.
 
+    In simulations intervals by the median, and by the mean of averages, even streams and dense maps, covered as stated
+    within 1.5 points, and 50 % ones in up to 61 % of cases, as counts are whole steps. All 95 % intervals of a
+    dictionary held together in 93 % or more by the median. Those by the mean of hashed maps on skewed streams do not:
+    95 % ones covered in 93 to 99 %, 99 % ones in 95 to 99.5 %, and all of a dictionary in as few as none. ``"auto"``
+    takes the median there (THEORY.md 4.6).
+
     Parameters
     ----------
     a, b
