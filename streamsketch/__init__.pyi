@@ -29,6 +29,7 @@ from .estimation.means import mean_distance, mean_norm, mean_product
 from .estimation.measures import pairwise
 from .estimation.points import frequency
 from .estimation.populations import column_differences, describe, mmd
+from .estimation.same import test_same
 from .explanation.joint import explain
 from .features.features import Features
 from .planning.planner import plan
@@ -106,6 +107,7 @@ __all__ = [
     "squared_distance",
     "squared_norm",
     "storage",
+    "test_same",
     "top",
     "top_differences",
 ]

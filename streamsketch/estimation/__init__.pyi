@@ -37,6 +37,7 @@ from .noise_law import NoiseTerm, noise_terms, terms_of
 from .points import PointEstimator, Points, check_point_estimator, frequency, points_of
 from .populations import column_differences, describe, mmd
 from .ranking import Ranks
+from .same import SameBy, SameTest, check_tolerance, test_same
 
 __all__ = [
     "LEAST_UNITS",
@@ -60,6 +61,8 @@ __all__ = [
     "PointEstimator",
     "Points",
     "Ranks",
+    "SameBy",
+    "SameTest",
     "SecretEstimate",
     "SecretEstimates",
     "Top",
@@ -68,6 +71,7 @@ __all__ = [
     "check_by",
     "check_comparable",
     "check_point_estimator",
+    "check_tolerance",
     "column_differences",
     "compare_blocks",
     "cosine",
@@ -106,6 +110,7 @@ __all__ = [
     "squared_distance",
     "squared_norm",
     "terms_of",
+    "test_same",
     "top",
     "top_differences",
     "total_factors",

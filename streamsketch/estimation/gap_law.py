@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from streamsketch.core import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import InputNoise, effect_of
-from streamsketch.estimation.noise_law import Lattice, NoiseTerm, lattice_of, on_grid
+from streamsketch.estimation.noise_law import Lattice, NoiseTerm, lattice_of, on_grid, with_normal
 from streamsketch.estimation.square_sums import WINDOW, Gamma, Hits, Law, Mixture, Point, Squares, Stretched
 from streamsketch.privacy import NoisePlace
 from streamsketch.projections import Projection
@@ -24,16 +24,20 @@ Signal: TypeAlias = tuple[Floats, Floats]
 """What is in a cell besides noise: sizes, in data units, and their probabilities; the sign is random."""
 
 _LARGEST_GRID = 1 << 20
-_LEAST_GRID = 1 << 13  # points up to the largest square of a cell
-_FINE = 50.0  # points of the grid in a standard deviation of a cell's square
+_LEAST_GRID = 1 << 12  # points up to the largest square of a cell
+_FINE = 24.0  # points of the grid in a standard deviation of a cell's square
+_SMOOTH = 1.2  # steps of a lattice, in a normal law's standard deviation, to be put on it
 _MOST_PAIRS = 1 << 16  # of noise and signal in a cell
-_NODES = 72, 2048  # of a normal signal, at least and at most
+_NODES = 32, 2048  # of a normal signal, at least and at most
 _REACH = 9.0  # of it, in standard deviations
-_MOST_HITS = 8  # of one cell, by a few items
-_FEW = 1, 2, 3, 4, 6, 8, 12  # items
+_MOST_HITS = 6  # of one cell, by a few items
+_FEW = 1, 2, 3, 5, 8, 12  # items
 _MANY_COORDINATES = 1 << 16  # of noise before the map, beyond which its squared norm has nearly a Gamma law
 _SMALL = 1e-3  # of a standard deviation of T: what makes so little difference is left out
-_BIN, _GROWTH, _UNSEEN = 0.25, 1.15, 1e-14  # of drifts: in standard deviations, beyond three, and beyond all
+_MOST_CLASSES = 32  # of drifts
+_CLASS = 1.0  # standard deviations of T
+_UNSEEN = 1e-12  # of the probability of drifts
+_LEVELS = 0.05, 1e-4
 _DOUBLINGS = 40
 _VISIBLE = 1e-4  # relative
 _CERTAIN = 1 - 1e-12
@@ -128,8 +132,11 @@ class GapLaw:
     @functools.cached_property
     def _laws(self) -> tuple[Law, ...]:
         """The laws of T for differences of many items and of few."""
-        few = self.tolerance**2 > _SMALL * self._noisy.moments[1]
-        return tuple(self._mixed(self.tolerance, items) for items in (None, *(self._few if few else ())))
+        items = self._few if self.tolerance**2 > _SMALL * self._noisy.moments[1] else ()
+        if self.drift and len(items) > 1:  # those that are least favourable without drift
+            laws = {number: self._of(self.tolerance, number) for number in items}
+            items = tuple({max(items, key=lambda number: laws[number].line(level)) for level in _LEVELS})
+        return tuple(self._mixed(self.tolerance, number) for number in (None, *items))
 
     @functools.cached_property
     def _lattice(self) -> Lattice:
@@ -162,9 +169,11 @@ class GapLaw:
             return self._of(distance, items)
         drift = lattice_of(self.drift)
         deviation = math.sqrt(drift.variance)
-        if deviation * (deviation + 2 * distance) <= _SMALL * self._noisy.moments[1]:
-            return self._of(math.hypot(distance, deviation), items)
-        chances, distances = _drifted(drift, distance)
+        typical = self._of(math.hypot(distance, deviation), items)
+        _, spread = typical.moments
+        if deviation * (deviation + 2 * distance) <= _SMALL * spread:
+            return typical
+        chances, distances = _drifted(drift, distance, spread)
         return Mixture(chances, tuple(self._of(float(one), items) for one in distances))
 
     def _of(self, distance: float, items: int | None) -> Law:
@@ -241,11 +250,14 @@ def _normal(noise: Lattice, count: int, distance: float, variance: float) -> Law
     excess = max(variance - 2, 0.0) / 3
     if noise.weights.size == 1 and excess < _ROUNDING:
         return Gamma(distance**2, count)
+    deviation = distance / math.sqrt(count)
+    if excess < _ROUNDING and deviation >= _SMOOTH * noise.step and noise.weights.size > 1:
+        return _sum(with_normal(noise, deviation), [_NOTHING], (count,))
     number = int(np.clip(_MOST_PAIRS / noise.weights.size, *_NODES))
     places = _REACH * (np.arange(number) + 0.5) / number
     chances = np.exp(-(places**2) / 2)
     chances /= chances.sum()
-    sizes = places * distance / math.sqrt(count)
+    sizes = places * deviation
     if excess < _ROUNDING:
         return _sum(noise, [(sizes, chances)], (count,))
     if excess < 1:  # the variance of a cell is one of two
@@ -288,9 +300,9 @@ def _sum(
         unit = 0.0
     points, weights = noise.points, noise.weights
     largest = (points[-1] + max(sizes.max() for sizes, _ in signals)) ** 2
-    second, fourth = float(weights @ points**2), float(weights @ points**4)
-    deviation = min(_deviation(second, fourth, signal) for signal in signals)
-    spread = 2 * largest + WINDOW * math.sqrt(sum(counts)) * max(_deviation(second, fourth, one) for one in signals)
+    shares = np.array(counts) / sum(counts) if hits is None else hits.chances(len(signals))
+    deviation = _deviation((float(weights @ points**2), float(weights @ points**4)), signals, shares)
+    spread = 2 * largest + WINDOW * math.sqrt(sum(counts)) * deviation
     step, exact = unit**2, unit > 0 and spread <= _LARGEST_GRID * unit**2
     if not exact:
         step = max(min(deviation / _FINE, largest / _LEAST_GRID), spread / _LARGEST_GRID)
@@ -302,29 +314,41 @@ def _sum(
     return Squares(tuple(laws), counts, step, exact, hits)
 
 
-def _deviation(second: float, fourth: float, signal: Signal) -> float:
-    """Return the standard deviation of the square of noise, of these moments, and a signal."""
-    sizes, chances = signal
-    square, fourths = float(chances @ sizes**2), float(chances @ sizes**4)
-    return math.sqrt(max(fourth + 6 * second * square + fourths - (second + square) ** 2, 0.0))
+def _deviation(noise: tuple[float, float], signals: Sequence[Signal], shares: Floats) -> float:
+    """Return the standard deviation of the square of a cell, with noise of these two moments and one of the signals."""
+    second, fourth = noise
+    squares = np.array([chances @ sizes**2 for sizes, chances in signals])
+    fourths = np.array([chances @ sizes**4 for sizes, chances in signals])
+    mean = second + float(shares @ squares)
+    return math.sqrt(max(fourth + float(shares @ (6 * second * squares + fourths)) - mean**2, 0.0))
 
 
-def _drifted(drift: Lattice, distance: float) -> tuple[Floats, Floats]:
-    """Return chances and values of |distance + drift|, in a few classes, each with its root mean square."""
-    deviation = math.sqrt(drift.variance)
+def _drifted(drift: Lattice, distance: float, spread: float) -> tuple[Floats, Floats]:
+    """Return chances and values of |distance + drift|, two for each of a few classes.
+
+    In a class squares differ by about ``spread``, a standard deviation of T; two values keep their mean and variance.
+    """
     half = drift.weights.size // 2
     sizes, weights = drift.points[half:], drift.weights[half:]
-    ends = [_BIN * i for i in range(round(3 / _BIN) + 1)]
-    while ends[-1] * deviation < sizes[-1]:
-        ends.append(ends[-1] * _GROWTH)
-    classes = np.searchsorted(np.array(ends[1:]) * deviation, sizes)
-    chances, squares = [], []
+    ends = [0.0]
+    while ends[-1] < sizes[-1]:
+        least = (
+            max((sizes[-1] - ends[-1]) / (_MOST_CLASSES + 1 - len(ends)), 0.0) if len(ends) > _MOST_CLASSES / 2 else 0.0
+        )
+        ends.append(max(math.sqrt((distance + ends[-1]) ** 2 + _CLASS * spread) - distance, ends[-1] + least))
+    classes = np.searchsorted(np.array(ends[1:-1]), sizes)
+    chances, values = [], []
     for sign in (-1, 1) if distance else (1,):
-        values = (distance + sign * sizes) ** 2
         shares = weights * np.where(sizes == 0, 0.5, 1.0) * (1 if distance else 2)
+        squares = (distance + sign * sizes) ** 2
         total = np.bincount(classes, shares)
-        chances.append(total)
-        squares.append(np.bincount(classes, shares * values))
-    chance, square = np.concatenate(chances), np.concatenate(squares)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.bincount(classes, shares * squares) / total
+            variance = np.bincount(classes, shares * (squares - mean[classes]) ** 2) / total
+        within = np.sqrt(np.maximum(variance, 0.0))
+        for side in (-1, 1):
+            chances.append(total / 2)
+            values.append(np.sqrt(np.maximum(mean + side * within, 0.0)))
+    chance, value = np.concatenate(chances), np.concatenate(values)
     seen = chance > _UNSEEN
-    return chance[seen] / chance[seen].sum(), np.sqrt(square[seen] / chance[seen])
+    return chance[seen] / chance[seen].sum(), value[seen]

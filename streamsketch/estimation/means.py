@@ -30,6 +30,8 @@ class Averages(NamedTuple):
     """t = τ²/n̂², the squared relative standard error of n̂."""
     known: NDArray[np.bool_]
     """Whether there is an average."""
+    numbers: Floats
+    """n̂, with noise."""
 
     @property
     def squared_norms(self) -> Floats:
@@ -251,7 +253,7 @@ def averages_of(block: Block) -> Averages:
     scaled = block._replace(
         cell_units=block.cell_units * weight, k2=block.k2 * weight**2, k4=block.k4 * weight**4, units=None
     )
-    return Averages(scaled, t * (1 - t) / (1 + 3 * t), t, known)
+    return Averages(scaled, t * (1 - t) / (1 + 3 * t), t, known, number)
 
 
 def _counted(block: Block) -> Units:

@@ -20,6 +20,9 @@ _TAIL = 1e-25  # left out at each end of a law
 _LOG_TAIL = 58.0
 _FINE = 64  # steps of a lattice in a standard deviation, at least where the noise has so many
 _MOST_POINTS = 1 << 13  # of a lattice, before it becomes coarser
+_MOST_PRODUCTS = 1 << 19  # of two laws, before the lattice becomes coarser
+_SMOOTHER = 24.0  # steps in a normal law's standard deviation, at least then
+_REACH = 10.0  # of it, in standard deviations
 _MOST_STEPS = 512  # in a standard deviation, of a lattice that holds those of all terms
 _DENOMINATOR = 64  # of the ratio of two steps, to have a lattice in common
 _ROUNDING = 1e-9
@@ -233,6 +236,15 @@ def on_grid(law: tuple[Floats, Floats], step: float, ends: tuple[int, int]) -> F
     for shift, share in ((-1, rest * (rest - 1) / 2), (0, 1 - rest**2), (1, rest * (rest + 1) / 2)):
         found += np.bincount(places + shift, weights * share, size)
     return found
+
+
+def with_normal(law: Lattice, deviation: float) -> Lattice:
+    """Return the law of the sum with a normal variable, of a standard deviation of 1.2 steps or more."""
+    while law.weights.size * _REACH * deviation / law.step > _MOST_PRODUCTS and deviation > _SMOOTHER * law.step:
+        law = Lattice(2 * law.step, _coarser(law.weights), exact=False)
+    half = math.ceil(_REACH * deviation / law.step)
+    weights = np.exp(-((np.arange(-half, half + 1) * law.step / deviation) ** 2) / 2)
+    return Lattice(law.step, _convolved(law.weights, weights / weights.sum()), exact=False)
 
 
 def _convolved(a: Floats, b: Floats) -> Floats:

@@ -18,13 +18,13 @@ SMALLEST = 1e-15
 """The least p-value under noise: a smaller one is given as this."""
 
 _LOG_SMALLEST = math.log(SMALLEST / 100)
-WINDOW = 30.0
+WINDOW = 24.0
 """How many standard deviations of a sum are looked at."""
 
 _NEGLIGIBLE = 1e-20  # of a transform
 _UNTILTED = 1e-6  # levels down to this are read from the untilted law
 _ROUNDING = 1e-9
-_BISECTIONS = 50
+_BISECTIONS = 40
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GOLDEN_STEPS = 40
 _BELOW = 8.0  # standard deviations below its mean, where no sum is
@@ -40,6 +40,10 @@ class Law(ABC):
     def tail(self, value: float) -> float:
         """Return P(T ≥ value), at least `SMALLEST` where T has no largest value."""
 
+    def rough_tail(self, value: float) -> float:
+        """Return P(T ≥ value) with an error of 1e-12, which is quicker far out."""
+        return self.tail(value)
+
     @property
     @abstractmethod
     def moments(self) -> tuple[float, float]:
@@ -47,13 +51,14 @@ class Law(ABC):
 
     def line(self, level: float) -> float:
         """Return about the least value with P(T ≥ value) ≤ ``level``."""
+        tail = self.rough_tail if level >= _UNTILTED else self.tail
         mean, deviation = self.moments
         low, high = 0.0, mean + 4 * deviation
-        while self.tail(high) > level:
+        while tail(high) > level:
             low, high = high, high + 4 * (high - low) + deviation
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.tail(middle) > level else (low, middle)
+            low, high = (middle, high) if tail(middle) > level else (low, middle)
         return high
 
 
@@ -107,6 +112,13 @@ class Hits(NamedTuple):
     cells: int
     """Of a block."""
 
+    def chances(self, count: int) -> Floats:
+        """Return the probabilities that a cell is hit by 0, 1, … items, ``count`` of them."""
+        number = np.arange(count)
+        log = gammaln(self.items + 1) - gammaln(number + 1) - gammaln(self.items - number + 1)
+        found: Floats = np.exp(log - number * math.log(self.cells)) * (1 - 1 / self.cells) ** (self.items - number)
+        return found
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Squares(Law):
@@ -145,6 +157,20 @@ class Squares(Law):
         first, second = self._tail_from(below), self._tail_from(below + 1)
         return first * math.pow(second / first, place + 0.5 - below)
 
+    def rough_tail(self, value: float) -> float:
+        """Return P(T ≥ value) from the law as it is, without a tilt."""
+        start, tails = self._untilted
+        place = value / self.step - start
+        if self.exact:
+            place = math.ceil(place - _ROUNDING * max(place + start, 1.0)) - 0.5
+        place += 0.5
+        if place <= 0:
+            return 1.0
+        below = int(place)
+        if below + 1 >= tails.size:
+            return 0.0
+        return float(tails[below] + (place - below) * (tails[below + 1] - tails[below]))
+
     def line(self, level: float) -> float:
         """Return the least value on the grid with P(T ≥ value) ≤ ``level``, between its points if not exact."""
         if level < _UNTILTED:
@@ -161,7 +187,7 @@ class Squares(Law):
         """Mean and standard deviation; without the covariance that hits of items make."""
         laws: Sequence[Floats] = self.squares
         if self.hits is not None:
-            chances = _hit_chances(self.hits, len(laws))
+            chances = self.hits.chances(len(laws))
             laws = [np.sum([p * law for p, law in zip(chances, laws, strict=True)], axis=0)]
         mean = variance = 0.0
         for law, count in zip(laws, self.counts, strict=True):
@@ -176,7 +202,7 @@ class Squares(Law):
         """From which point on the grid, P(T ≥ it) for all that follow."""
         mean, deviation = (one / self.step for one in self.moments)
         start = max(0, int(mean - WINDOW / 2 * deviation))
-        size = _power_of_two(2 * max(law.size for law in self.squares) + WINDOW * deviation)
+        size = _power_of_two(max(law.size for law in self.squares) + WINDOW * deviation)
         law = np.roll(self._law(self.squares, 0.0, size), -(start % size))
         return start, np.clip(np.cumsum(law[::-1])[::-1], 0.0, 1.0)
 
@@ -262,6 +288,8 @@ def _power_of_two(size: float) -> int:
 
 def _log_sum(law: Floats, rate: float) -> float:
     """Return log Σ law·exp(rate·place)."""
+    if rate == 0:
+        return math.log(law.sum())
     top = rate * (law.size - 1)
     return top + math.log(float(law @ np.exp(rate * np.arange(law.size) - top)))
 
@@ -287,15 +315,6 @@ def _block(ratios: Any, hits: Hits) -> Any:
         most = min(n, len(series) - 1)
         powers.append(sum((i * (hits.cells + 1) - n) * series[i] * powers[n - i] for i in range(1, most + 1)) / n)
     return powers[hits.items] * math.exp(math.lgamma(hits.items + 1) - hits.items * math.log(hits.cells))
-
-
-def _hit_chances(hits: Hits, count: int) -> Floats:
-    """Return the probabilities that a cell is hit by 0, 1, … items."""
-    j = np.arange(count)
-    log = gammaln(hits.items + 1) - gammaln(j + 1) - gammaln(hits.items - j + 1) - j * math.log(hits.cells)
-    others = hits.items - j
-    found: Floats = np.exp(log) * (1 - 1 / hits.cells) ** others
-    return found
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -351,8 +370,12 @@ class Mixture(Law):
     laws: tuple[Law, ...]
 
     def tail(self, value: float) -> float:
-        """Return the mean of the tails."""
-        return min(float(self.chances @ [law.tail(value) for law in self.laws]), 1.0)
+        """Return the mean of the tails, with an error of 1e-12."""
+        return self.rough_tail(value)
+
+    def rough_tail(self, value: float) -> float:
+        """Return the mean of rough tails."""
+        return min(float(self.chances @ [law.rough_tail(value) for law in self.laws]), 1.0)
 
     @functools.cached_property
     def moments(self) -> tuple[float, float]:
