@@ -224,7 +224,8 @@ def test_raw_sketches_are_compared_only_when_told(tmp_path: Path, forks: Forks) 
     assert "as secret as they are" in done.stderr
     told = forks.run("compare", "south.sketch", "mine.raw-sketch", "--raw", "--json", cwd=tmp_path)
     assert "as secret as they are" in told.stderr
-    assert len(json.loads(told.stdout)) == 1
+    (pair,) = json.loads(told.stdout)
+    assert pair["secret"] is True
 
 
 def test_compare_refuses_what_cannot_be_compared(files: list[Path], tmp_path: Path, forks: Forks) -> None:
