@@ -55,11 +55,11 @@ def rows_of_table(file: BinaryIO, size: int) -> Generator[SignRows, None, bool]:
     with checked(file, size, SignTable, None) as table:
         for batch in table.parquet.iter_batches(table.rows, columns=["key", "signs"]):
             keys, images = _keys(batch.column("key")), batch.column("signs")
-            if images.null_count:
-                raise WireFormatError(f"row {row}, or a later one", "has no signs")
-            joined, ends = joined_bytes(images)
             if not len(images):
                 continue
+            if images.null_count:
+                raise WireFormatError(f"row {row + images.is_null().index(True).as_py()}", "has no signs")
+            joined, ends = joined_bytes(images)
             if alike is None:
                 alike = _Alike(joined[ends[0] : ends[1]].tobytes(), row, None, table.most)
             found = alike.rows(joined[ends[0] : ends[-1]], ends)
