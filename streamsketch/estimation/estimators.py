@@ -1,8 +1,8 @@
 """Estimates from sketches, with standard errors.
 
 All but the cosine and the profile distance are unbiased over the draw of the projection and the noise. All accept
-published `PrivateSketch` objects and a party's own raw `Sketch` objects; the latter have no noise, and their estimates
-are as secret as they are.
+published `PrivateSketch` objects and a party's own raw `Sketch` objects, also one of each. The latter have no noise,
+and their estimates are as secret as they are: a `SecretEstimate`.
 Formulas: THEORY.md 4, after Stausholm 2021, Lemmas 3 and 10, with corrected constants.
 
 Standard errors are plug-in: unknown norms are replaced by their estimates. The sum ‖z‖₄⁴ is taken as 0, which makes
