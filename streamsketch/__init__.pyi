@@ -19,6 +19,7 @@ from .agreement.infer import agree
 from .core.limits import reading_limits
 from .data.canonical import HASHED_DIM
 from .errors import InvalidInputError, StreamsketchError, WireFormatError
+from .estimation.changes import changes
 from .estimation.differences import top_differences
 from .estimation.estimate import Estimate
 from .estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
@@ -74,6 +75,7 @@ __all__ = [
     "agree",
     "bound",
     "bounding",
+    "changes",
     "column_differences",
     "compose",
     "cosine",

@@ -1,4 +1,5 @@
 from .blocks import AnySketch, Block, block_of, check_comparable, is_secret
+from .changes import Against, Changes, Control, changes
 from .cosines import below_noise_floor, least_norm
 from .counts import estimate_of_counts, published_counts, total_factors, total_of, unit_factors, units_of
 from .differences import DifferenceBy, Differences, differences_from_others, top_differences
@@ -44,9 +45,12 @@ __all__ = [
     "MEASURES",
     "SECRECY",
     "SECRET_METADATA",
+    "Against",
     "AnySketch",
     "Block",
     "By",
+    "Changes",
+    "Control",
     "DifferenceBy",
     "Differences",
     "Estimate",
@@ -68,6 +72,7 @@ __all__ = [
     "Top",
     "below_noise_floor",
     "block_of",
+    "changes",
     "check_by",
     "check_comparable",
     "check_point_estimator",

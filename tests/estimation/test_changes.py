@@ -1,0 +1,126 @@
+"""Series of releases in time order: alarms, their lines, and what is missing."""
+
+import datetime as dt
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.errors import DependentNoiseError, InvalidInputError
+from streamsketch.estimation import changes as of_module
+from streamsketch.estimation.changes import _controlled
+from streamsketch.privacy.samplers import KeyedBits
+from tests.counted import counted
+
+SALE = ss.L1(1, unit="sale")
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=2, seed=7)
+
+
+@pytest.fixture(autouse=True)
+def _the_same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    bits = KeyedBits(bytes(32), b"changes")
+    monkeypatch.setattr("streamsketch.release.publishers.SystemBits", lambda: bits)
+
+
+def window(item: int = 1, count: int = 300, epsilon: float = 4.0) -> ss.PrivateSketch:
+    sketch = PROJECTION.sketch()
+    sketch.update([item, 2], [count, 50])
+    return sketch.release(epsilon=epsilon, neighbours=SALE)
+
+
+def test_a_change_is_found_where_it_is_and_what_stays_is_compared_with_the_first() -> None:
+    days = [dt.date(2024, 3, day) for day in range(1, 7)]
+    releases = dict(zip(days, [window(), window(), window(3), window(3), window(3), window()], strict=True))
+    found = ss.changes(releases, level=0.001)
+    assert found.alarms == [days[2], days[5]]
+    assert found.table["before"].to_pylist() == days[:-1]
+    assert ss.changes(releases, against="first", level=0.001).alarms == days[2:5]
+    for row in found.table.to_pylist():
+        assert row["alarm"] == (row["estimate"] >= row["line"])
+        assert row["low"] <= max(row["estimate"], 0) <= row["high"]
+    assert str(found).count("*") == 2
+    assert [row["alarm"] for row in found.to_dict()["windows"]] == [False, True, False, False, True]
+
+
+def test_what_is_missing_is_passed_over_and_noises_may_differ() -> None:
+    releases = {"a": window(), "b": None, "c": window(epsilon=2.0), "d": window(3, epsilon=1.0)}
+    found = ss.changes(releases, level=0.001)
+    assert found.table["before"].to_pylist() == ["a", "c"]
+    assert found.alarms == ["d"]
+    assert ss.changes([window(), None, window()]).table["window"].to_pylist() == [2]
+
+
+def test_averages_do_not_change_with_numbers_of_units_and_too_few_have_none() -> None:
+    shops = [counted(300, (1, 2)), counted(900, (1, 2)), counted(1, (3,)), counted(800, (1, 2)), counted(800, (3,))]
+    found = ss.changes(shops, by="mean", level=0.001)
+    assert found.alarms == [4]
+    assert found.table["before"].to_pylist() == [0, None, 1, 3]
+    assert found.table["p_value"].null_count == found.table["line"].null_count == 1
+    assert "no average" in str(found)
+    assert ss.changes(shops, level=0.001).alarms != [4]
+
+
+def test_what_is_typical_of_a_series_is_no_alarm() -> None:
+    rng = np.random.default_rng(3)
+    weeks = [window(count=int(count)) for count in 300 + rng.permutation(12) * 5]
+    assert len(ss.changes(weeks).alarms) > 3
+    found = ss.changes([*weeks, window(count=900)], tolerance="typical")
+    assert found.alarms == [12]
+    assert 10 < found.tolerance < 120
+    with pytest.raises(InvalidInputError, match="at least 5 distances, got 2"):
+        ss.changes(weeks[:3], tolerance="typical")
+
+
+def holm(p_values: list[float], level: float) -> list[bool]:
+    alarms = [False] * len(p_values)
+    for rank, place in enumerate(np.argsort(p_values)):
+        if p_values[place] > level / (len(p_values) - rank):
+            break
+        alarms[place] = True
+    return alarms
+
+
+def hochberg(p_values: list[float], level: float) -> list[bool]:
+    ordered = sorted(p_values)
+    most = max((p for rank, p in enumerate(ordered, 1) if p <= level * rank / len(ordered)), default=-1.0)
+    return [p <= most for p in p_values]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lines_are_where_the_procedures_would_raise_an_alarm(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p_values = rng.uniform(size=8) ** rng.choice([1, 4, 8], 8)
+    for control, procedure in (("any", holm), ("rate", hochberg)):
+        line, alarm = _controlled(p_values, 0.1, control)  # type: ignore[arg-type]
+        assert alarm.tolist() == procedure(p_values.tolist(), 0.1)
+        assert (p_values <= line).tolist() == alarm.tolist()
+        for place in np.flatnonzero(~alarm):
+            lower = np.where(np.arange(8) == place, line * 0.999, p_values)
+            assert procedure(lower.tolist(), 0.1)[place]
+        more, found = _controlled(np.append(p_values, math.nan), 0.1, control)  # type: ignore[arg-type]
+        assert (more, found.tolist()) == (line, [*alarm.tolist(), False])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"against": "last"}, "'previous' or 'first'"),
+        ({"control": "all"}, "'any' or 'rate'"),
+        ({"level": 1.0}, "level must lie in"),
+        ({"by": "cosine"}, "'distance' or 'mean'"),
+        ({"tolerance": "usual"}, "data units"),
+    ],
+)
+def test_unknown_options_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        ss.changes([window(), window()], **options)
+
+
+def test_a_series_has_two_windows_of_independent_noise() -> None:
+    one = window()
+    with pytest.raises(InvalidInputError, match="at least two"):
+        ss.changes([one, None])
+    with pytest.raises(DependentNoiseError):
+        of_module([one, window(), one])
