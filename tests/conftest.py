@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tests.cli.running import Forks
 
 # No test asserts a time: an example may be the one that compiles a kernel. What finds a fault in hundreds of examples
-# finds most in 25, and is run every night with more; a law that needs more to hold at all says how many.
-settings.register_profile("any speed", parent=settings.default, deadline=None, max_examples=25)
+# finds most in 15, and is run every night with more; a law that needs more to hold at all says how many.
+settings.register_profile("any speed", parent=settings.default, deadline=None, max_examples=15)
 settings.register_profile("long", parent=settings.default, deadline=None, max_examples=200)
 settings.load_profile("any speed")
 

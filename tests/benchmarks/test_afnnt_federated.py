@@ -59,7 +59,8 @@ def test_softmax_regression_learns_and_privacy_costs_accuracy() -> None:
     assert end(GAUSSIAN, 16.0) < end(HALF, 16.0) + 0.05
 
 
-@pytest.mark.parametrize("model", ["table", pytest.param("code", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("model", ["table", "code"])
 def test_networks_learn(model: str) -> None:
     assert training.outcome(Job(model, OPEN, 0.0, 1, 15, 1500), Large(), None).accuracies[-1] > 0.5
 

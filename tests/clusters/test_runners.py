@@ -11,7 +11,13 @@ from tests.clusters.steps import MINUTES, PROJECTION, PUBLIC_KEYS, file_name, ou
 
 
 @pytest.mark.parametrize(
-    "runner", ["one process", "processes", pytest.param("job service", marks=pytest.mark.long), "prism", "flink"]
+    "runner",
+    [
+        "one process",
+        *(pytest.param(runner, marks=pytest.mark.long) for runner in ("processes", "job service")),
+        "prism",
+        "flink",
+    ],
 )
 def test_sketches_have_the_bits_of_one_loop_and_each_key_is_released_once(
     runner: str,

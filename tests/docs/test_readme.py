@@ -15,7 +15,7 @@ import pytest
 
 import streamsketch as ss
 from tests.compiled import carry_kernels
-from tests.docs.pages import commands_of
+from tests.docs.pages import commands_of, run_module
 from tests.jobs.running import command
 
 ROOT = Path(__file__).parents[2]
@@ -61,8 +61,9 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def fixed_secrets(clone: Path) -> None:
-    """Let a job that starts in the clone draw the same noise at each run."""
+def fixed_secrets(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a job draw the same noise at each run, here and where one starts in the clone."""
+    monkeypatch.setattr("secrets.token_bytes", bytes)
     (clone / "sitecustomize.py").write_text("import secrets\nsecrets.token_bytes = bytes\n")
 
 
@@ -157,17 +158,30 @@ def test_no_block_is_left_untested() -> None:
     assert {language for language, _ in BLOCKS} == {"sh", "text", "python"}
 
 
-@pytest.mark.usefixtures("fixed_secrets")
-def test_the_demo_prints_a_table_and_writes_every_result(clone: Path) -> None:
-    surroundings = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+def make(*arguments: str) -> str:
+    """Return what make prints in this folder."""
     done = subprocess.run(  # noqa: S603
-        ["make", "demo", f"PYTHON={sys.executable}"],  # noqa: S607 - as the README says
-        env=surroundings,
+        ["make", *arguments, f"PYTHON={sys.executable}"],  # noqa: S607 - as the README says
+        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
         capture_output=True,
         text=True,
         check=True,
     )
-    shown = " ".join(done.stdout.split())
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.usefixtures("fixed_secrets")
+@pytest.mark.parametrize("apart", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_the_demo_prints_a_table_and_writes_every_result(clone: Path, *, apart: bool) -> None:
+    """In this process, which has imported Beam, and in one that make starts."""
+    if apart:
+        shown = make("demo")
+    else:
+        venv, _, module, *options = shlex.split(make("--dry-run", "demo").splitlines()[-1])
+        assert venv == ".venv/bin/python"
+        shown = run_module(module, *options)
+    shown = " ".join(shown.split())
     assert "most alike first" in shown
     cosines = re.search(r"(\d+) of (\d+) intervals cover the exact cosine", shown)
     assert cosines is not None
@@ -179,7 +193,6 @@ def test_the_demo_prints_a_table_and_writes_every_result(clone: Path) -> None:
     assert worse is not None
     assert 1.5 < float(worse[1]) < 3
     assert re.search(r"a stream is below the noise floor, in (\d+) of 120 pairs", shown) is not None
-    assert done.stderr == ""
     assert len(list((clone / "out" / "sketches").glob("*.sketch"))) == 16
     for name in (
         "sketches.parquet",

@@ -58,7 +58,7 @@ def releases_of(text: str, place: NoisePlace, bits: int) -> list[ss.PrivateSketc
 
 
 @each_projection
-@pytest.mark.parametrize("bits", [5, 40, 62])
+@pytest.mark.parametrize("bits", [5, pytest.param(40, marks=pytest.mark.long), 62])
 def test_estimates_of_every_projection_and_place(text: str, bits: int) -> None:
     fields = projection_fields(text)
     places: list[NoisePlace] = ["output", "input", "hadamard"] if fields["kind"] == "fjlt" else ["output", "input"]

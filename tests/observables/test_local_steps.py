@@ -52,33 +52,28 @@ def steps(mechanism: Mechanism, vector: np.ndarray, coins: int) -> Steps:
     return steps_of(lambda tape: mechanism.randomize(vector, bits=tape), Tape(first, coins), __file__)
 
 
-def distinct(mechanism: Mechanism, vectors: list[np.ndarray], coins: list[int]) -> int:
-    """Return how many different ways to compute are seen."""
+def alike(mechanism: Mechanism, vectors: list[np.ndarray], coins: list[int]) -> bool:
+    """Return whether one way to compute is seen, and no other."""
     mechanism.randomize(vectors[0], bits=Tape([SEED], 0))  # what is public and computed once
-    found: list[Steps] = []
-    for vector in vectors:
-        for each in coins:
-            one = steps(mechanism, vector, each)
-            if one not in found:
-                found.append(one)
-    return len(found)
+    first = steps(mechanism, vectors[0], coins[0])
+    return all(steps(mechanism, vector, each) == first for vector in vectors for each in coins)
 
 
 @pytest.mark.parametrize("name", zoo())
 def test_the_steps_do_not_depend_on_the_vector(name: str) -> None:
-    assert distinct(zoo()[name], list(VECTORS.values()), [1]) == 1
+    assert alike(zoo()[name], list(VECTORS.values()), [1])
 
 
 @pytest.mark.parametrize("name", [name for name in zoo() if name not in NOISE_ALONE])
 def test_the_steps_do_not_depend_on_secret_coins_either(name: str) -> None:
     """Coins decide how far a report lies along the vector: steps that follow from them would tell it."""
-    assert distinct(zoo()[name], [VECTORS["gaussian"], VECTORS["basis"]], [1, 2, 3, 4, 5]) == 1
+    assert alike(zoo()[name], [VECTORS["gaussian"], VECTORS["basis"]], [1, 2, 3])
 
 
 @pytest.mark.parametrize("name", zoo(ball=True))
 def test_the_steps_do_not_depend_on_the_length_in_the_ball(name: str) -> None:
     vector = VECTORS["gaussian"]
-    assert distinct(zoo(ball=True)[name], [0 * vector, 0.5 * vector, vector], [1]) == 1
+    assert alike(zoo(ball=True)[name], [0 * vector, 0.5 * vector, vector], [1])
 
 
 @pytest.mark.parametrize(
@@ -206,4 +201,4 @@ def test_work_that_depends_on_what_is_private_is_seen(
     name: str, place: Any, attribute: str, broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(place, attribute, broken)
-    assert distinct(zoo()[name], list(VECTORS.values()), list(range(8))) > 1
+    assert not alike(zoo()[name], list(VECTORS.values()), list(range(8)))

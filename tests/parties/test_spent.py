@@ -167,9 +167,9 @@ def contribute_to(path: Path, agreed: Round, ready: Any, number: int) -> None:
 
 def test_of_processes_that_contribute_at_once_one_does(saved: Path) -> None:
     key = Key.load(saved)
-    for _ in range(3):
-        agreed, ready = round_of(key), FORK.Barrier(6)
-        workers = [FORK.Process(target=contribute_to, args=(saved, agreed, ready, number)) for number in range(6)]
+    for _ in range(2):
+        agreed, ready = round_of(key), FORK.Barrier(4)
+        workers = [FORK.Process(target=contribute_to, args=(saved, agreed, ready, number)) for number in range(4)]
         for worker in workers:
             worker.start()
         for worker in workers:

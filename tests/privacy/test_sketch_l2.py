@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
@@ -38,6 +38,7 @@ def data_units(neighbours: ss.SketchL2, projection: ss.Projection) -> tuple[Frac
 
 
 @zoo.each
+@settings(max_examples=settings.default.max_examples // 3)  # of each of 33 maps
 @given(bound=FRACTIONS, keys=st.sampled_from([1, 2, 13, MOST_KEYS]))
 def test_it_bounds_the_cells_of_every_map(projection: ss.Projection, bound: Fraction, keys: int) -> None:
     neighbours = ss.SketchL2(bound, max_keys=keys)

@@ -64,13 +64,14 @@ def plus_chances(mechanism: Mechanism, cells: Ints, steps: Ints, near: NDArray[n
     return chances
 
 
-def divergence(here: list[float], there: list[float], epsilon: float) -> float:
-    """Return the least δ at which two product laws of signs are (ε, δ)-close, one way: over all 2^k outputs."""
-    total = 0.0
-    for output in itertools.product([True, False], repeat=len(here)):
-        p, q = (math.prod(c if bit else 1 - c for c, bit in zip(cs, output, strict=True)) for cs in (here, there))
-        total += max(0.0, p - math.exp(epsilon) * q)
-    return total
+def divergences(here: list[float], there: list[list[float]], epsilon: float) -> NDArray[np.float64]:
+    """Return the least δ at which laws of signs are (ε, δ)-close both ways, over all 2^k outputs, of each there."""
+    outputs = np.array(list(itertools.product([True, False], repeat=len(here))))
+    p, q = (
+        np.where(outputs, np.array(chances)[..., np.newaxis, :], 1 - np.array(chances)[..., np.newaxis, :]).prod(-1)
+        for chances in (here, there)
+    )
+    return np.maximum(*(np.maximum(0.0, a - math.exp(epsilon) * b).sum(-1) for a, b in ((p, q), (q, p))))
 
 
 def neighbours_of(projection: ss.Projection, relation: Neighbours) -> dict[tuple[int, ...], set[tuple[int, ...]]]:
@@ -93,10 +94,11 @@ def losses(mechanism: Mechanism, projection: ss.Projection, *, anew: bool) -> It
         cells = np.array(one)
         near = find_near_zero(cells, steps)
         here = plus_chances(mechanism, cells, steps, near)
-        for other in others:
-            theirs = find_near_zero(np.array(other), steps) if anew else near
-            there = plus_chances(mechanism, np.array(other), steps, theirs)
-            yield max(divergence(here, there, mechanism.epsilon), divergence(there, here, mechanism.epsilon))
+        laws = [
+            plus_chances(mechanism, other, steps, find_near_zero(other, steps) if anew else near)
+            for other in map(np.array, others)
+        ]
+        yield from divergences(here, laws, mechanism.epsilon).tolist()
 
 
 @pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS[:4])

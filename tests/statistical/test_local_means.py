@@ -16,6 +16,12 @@ from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import zoo
 
 ERRORS = 6.0
+EACH_IN_TWO = [
+    pytest.param(name, direction, marks=[pytest.mark.long] * ((place + turn) % 5 > 1))
+    for place, name in enumerate(zoo())
+    for turn, direction in enumerate(directions(64))
+]
+"""Each mechanism in two directions here, and in all in `make test-long`."""
 
 
 def estimates(mechanism: Mechanism, vector: np.ndarray, people: int, name: object = 0) -> np.ndarray:
@@ -36,8 +42,7 @@ def is_mean(sample: np.ndarray, expected: float, least_error: float = 0.0) -> bo
 # --- bias ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("direction", directions(64))
-@pytest.mark.parametrize("name", zoo())
+@pytest.mark.parametrize(("name", "direction"), EACH_IN_TWO)
 def test_means_are_unbiased_along_and_across_every_direction(name: str, direction: str) -> None:
     """To within a biased mechanism's 1/k: along v, along a vector across it, and in all coordinates together (χ²)."""
     mechanism, vector, people = zoo(64)[name], directions(64)[direction], 300

@@ -6,12 +6,12 @@ from scipy.stats import binom
 
 import streamsketch as ss
 
-STREAMS, DIM = 40, 4096
+STREAMS, DIM = 40, 1024
 FALSE_REJECTS = 1e-6
 
 
 @pytest.mark.usefixtures("fixed_noise")
-@pytest.mark.parametrize(("cells", "epsilon"), [(32, None), (256, None), (256, 0.3), (256, 0.02)])
+@pytest.mark.parametrize(("cells", "epsilon"), [(32, None), (256, None), (256, 0.6), (256, 0.04)])
 def test_intervals_of_one_streams_candidates_hold_together(cells: int, epsilon: float | None) -> None:
     """Forty alike streams, 100 maps: with a coverage of 95 % this fails once in a million seeds.
 
@@ -36,4 +36,4 @@ def test_intervals_of_one_streams_candidates_hold_together(cells: int, epsilon: 
                 plain += not holds[np.argmin(distances.value[0, 1:])]
     assert missed <= binom.ppf(1 - FALSE_REJECTS, 100, 0.05)
     if epsilon is None:
-        assert plain > 30, "the test can tell: plain intervals cover too little of the nearest"
+        assert plain > 20, "the test can tell: plain intervals cover too little of the nearest"

@@ -17,7 +17,7 @@ from streamsketch.wire import kind_of
 from streamsketch.wire.parquet_pages import check_footer, measure
 
 PROJECTION = ss.CountSketch(dim=1000, sketch_dim=64, seed=3)
-LONG, ROWS = 1 << 20, 40
+LONG, ROWS = 1 << 20, 12
 
 # of a process of its own, as a memory pool remembers its peak; the limit is 2 MB
 CHILD = """
@@ -39,7 +39,7 @@ def release() -> bytes:
 
 
 def bombs(folder: Path) -> list[Path]:
-    """Write files of some kilobytes that unpack to hundreds of megabytes."""
+    """Write files of some kilobytes that unpack to many megabytes."""
     image = release()
     long = ["k" * LONG + str(row) for row in range(ROWS)]
     tables: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

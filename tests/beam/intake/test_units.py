@@ -159,12 +159,14 @@ def test_any_way_through_a_job_gives_the_bits_of_one_machine(
     expected = on_one_machine(rows, agreement, monkeypatch)
     assert len(expected) == 5
     shuffled = rows.take(np.random.default_rng(1).permutation(len(rows)))
-    for way in (
-        through_beam(rows, agreement, batch=1000, bundle=1, shards=1),
-        through_beam(shuffled, agreement, batch=7, bundle=3, shards=4),
-        through_beam(shuffled, agreement, batch=1, bundle=100, shards=2),
-    ):
-        assert_same(way, expected)
+    ways: list[tuple[pa.Table, dict[str, int]]] = [
+        (shuffled, {"batch": 7, "bundle": 3, "shards": 4}),
+        (shuffled, {"batch": 1, "bundle": 100, "shards": 2}),
+        (rows, {"batch": 1000, "bundle": 1, "shards": 1}),
+    ]
+    del ways[EVERYWHERE.index((relation, name)) % 3]  # two of them for each
+    for given, way in ways:
+        assert_same(through_beam(given, agreement, **way), expected)
 
 
 @pytest.mark.parametrize("relation", ["cells", "equal"])

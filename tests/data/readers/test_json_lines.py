@@ -70,7 +70,7 @@ def read(how: Any, *arguments: Any) -> Any:
 
 
 @given(pieces())
-@settings(max_examples=10 * settings.default.max_examples)
+@settings(max_examples=4 * settings.default.max_examples)
 def test_arrow_reads_what_python_reads_or_nothing(data: bytes) -> None:
     for lines in (data.split(b"\n"), data.replace(b'"a"', b'"\xff"').split(b"\n")):
         found = _by_arrow(lines, COLUMNS, TEXT)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
@@ -124,6 +124,7 @@ def bounds_for(projection: ss.Projection, clip: str = "equal", limit: int = 4096
 
 
 @pytest.mark.parametrize("projection", MAPS, ids=name)
+@settings(max_examples=settings.default.max_examples // 2)  # of each of 16 maps
 @given(rows_of_units, limits, clips, st.integers(1, 5))
 def test_rows_are_clipped_as_by_the_twin_in_every_map(
     projection: ss.Projection, found: list[Event], limit: int, clip: str, max_keys: int
