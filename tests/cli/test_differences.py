@@ -80,7 +80,7 @@ def test_two_streams_are_told_apart_as_by_the_library(name: str, folder: Path, f
 def test_categories_are_a_column_of_the_dictionary(folder: Path, forks: Forks) -> None:
     x, y = (ss.load(folder / f"{one}.sketch") for one in ("north", "east"))
     expected = ss.top_differences(x, y, WORDS["word"], category=WORDS["kind"])
-    for name in ("words.csv", "words.jsonl", "words.parquet"):
+    for name in ("words.csv", "words.jsonl"):
         options = ["--why", name, "--index", "word", "--category", "kind"]
         assert asked(forks, folder, "north.sketch", "east.sketch", *options)["items"] == rows_of(expected)
     done = forks.run("compare", "north.sketch", "east.sketch", *options, cwd=folder)
@@ -156,9 +156,8 @@ def test_one_s_own_sketch_is_told_apart_in_secret(folder: Path, forks: Forks) ->
     assert "as secret as they are" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_mistakes_are_sentences(folder: Path, forks: Forks) -> None:
+    for arguments, message in [
         (["--why", "words.csv"], "say which column of words.csv holds the items: --index COLUMN"),
         (["--why", "words.txt", "--category", "kind"], "the lines of words.txt are items, and have no column kind"),
         (["--why", "words.csv", "--index", "word", "--category", "word"], "cannot be their category"),
@@ -173,10 +172,8 @@ def test_one_s_own_sketch_is_told_apart_in_secret(folder: Path, forks: Forks) ->
         (["--picture", "a.svg"], "--picture is for what separates two streams"),
         (["--index", "word"], "--index is for what separates two streams"),
         (["--agreement", "a.json"], "--agreement is for what separates two streams"),
-    ],
-)
-def test_mistakes_are_sentences(arguments: list[str], message: str, folder: Path, forks: Forks) -> None:
-    assert message in forks.refused("compare", "north.sketch", "east.sketch", *arguments, cwd=folder)
+    ]:
+        assert message in forks.refused("compare", "north.sketch", "east.sketch", *arguments, cwd=folder)
 
 
 def test_published_signs_do_not_say_what_differs(tmp_path: Path, forks: Forks) -> None:
