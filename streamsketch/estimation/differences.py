@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -107,6 +107,13 @@ class Found(NamedTuple):
                 of_cells = np.where(independent > 0, sums**2 * (of_cells / independent), sums**2)
         parts = (self.value, of_cells, self.of_counts, self.slope, self.curvature)
         return invert(ErrorModel(*parts, -math.inf, math.inf), reach)
+
+
+class _Side(NamedTuple):
+    """Estimates of n items or categories in one average, and their variance by map and noise: float64, (n,)."""
+
+    value: Floats
+    of_cells: Floats
 
 
 def top_differences(  # noqa: PLR0913 - those of frequency and top, and what a difference needs
@@ -266,7 +273,7 @@ def differences_of(
     """Estimate the differences of items, or of groups of them; see `top_differences`."""
     if by == "distance":  # subtracted as integers
         return _estimated(Cells.of_difference(a, b), indices, groups, estimator)
-    return _contrasts([a, b], np.array([[1.0, -1.0]]), indices, groups, by, estimator)[0]
+    return next(_contrasts([a, b], np.array([[1.0, -1.0]]), indices, groups, by, estimator))
 
 
 def _contrasts(
@@ -276,21 +283,23 @@ def _contrasts(
     groups: Groups | None,
     by: DifferenceBy,
     estimator: PointEstimator,
-) -> list[Found]:
+) -> Iterator[Found]:
     """Estimate weighted sums of n sketches, or of their averages: one for each row of ``weights``, (r, n)."""
     block, projection = block_of(sketches), sketches[0].projection
-    if by == "distance":
-        return [_estimated(Cells.combined(block, row, projection), indices, groups, estimator) for row in weights]
-    averages = averages_of(block)
-    check_known(averages.known)
-    sides, found = (
-        [_estimated(Cells.combined(averages.block, row, projection), indices, groups, estimator) for row in rows]
-        for rows in (np.eye(len(sketches)), weights)
-    )
-    return [_with_counts(one, row, sides, averages.spread) for one, row in zip(found, weights, strict=True)]
+    spreads, sides = np.zeros(len(sketches)), list[_Side]()
+    if by == "mean":
+        averages = averages_of(block)
+        check_known(averages.known)
+        block, spreads = averages.block, averages.spread
+        for row in np.eye(len(sketches)):
+            side = _estimated(Cells.combined(block, row, projection), indices, groups, estimator)
+            sides.append(_Side(side.value, side.of_cells))
+    for row in weights:
+        found = _estimated(Cells.combined(block, row, projection), indices, groups, estimator)
+        yield _with_counts(found, row, sides, spreads) if sides else found
 
 
-def _with_counts(found: Found, weights: Floats, sides: list[Found], spreads: Floats) -> Found:
+def _with_counts(found: Found, weights: Floats, sides: list[_Side], spreads: Floats) -> Found:
     """Add what the errors of the numbers of units do: each scales all of one average (THEORY.md 4.6)."""
     of_counts, slope, curvature = (np.zeros(found.value.shape) for _ in range(3))
     # squares without what errors of estimates add to them; a difference that is off by 1 puts a share into each side
