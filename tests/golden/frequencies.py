@@ -330,11 +330,11 @@ def chi_squared(freedom: float, share: float) -> float:
     low, high = 0.0, freedom + 40 * math.sqrt(2 * freedom) + 400
     for _ in range(200):
         x = (low + high) / 2
-        low, high = (x, high) if _lower_gamma(freedom / 2, x / 2) < share else (low, x)
+        low, high = (x, high) if lower_gamma(freedom / 2, x / 2) < share else (low, x)
     return high
 
 
-def _lower_gamma(a: float, x: float) -> float:
+def lower_gamma(a: float, x: float) -> float:
     """Return the regularised lower incomplete gamma function, by its series."""
     if x <= 0:
         return 0.0

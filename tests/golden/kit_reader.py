@@ -12,7 +12,17 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from tests.golden import frequencies, kit_releases, laws, local_reader, make_kit, party_reader, reader, rotations
+from tests.golden import (
+    frequencies,
+    kit_releases,
+    laws,
+    local_reader,
+    make_kit,
+    party_reader,
+    reader,
+    rotations,
+    sameness,
+)
 from tests.golden.kit_releases import Message, projection_fields
 from tests.golden.kit_tables import keys_of
 from tests.golden.make_kit import plain, strings
@@ -152,6 +162,12 @@ def simultaneous(case: Case, kit: Kit) -> Case:
     return make_kit.simultaneous_of(given, [named(kit, "releases", name) for name in case["of"]])
 
 
+def same(case: Case, kit: Kit) -> Case:
+    """Compute the p-value of a test of sameness."""
+    pair = (named(kit, "releases", name) for name in case["of"])
+    return {"p_value": sameness.p_value(*pair, case["tolerance"])}
+
+
 def signs(case: Case, _: Kit) -> Case:
     """Read published signs."""
     message = reader.read(case["kind"], bytes.fromhex(case["bytes"]))
@@ -259,6 +275,7 @@ READS: dict[str, Callable[[Case, Kit], Case]] = {
     "estimates": estimate,
     "frequencies": frequency,
     "simultaneous": simultaneous,
+    "sameness": same,
     "signs": signs,
     "sign_estimates": sign_estimate,
     "local": local,
@@ -273,6 +290,7 @@ GIVEN = {
     "releases": {"name", "bytes"},
     "estimates": {"estimate", "of", "norms"},
     "frequencies": {"of", "item", "estimator", "dictionary"},
+    "sameness": {"of", "tolerance"},
     "simultaneous": {"estimate", "of", "norms", "candidates", "confidence"},
     "signs": {"name", "kind", "bytes"},
     "sign_estimates": {"of", "norms"},

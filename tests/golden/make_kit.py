@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tests.golden import estimates, frequencies, laws, reader, sign_estimates
+from tests.golden import estimates, frequencies, laws, reader, sameness, sign_estimates
 from tests.golden.kit_local import local
 from tests.golden.kit_parties import contributions
 from tests.golden.kit_refused import refused
@@ -42,6 +42,7 @@ def kit() -> dict[str, list[Message]]:
         "estimates": list(_estimates({name: case["message"] for name, case in made.items()})),
         "frequencies": list(_frequencies({name: case["message"] for name, case in made.items()})),
         "simultaneous": list(_simultaneous({name: case["message"] for name, case in made.items()})),
+        "sameness": list(_sameness({name: case["message"] for name, case in made.items()})),
         "signs": [signs_of(case) for case in signs.values()],
         "sign_estimates": [
             sign_estimate_of(names, [signs[one]["message"] for one in names])
@@ -300,6 +301,24 @@ def simultaneous_of(given: Message, messages: list[Message]) -> Message:
     norms = [Fraction(norm) for norm in given.get("norms", ())]
     found = getattr(estimates, _FUNCTIONS.get(kind, kind))(*messages, *norms)
     return given | {"interval": _ends(frequencies.together(found, given["candidates"], given["confidence"]))}
+
+
+def _sameness(made: dict[str, Message]) -> Iterable[Message]:
+    none, calm = "an empty stream", "under conditions"
+    asked = [("sjlt-block", 0.0), ("count-sketch", 0.0), ("count-sketch", 7.3), ("identity", 0.0), ("identity", 6.35)]
+    asked += [("oporp", 4.8), ("very-sparse", 23.7), ("uniform", 882.2), ("rotation", 1749.8)]
+    asked += [("fjlt, noise before the map", 83.4), ("a part", 0.0), ("a part", 3.0)]
+    pairs = [([f"{name}, {stream}" for stream in "xy"], tolerance) for name, tolerance in asked]
+    pairs += [(["a multiple", "a part, y"], 135.0), ([none, calm], 0.0), (["a sum of two alike", "a part, z"], 268.4)]
+    for of, tolerance in pairs:
+        yield same_of({"of": of, "tolerance": tolerance}, [made[name] for name in of])
+
+
+def same_of(given: Message, messages: list[Message]) -> Message:
+    """Return a case with the p-value of a test of sameness."""
+    found = sameness.p_value(messages[0], messages[1], given["tolerance"])
+    slack = found * (1e-2 if given["tolerance"] else 1e-3)
+    return given | {"p_value": {"value": float(f"{found:.5g}"), "within": above(slack)}}
 
 
 def _ends(ends: estimates.Ends) -> Message:

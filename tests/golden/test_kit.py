@@ -288,6 +288,12 @@ def test_intervals_that_hold_together() -> None:
         check_ends(ends, case["interval"], f"{case['estimate']} of {case['of']}")
 
 
+def test_sameness() -> None:
+    for case in KIT["sameness"]:
+        found = ss.test_same(*(release_of(name) for name in case["of"]), case["tolerance"])
+        assert abs(found.p_value - case["p_value"]["value"]) <= case["p_value"]["within"], case
+
+
 def test_wide_cells_are_subtracted_as_integers() -> None:
     (case,) = (
         case for case in KIT["estimates"] if case["estimate"] == "squared_distance" and "wide cells, x" in case["of"]

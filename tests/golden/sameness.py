@@ -1,0 +1,314 @@
+"""The p-value of a test of sameness, from WIRE.md alone: laws on a fine grid, summed by the discrete Fourier transform.
+
+Slow and plain: a grid for each case, of squares of cells, damped so that what is beyond the grid does not wrap around.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.golden import estimates
+from tests.golden.estimates import Message
+from tests.golden.frequencies import lower_gamma
+from tests.golden.kit_releases import as_parts
+
+Array: TypeAlias = NDArray[np.float64]
+Signal: TypeAlias = tuple[Array, Array]
+
+HASHED = ("sjlt-block", "sjlt-graph", "count-sketch", "oporp")
+ITEMS = (1, 2, 3, 5, 8, 12)
+
+_FINE = 150  # points of a grid in a standard deviation of a cell's square
+_COARSE = 60  # points of wide noise in a standard deviation
+_NODES = 300  # of a normal variable
+_DAMPED = 1e-12  # of what is a whole transform away
+
+
+class UnknownError(Exception):
+    """The noise is known by its cumulants alone, which this reader has no law for."""
+
+
+class Noise(NamedTuple):
+    """A law on the multiples of a step."""
+
+    step: float
+    weights: Array
+    lattice: Fraction | None
+    """The step in grid steps of the cells, where the law is exact."""
+
+    @property
+    def points(self) -> Array:
+        """In data units."""
+        half = self.weights.size // 2
+        return self.step * np.arange(-half, half + 1, dtype=np.float64)
+
+
+def p_value(x: Message, y: Message, tolerance: float) -> float:
+    """Return the p-value of ‖x - y‖ ≤ tolerance."""
+    first, second = estimates.view_of(x), estimates.view_of(y)
+    gap = [one.value - other.value for one, other in zip(first.cells, second.cells, strict=True)]
+    exact = sum(one * one for one in gap)  # of (scale · resolution)²
+    place, k = x["noise"]["place"], first.fields["sketch_dim"]
+    unit = math.sqrt(first.factor)
+    grid = {"": unit, "input": float(first.fields["resolution"])}.get(
+        place, float(first.fields["resolution"]) / math.sqrt(first.count)
+    )
+    noise = _noise_of([*as_parts(x), *as_parts(y)], grid)
+    value = float(first.factor * exact)
+    if place:
+        before = first.before
+        assert before is not None
+        freedom = 2 / float(before.a + before.b + max(before.c, Fraction(0)))
+        return _stretched(noise, first.count, tolerance, freedom, value)
+    return max(_least_favourable(noise, k, first, tolerance, value, exact), 1e-15)
+
+
+def _least_favourable(
+    noise: Noise, k: int, view: estimates.View, tolerance: float, value: float, exact: Fraction
+) -> float:
+    if tolerance == 0:
+        if noise.lattice is not None:
+            steps = exact / noise.lattice**2
+            if steps.denominator == 1 and steps < 1 << 18:
+                return _tail_on_lattice(noise.weights, k, int(steps))
+        return _tail(noise, [_nothing()], [k], value)
+    fields, law = view.fields, view.law
+    excess = max(float(k * (law.a + law.b)) - 2, 0.0) / 3
+    if law.a + law.b == 0:
+        even = _tail(noise, [_one(tolerance / math.sqrt(k))], [k], value)
+        return max(even, _tail(noise, [_nothing(), _one(tolerance)], [k - 1, 1], value))
+    found = [_tail(noise, [_normal(tolerance / math.sqrt(k), excess)], [k], value)]
+    s = int(fields.get("sparsity", 1)) if fields["kind"].startswith("sjlt") else 1
+    kurtosis = 3 + float(k * law.c)
+    for items in ITEMS:
+        if fields["kind"] in HASHED and 2 * items * s <= k:
+            signals = [_walk(hits, tolerance / math.sqrt(items * s)) for hits in range(items + 1)]
+            found.append(_tail(noise, signals, [k], value, (items, s, k // s)))
+        elif law.c > 0:
+            size = tolerance * math.sqrt(kurtosis / (k * items))
+            found.append(_tail(noise, [_scattered(items, size, 1 / kurtosis)], [k], value))
+    return max(found)
+
+
+# --- noise --------------------------------------------------------------------------------------------------------
+
+
+def _noise_of(parts: Sequence[Message], grid: float) -> Noise:
+    """Return the law of all noises in a cell of the difference."""
+    terms = []
+    for part in parts:
+        steps = part["guarantee"].get("steps") or [{}]
+        stated = steps[0].get("noise")
+        if stated is None or any("keys" not in step for step in steps[1:]):
+            raise UnknownError
+        shares = stated.get("shares")
+        draws = Fraction(stated["layers"] or 1) if shares is None else Fraction(shares["parties"], shares["honest"])
+        draws *= part["count"]
+        law = _law(stated)
+        variance = float(law @ (np.arange(law.size) - law.size // 2) ** 2.0) * float(draws / part["count"])
+        if draws.denominator > 1 or abs(variance - part["noise"]["k2"]) > 1e-6 * variance:
+            raise UnknownError
+        terms += [(abs(part["multiplier"]), law)] * int(draws)
+    common = functools.reduce(_gcd, [multiplier for multiplier, _ in terms])
+    deviation = math.sqrt(sum(float((m / common) ** 2) * _variance(law) for m, law in terms))
+    jump = max(1, int(deviation / _COARSE)) if deviation > 4 * _COARSE else 1
+    total = np.ones(1)
+    for multiplier, law in terms:
+        total = np.convolve(total, _coarser(law, int(multiplier / common), jump))
+    return Noise(float(common) * grid * jump, _trimmed(total), common if jump == 1 else None)
+
+
+def _law(stated: Message) -> Array:
+    amount = float(stated["amount"])
+    reach = math.ceil((40 if stated["kind"] == "laplace" else 9.5 / math.sqrt(amount)) * amount) + 3
+    n = np.abs(np.arange(-reach, reach + 1, dtype=np.float64))
+    weights = np.exp(-n / amount) if stated["kind"] == "laplace" else np.exp(-n * n / (2 * amount))
+    return weights / weights.sum()
+
+
+def _variance(law: Array) -> float:
+    return float(law @ (np.arange(law.size) - law.size // 2) ** 2.0)
+
+
+def _coarser(law: Array, factor: int, jump: int) -> Array:
+    """Return ``factor`` times a law, on a lattice of ``jump`` steps."""
+    half = law.size // 2
+    points = factor * np.arange(-half, half + 1) / jump
+    size = math.ceil(points[-1]) + 1
+    below = np.floor(points)
+    found = np.zeros(2 * size + 2)
+    for shift, share in ((0, 1 - (points - below)), (1, points - below)):
+        found += np.bincount((below + size).astype(np.int64) + shift, law * share, found.size)
+    return found[:-1]
+
+
+def _trimmed(law: Array) -> Array:
+    half = law.size // 2
+    beyond = int(np.searchsorted(np.cumsum(law[:half]), 1e-19))
+    return law[beyond : law.size - beyond]
+
+
+def _gcd(a: Fraction, b: Fraction) -> Fraction:
+    return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
+
+
+# --- signals ------------------------------------------------------------------------------------------------------
+
+
+def _nothing() -> Signal:
+    return np.zeros(1), np.ones(1)
+
+
+def _one(size: float) -> Signal:
+    return np.full(1, size), np.ones(1)
+
+
+def _normal(deviation: float, excess: float) -> Signal:
+    """Return a normal variable; with an excess, of one of two variances."""
+    nodes = 8 * (np.arange(_NODES) + 0.5) / _NODES
+    chances = np.exp(-(nodes**2) / 2)
+    chances /= chances.sum()
+    if excess < 1e-9:
+        return deviation * nodes, chances
+    root = math.sqrt(excess)
+    mixed = (
+        [(1 - root, 0.5), (1 + root, 0.5)]
+        if excess < 1
+        else [(0, excess / (1 + excess)), (1 + excess, 1 / (1 + excess))]
+    )
+    sizes = [deviation * math.sqrt(factor) * nodes for factor, _ in mixed]
+    return np.concatenate(sizes), np.concatenate([chance * chances for _, chance in mixed])
+
+
+def _walk(hits: int, size: float) -> Signal:
+    """Return the sum of so many random signs, times a size."""
+    chances = np.array([math.comb(hits, up) for up in range(hits + 1)]) / 2**hits
+    return size * np.arange(-hits, hits + 1, 2.0), chances
+
+
+def _scattered(items: int, size: float, chance: float) -> Signal:
+    """Return the sum of items that are in a cell with this chance each."""
+    walks = [_walk(hits, size) for hits in range(items + 1)]
+    hit = [math.comb(items, hits) * chance**hits * (1 - chance) ** (items - hits) for hits in range(items + 1)]
+    return np.concatenate([walk[0] for walk in walks]), np.concatenate(
+        [p * w[1] for p, w in zip(hit, walks, strict=True)]
+    )
+
+
+# --- sums of squares ----------------------------------------------------------------------------------------------
+
+
+def _tail_on_lattice(weights: Array, k: int, steps: int) -> float:
+    """Return P(Σ n_i² ≥ steps), by adding up positive numbers alone: valid far out."""
+    half = weights.size // 2
+    folded = np.concatenate([weights[half : half + 1], 2 * weights[half + 1 :]])
+    law, beyond = np.zeros(max(steps, 1)), 0.0  # of sums below, and the probability of the others
+    law[0] = 1.0
+    if steps == 0:
+        return 1.0
+    upper = np.cumsum(folded[::-1])[::-1]
+    for _ in range(k):
+        new = np.zeros(steps)
+        least = np.ceil(np.sqrt(np.maximum(steps - np.arange(steps), 0))).astype(np.int64)  # n with sum + n² ≥ steps
+        beyond += float(law @ np.where(least < folded.size, upper[np.minimum(least, folded.size - 1)], 0.0))
+        for n, chance in enumerate(folded[: math.isqrt(steps - 1) + 1]):
+            new[n * n :] += chance * law[: steps - n * n]
+        law = new
+    return beyond
+
+
+def _squares(noise: Noise, signal: Signal, step: float, size: int) -> Array:
+    """Return the law of (η + s)², on a grid; what is beyond it is left out."""
+    points = ((noise.points[:, None] + signal[0]) ** 2).ravel() / step
+    weights = (noise.weights[:, None] * signal[1]).ravel()
+    below = np.floor(points).astype(np.int64)
+    kept = below < size - 1
+    points, weights, below = points[kept], weights[kept], below[kept]
+    found = np.zeros(size)
+    for shift, share in ((0, 1 - (points - below)), (1, points - below)):
+        found += np.bincount(below + shift, weights * share, size)
+    return found
+
+
+def _step(noise: Noise, signals: Sequence[Signal]) -> float:
+    deviations = []
+    for sizes, chances in signals:
+        points, weights = (noise.points[:, None] + sizes) ** 2, noise.weights[:, None] * chances
+        mean = float((points * weights).sum())
+        deviations.append(math.sqrt(max(float((points**2 * weights).sum()) - mean**2, 0.0)))
+    return max(deviations[0], max(deviations) / 10) / _FINE
+
+
+def _law_below(
+    noise: Noise, signals: Sequence[Signal], counts: Sequence[int], step: float, size: int,
+    hits: tuple[int, int, int] | None = None,
+) -> Array:  # fmt: skip
+    """Return the law of T' on a grid, up to its ``size``."""
+    whole = 1 << math.ceil(math.log2(4 * size))
+    damping = _DAMPED ** (np.arange(size) / whole)
+    transforms = [np.fft.rfft(_squares(noise, one, step, size) * damping, whole) for one in signals]
+    if hits is None:
+        product = np.prod([transform**count for transform, count in zip(transforms, counts, strict=True)], axis=0)
+    else:
+        items, blocks, cells = hits
+        product = _block(transforms, items, cells) ** blocks * transforms[0] ** (counts[0] - blocks * cells)
+    return np.fft.irfft(product, whole)[:size] / damping
+
+
+def _block(transforms: Sequence[NDArray[np.complex128]], items: int, cells: int) -> NDArray[np.complex128]:
+    """Return the mean of the product over the cells of a block, among which items fall at random.
+
+    It is m!·B^-m times the coefficient of x^m in (Σ c_j x^j / j!)^B.
+    """
+    series = [transform / math.factorial(hits) for hits, transform in enumerate(transforms)]
+    series += [np.zeros_like(series[0])] * (items + 1 - len(series))
+    found = [np.ones_like(series[0])] + [np.zeros_like(series[0])] * items
+    power, left = series, cells
+    while left:
+        if left & 1:
+            found = _times(found, power)
+        power, left = _times(power, power), left >> 1
+    return found[items] * math.factorial(items) / float(cells) ** items
+
+
+def _times(a: Sequence[NDArray[np.complex128]], b: Sequence[NDArray[np.complex128]]) -> list[NDArray[np.complex128]]:
+    return [sum((a[i] * b[n - i] for i in range(n + 1)), np.zeros_like(a[0])) for n in range(len(a))]
+
+
+def _tail(
+    noise: Noise,
+    signals: Sequence[Signal],
+    counts: Sequence[int],
+    value: float,
+    hits: tuple[int, int, int] | None = None,
+) -> float:
+    """Return P(T' ≥ value)."""
+    step = _step(noise, signals)
+    size = math.ceil(value / step) + 2
+    law = _law_below(noise, signals, counts, step, size, hits)
+    shares = np.clip(value / step - np.arange(size) + 0.5, 0, 1)
+    return 1 - float(law @ shares)
+
+
+def _stretched(noise: Noise, n: int, tolerance: float, freedom: float, value: float) -> float:
+    """Return P(L·G ≥ value), L = Σ(η_j + t/√n)² and G of a Gamma law of mean 1."""
+    signal = _one(tolerance / math.sqrt(n))
+    squares = (noise.points + signal[0]) ** 2
+    mean = float(noise.weights @ squares)
+    deviation = math.sqrt(float(noise.weights @ squares**2) - mean**2)
+    step = deviation / _FINE
+    size = math.ceil((n * mean + 40 * math.sqrt(n) * deviation) / step)
+    law = _law_below(noise, [signal], [n], step, size)
+    lengths = step * np.arange(size)
+    return float(
+        sum(
+            p * (1 - lower_gamma(freedom / 2, freedom / 2 * value / length))
+            for p, length in zip(law, lengths, strict=True)
+            if length > 0 and p > 1e-14
+        )
+    )
