@@ -14,7 +14,7 @@ from streamsketch.agreement import check_same
 from streamsketch.cli._keys import public_keys
 from streamsketch.cli._showing import say
 from streamsketch.estimation import AnySketch
-from streamsketch.intake import window_time
+from streamsketch.intake import key_and_window, window_time
 from streamsketch.release import check_independent, check_release, mismatch
 from streamsketch.signs import Signs, check_comparable, check_signs, is_index
 from streamsketch.storage import SUFFIX, is_raw, load_raw
@@ -81,6 +81,73 @@ def load_files(
                 with name_in_errors(first, name):
                     check_independent([releases[first], release])
     return found, files
+
+
+def files_in(places: list[Path]) -> tuple[list[Path], list[str]]:
+    """Return the releases in folders and their folders of windows, or files themselves, and the names of raw files.
+
+    Of Parquet files, those are taken that hold sketches: a job's folder has others, too.
+    """
+    paths: list[Path] = []
+    secret: list[str] = []
+    for place in places:
+        if not place.is_dir():
+            paths.append(place)
+            continue
+        inside = sorted(place.iterdir())
+        for folder in (one for one in inside if one.is_dir() and window_time(one.name) is not None):
+            paths += sorted(folder.glob("*.sketch"))
+        paths += [one for one in inside if one.is_file() and (one.suffix == ".sketch" or _is_table(one))]
+        secret += [one.name for one in inside if one.suffix == SUFFIX]
+    return paths, secret
+
+
+def load_windows(
+    paths: list[Path], *, signer: list[Path] | None = None
+) -> tuple[dict[str, dict[str, ss.PrivateSketch]], list[str]]:
+    """Return the releases of files that are windows, by key and in time order, and the names of the others.
+
+    Raises
+    ------
+    InvalidInputError
+        For one window of a key in two files, and windows of a key of several lengths, as far as names show it.
+    SignatureError
+        If one of ``signer`` must have signed, and did not.
+    """
+    found: dict[str, dict[tuple[str, int], tuple[str, Path, ss.PrivateSketch]]] = {}
+    others: list[str] = []
+    for path in paths:
+        for key, release in _by_key(load_published(path, ss.PrivateSketch, ss.PrivateTable, signer=signer)).items():
+            name = name_by_window(path, key) or (key_of_file(path.stem) if key is None else str(key))
+            split = key_and_window(name)
+            if split is None:
+                others.append(name)
+                continue
+            of, window = split
+            windows = found.setdefault(of, {})
+            form = "time" if "T" in window else "date" if len(window) > len("2024-05") else "month"
+            place: Any = form, window_time(window)
+            if place in windows:
+                raise ss.InvalidInputError(
+                    f"{windows[place][1]} and {path} both have the window {window}{_of(of)}; give each once"
+                )
+            windows[place] = window, path, release
+    for of, windows in found.items():
+        forms = {form: window for (form, _), (window, _, _) in windows.items()}
+        if len(forms) > 1:
+            raise ss.InvalidInputError(
+                f"the windows{_of(of)} are of several lengths, such as {' and '.join(forms.values())}; give those of "
+                f"one length"
+            )
+    in_order = {
+        of: {window: release for _, (window, _, release) in sorted(windows.items(), key=lambda one: one[0])}
+        for of, windows in found.items()
+    }
+    return in_order, others
+
+
+def _of(key: str) -> str:
+    return f" of {key}" if key else ""
 
 
 def load_signs(paths: list[Path], *, least: int, command: str, signer: list[Path] | None = None) -> dict[str, Signs]:
@@ -278,6 +345,16 @@ def _is_release(path: Path) -> bool:
     except (ss.StreamsketchError, OSError):
         return False
     return True
+
+
+def _is_table(path: Path) -> bool:
+    """Return whether a file is a Parquet table with sketches."""
+    if path.suffix != TABLE:
+        return False
+    try:
+        return kind_of(path) is ss.PrivateTable
+    except ss.WireFormatError:
+        return True  # to be named as damaged, not passed over
 
 
 def find_duplicate(paths: list[Path]) -> str:

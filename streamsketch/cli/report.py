@@ -10,13 +10,11 @@ import streamsketch as ss
 from streamsketch.cli._items import FollowedAgreement, Index, agreement_of, items_of_file
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import Only, select_names
-from streamsketch.cli._reading import load_files, new_file
+from streamsketch.cli._reading import files_in, load_files, new_file
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core import write_whole
 from streamsketch.estimation import By
 from streamsketch.report import Dictionary, page_of
-from streamsketch.storage import SUFFIX
-from streamsketch.wire import kind_of
 
 
 def report(  # noqa: PLR0913 - a command's options are its parameters
@@ -73,12 +71,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     new_file(output, ".html", "a report")
     if why is None and (index or category or agreement):
         raise ss.InvalidInputError("--index, --category and --agreement are for what differs: say --why DICTIONARY")
-    paths: list[Path] = []
-    left_out: list[str] = []
-    for place in places:
-        inside = sorted(place.iterdir()) if place.is_dir() else [place]
-        left_out += [path.name for path in inside if place.is_dir() and path.suffix == SUFFIX]
-        paths += [path for path in inside if not place.is_dir() or path.suffix == ".sketch" or _is_table(path)]
+    paths, left_out = files_in(places)
     found, published = load_files(paths, least=2, command="report", signer=signer)
     releases = {name: sketch for name, sketch in found.items() if isinstance(sketch, ss.PrivateSketch)}
     releases = select_names(releases, only, "report")
@@ -116,13 +109,3 @@ def _plan(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ss.InvalidInputError(f"{path} is not a plan: name a file with what `streamsketch plan --json` printed")
     return found
-
-
-def _is_table(path: Path) -> bool:
-    """Return whether a file is a Parquet table with sketches: a job's folder has others, too."""
-    if path.suffix != ".parquet":
-        return False
-    try:
-        return kind_of(path) is ss.PrivateTable
-    except ss.WireFormatError:
-        return True  # to be named as damaged, not passed over

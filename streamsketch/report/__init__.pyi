@@ -1,14 +1,17 @@
 from .bounds import picture_of
+from .changes import LEAST_TYPICAL, picture_of_changes
 from .differences import Dictionary, item_text, more_in, picture_of_differences, row_cells
 from .keys import picture_of_keys
 from .page import page_of
 
 __all__ = [
+    "LEAST_TYPICAL",
     "Dictionary",
     "item_text",
     "more_in",
     "page_of",
     "picture_of",
+    "picture_of_changes",
     "picture_of_differences",
     "picture_of_keys",
     "row_cells",

@@ -18,6 +18,7 @@ from streamsketch.estimation import (
     squared_norm,
 )
 from streamsketch.release import PrivateSketch, PrivateTable
+from streamsketch.report.changes import changes_in
 from streamsketch.report.choice import Chosen, choose
 from streamsketch.report.differences import Dictionary, separated
 from streamsketch.report.guarantees import guarantees
@@ -115,6 +116,7 @@ def page_of(
                 (name, estimate_cells(squared_norm(one)))
                 for name, one in zip(everything, releases.values(), strict=True)
             ],
+            changes=changes_in(releases, chosen.by),
             counts=_counts(everything, list(releases.values())),
             nearest=_nearest(names, chosen, order),
             pairs=_pairs(names, chosen, level),

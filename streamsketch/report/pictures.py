@@ -200,7 +200,7 @@ def heat_map(
     factor, unit = 1.0, ""
     if by in ("distance", "mean"):
         middle = float(np.median(np.abs(estimates.value[apart])))
-        factor, unit = next((pair for pair in _SCALES if middle >= pair[0]), (1.0, ""))
+        factor, unit = unit_of(middle)
     found = {
         "unit": unit,
         "names": [names[j] for j in order],
@@ -228,6 +228,11 @@ def heat_map(
     return found | {"rows": [(names[i], [cell(i, j) for j in order]) for i in order]}
 
 
+def unit_of(size: float) -> tuple[float, str]:
+    """Return by what to divide numbers of a size, and the word for that, or ``""``."""
+    return next((pair for pair in _SCALES if size >= pair[0]), (1.0, ""))
+
+
 def _colour_key(scale: Scale, factor: float) -> list[tuple[Colour, str]]:
     labels = [f"{step / factor:{',.0f' if step >= 100 * factor else '.2g'}}" for step in scale.steps()]
     labels[0] = f"{'≤' if scale.nearest < scale.farthest else '≥'} {labels[0]}"
@@ -251,7 +256,7 @@ def map_of(names: Sequence[str], scaling: Scaling) -> dict[str, Any]:
     scale = float(min((width - 2 * _MARGIN) / spread[0], (height - 2 * _MARGIN) / spread[1]))
     middle = (low + high) / 2
     points = np.array([width / 2, height / 2]) + (scaling.places - middle) * scale * np.array([1.0, -1.0])
-    square = _round_step(120 * grown / scale)
+    square = round_step(120 * grown / scale)
     shapes = [*points.T, *np.maximum(radii * scale, 1).T, -angles]
     labels = [shorten(name, _LABEL) for name in names]
     return {
@@ -281,7 +286,8 @@ def _ellipses(covariances: Floats) -> tuple[Floats, Floats]:
     return radii, np.degrees(np.arctan2(vectors[:, 1, 1], vectors[:, 0, 1]))
 
 
-def _round_step(length: float) -> float:
+def round_step(length: float) -> float:
+    """Return the least of 1, 2, 5, 10, 20 and so on that is not below a length."""
     power = 10.0 ** math.floor(math.log10(length))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= length * (1 - 1e-9))
 

@@ -1,0 +1,166 @@
+"""``streamsketch changes``: when a stream changed, window by window."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import streamsketch as ss
+from streamsketch.cli._keys import Signers
+from streamsketch.cli._reading import files_in, load_windows, new_file
+from streamsketch.cli._showing import UNDEFINED, Json, join_names, meant, plural, say, show, show_json, table_of
+from streamsketch.core import write_whole
+from streamsketch.estimation import MEASURES, Against, Changes, Control, SameBy, format_value, value_text
+from streamsketch.release import PrivateSketch
+from streamsketch.report import LEAST_TYPICAL, picture_of_changes
+
+_TYPICAL = "typical"
+
+
+def changes(  # noqa: PLR0913 - a command's options are its parameters
+    places: Annotated[
+        list[Path],
+        typer.Argument(help="folders of .sketch files and .parquet tables of windows, or such files", metavar="DIR"),
+    ],
+    *,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="Only the windows of this key; repeatable. By default of all.", show_default=False),
+    ] = None,
+    by: Annotated[
+        SameBy,
+        typer.Option("--by", help="distance: of sums; mean: of averages, where units were counted.", metavar="MEASURE"),
+    ] = "distance",
+    against: Annotated[
+        Against, typer.Option(help="Compare each window with the previous one, or with the first.")
+    ] = "previous",
+    tolerance: Annotated[
+        str,
+        typer.Option(
+            help="The distance, not squared, up to which windows count as the same; or typical, what is usual in the "
+            "series.",
+            metavar="X|typical",
+        ),
+    ] = "0",
+    samples: Annotated[
+        bool,
+        typer.Option("--samples", help="With --by mean: units are samples, and populations are compared."),
+    ] = False,
+    level: Annotated[float, typer.Option(help="Probability, or share, of false alarms, in (0, 1).")] = 0.05,
+    control: Annotated[
+        Control,
+        typer.Option(help="any: level is the probability of any false alarm in a series; rate: their expected share."),
+    ] = "any",
+    picture: Annotated[
+        Path | None,
+        typer.Option(help="Write an .svg of the curve, its band, the alarm line and alarms.", show_default=False),
+    ] = None,
+    signer: Signers = None,
+    as_json: Json = False,
+) -> None:
+    """Test whether a stream has changed from window to window, with few false alarms over the series.
+
+    Releases are windows by their names, as `sketch --window`, policies and jobs name them: 2024-05.sketch, tables
+    2024-05.parquet, keys such as "north 2024-05", and folders 2024-05-01T13-00-00Z. They are compared in time order,
+    those of each key by themselves.
+
+    Real streams always change a little. So with no tolerance, and little noise, each window is an alarm: say what is
+    too small to matter, or --tolerance typical.
+    """
+    allowed = _tolerance(tolerance)
+    if picture is not None:
+        new_file(picture, ".svg", "a picture")
+    paths, secret = files_in(places)
+    series, others = load_windows(paths, signer=signer)
+    for what, names in (("as secret", secret), ("as their names are of no window", others)):
+        if names:
+            say(f"Left out, {what}: {join_names(names)}.")
+    options: dict[str, Any] = {"by": by, "against": against, "tolerance": allowed, "samples": samples}
+    options |= {"level": level, "control": control}
+    found = {name: ss.changes(windows, **options) for name, windows in _wanted(series, key, allowed).items()}
+    if picture is not None:
+        write_whole(picture, picture_of_changes(found).encode())
+    if as_json:
+        show_json([_fields(name, one) for name, one in found.items()])
+        return
+    _show(found)
+    if allowed == _TYPICAL:
+        usual = {name: format_value(one.tolerance, one.tolerance / 100) for name, one in found.items()}
+        say(f"Typical distances: {join_names([f'{name} {distance}'.lstrip() for name, distance in usual.items()])}.")
+    alarms = [f"{name} {window}".lstrip() for name, one in found.items() for window in one.alarms]
+    say(f"{plural(len(alarms), 'alarm')}{': ' + join_names(alarms) if alarms else ''}. {_of_level(level, control)}")
+
+
+def _tolerance(text: str) -> Any:
+    if text == _TYPICAL:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ss.InvalidInputError(f"--tolerance must be a number, or typical, got {text}") from None
+
+
+def _wanted(
+    series: Mapping[str, dict[str, PrivateSketch]], keys: list[str] | None, tolerance: Any
+) -> dict[str, dict[str, PrivateSketch]]:
+    """Return the series of some keys, without those that are too short."""
+    names = list(series)
+    for key in keys or []:
+        if key not in series:
+            among = f"keys are {join_names([name for name in names if name])}" if any(names) else "windows have no keys"
+            raise ss.InvalidInputError(f"there is no key {key}; {among}{meant(key, names)}")
+    chosen = {name: series[name] for name in keys or names}
+    least = LEAST_TYPICAL if tolerance == _TYPICAL else 2
+    short = [name for name, windows in chosen.items() if len(windows) < least]
+    if len(short) == len(chosen):
+        what = "typical changes need" if tolerance == _TYPICAL else "changes needs"
+        raise ss.InvalidInputError(
+            f"{what} {least} windows of a key, and no key has so many: releases are of windows by their names, such as "
+            f"2024-05.parquet or the key 'north 2024-05'"
+        )
+    if short:
+        say(f"Left out, of fewer than {least} windows: {join_names(short)}.")
+    return {name: windows for name, windows in chosen.items() if name not in short}
+
+
+def _show(found: Mapping[str, Changes]) -> None:
+    """Print a table for people."""
+    names: list[str] = []
+    columns: dict[str, list[str]] = {}
+    for name, one in found.items():
+        for place, (row, test) in enumerate(zip(one.table.to_pylist(), one.tests, strict=True)):
+            cells = {
+                "window": row["window"],
+                MEASURES[one.by].title: UNDEFINED if test is None else value_text(test.distance),
+                "p": "" if test is None else f"{test.p_value:.2g}",
+                "alarm from": "" if test is None else format_value(row["line"], row["error"]),
+                "": "alarm" if row["alarm"] else "",
+            }
+            names.append(name if place == 0 else "")
+            for column, cell in cells.items():
+                columns.setdefault(column, []).append(cell)
+    first = next(iter(found.values()))
+    since = "the window before" if first.against == "previous" else f"{first.table['before'][0]}"
+    show(table_of(({"key": names} if any(names) else {}) | columns, title=f"change from {since}"))
+
+
+def _fields(key: str, changes: Changes) -> dict[str, Any]:
+    """Return the JSON fields of a series; null where something has no end, or there is no average."""
+    names = {"estimate": MEASURES[changes.by].column, "error": "standard_error"}
+    windows = [
+        {
+            names.get(name, name): None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in row.items()
+        }
+        for row in changes.table.to_pylist()
+    ]
+    return ({"key": key} if key else {}) | changes.to_dict() | {"windows": windows}
+
+
+def _of_level(level: float, control: Control) -> str:
+    share = f"{100 * level:g} %"
+    if control == "any":
+        return f"With a probability of {share} at most, a series in which nothing changes has any."
+    return f"On average {share} of the alarms of a series are false, at most."

@@ -1,0 +1,235 @@
+"""The picture of changes over time: a curve with its band for each key, the alarm line, and the alarms."""
+
+import contextlib
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation import MEASURES, By, Changes, Estimate, Interval, changes, estimate_cells, format_value
+from streamsketch.intake import window_time
+from streamsketch.release import PrivateSketch
+from streamsketch.report.pictures import round_step, unit_of
+from streamsketch.report.series import series_in
+from streamsketch.report.text import shorten, templates
+
+MOST_KEYS = 24
+"""Of a picture: it has a panel for each."""
+LEAST_TYPICAL = 6
+"""Windows, for what is typical of a series."""
+_WIDTH, _LEFT, _RIGHT = 720.0, 64.0, 24.0
+_TALL, _LOW = 260.0, 140.0  # heights of the plot of one key, and of several
+_HEAD, _FOOT, _LEGEND = 30.0, 30.0, 46.0
+_LETTER = 6.8  # width
+_MOST_POINTS = 150  # that are drawn as points, too
+_MOST_LABELS = 12
+_NAMES = ("window", "before")
+
+
+class _Step(NamedTuple):
+    """A window in a panel."""
+
+    window: str
+    x: float
+    value: float
+    low: float
+    high: float
+    line: float
+    alarm: bool
+
+
+def picture_of_changes(series: Mapping[str, Changes]) -> str:
+    """Return an SVG picture of changes, which is as public as they are.
+
+    A panel for each key: the estimated distance of each window from the one before or from the first, with its 95 %
+    intervals as a band, the alarm line (dashed), and alarms as large points.
+
+    Parameters
+    ----------
+    series
+        At most 24 results of `streamsketch.changes` by key, of one kind. A series without keys has the key ``""``.
+
+    Returns
+    -------
+    str
+        An SVG document without scripts or links.
+
+    Raises
+    ------
+    InvalidInputError
+        For no key, or more than 24.
+    """
+    if not 0 < len(series) <= MOST_KEYS:
+        raise InvalidInputError(f"a picture has 1 to {MOST_KEYS} keys, got {len(series)}; choose some of them")
+    return templates().get_template("changes.svg.j2").render(drawing=drawing(series), alone=True)
+
+
+def drawing(series: Mapping[str, Changes]) -> dict[str, Any]:
+    """Return what the template of the picture shows."""
+    first = next(iter(series.values()))
+    tall = _TALL if len(series) == 1 else _LOW
+    rows = {key: numbered_rows(one) for key, one in series.items()}
+    largest = np.nanmax([0.0, *(abs(row["estimate"]) for row in itertools.chain(*rows.values()))])
+    factor, unit = unit_of(largest / 2)
+    panels = [_panel(key, found, tall, factor) for key, found in rows.items()]
+    top = 8.0
+    for panel in panels:
+        panel["top"] = top
+        top += _HEAD + tall + _FOOT
+    measure = MEASURES[first.by].title + (f", in {unit}" if unit else "")
+    return {
+        "width": f"{_WIDTH:.0f}",
+        "height": f"{top + _LEGEND:.0f}",
+        "left": _LEFT,
+        "right": _WIDTH - _RIGHT,
+        "head": _HEAD,
+        "foot": _HEAD + tall,
+        "legend": top + 16,
+        "panels": panels,
+        "measure": f"{measure}, from the {'window before' if first.against == 'previous' else 'first window'}",
+        "level": f"{100 * first.level:g}",
+    }
+
+
+def numbered_rows(changes: Changes) -> list[dict[str, Any]]:
+    """Return the rows of a table of changes, with NaN for the numbers of windows that have no average."""
+    return [
+        {name: math.nan if value is None and name not in _NAMES else value for name, value in row.items()}
+        for row in changes.table.to_pylist()
+    ]
+
+
+def _panel(key: str, rows: Sequence[Mapping[str, Any]], tall: float, factor: float) -> dict[str, Any]:
+    """Return the lines, points and labels of one key."""
+    names = [row["window"] for row in rows]
+    numbers = [
+        tuple(row[name] / factor for name in ("estimate", "low", "high", "line")) for row in rows
+    ]  # intervals and lines may have no end
+    finite = [number for found in numbers for number in found if math.isfinite(number)]
+    bottom, ceiling = min([0.0, *finite]), max([0.0, *finite])
+    ceiling += 0.08 * (ceiling - bottom) or 1.0
+    across = _across(names)
+
+    def height(value: float) -> float:
+        share = (min(max(value, bottom), ceiling) - bottom) / (ceiling - bottom)
+        return float(round(_HEAD + tall * (1 - share), 1))
+
+    steps = []
+    for name, x, found, row in zip(names, across, numbers, rows, strict=True):
+        value, low, high, line = (number if math.isnan(number) else height(number) for number in found)
+        steps.append(_Step(name, x, value, low, high, line, alarm=bool(row["alarm"])))
+    ticks = round_step((ceiling - bottom) / 5)
+    heights = [place * ticks for place in range(math.ceil(bottom / ticks), math.floor(ceiling / ticks) + 1)]
+    alarms = [one for one in steps if one.alarm]
+    return {
+        "key": shorten(key, 60) if key else "",
+        "alarm_names": [one.window for one in alarms],
+        "grid": [(f"{value:,.4g}", height(value)) for value in heights],
+        "ticks": _ticks([(one.window, one.x) for one in steps]),
+        "bands": [_band(run) for run in _runs(steps, "low", "high")],
+        "curves": [_line(run, "value") for run in _runs(steps, "value")],
+        "lines": [_line(run, "line", reach=8.0) for run in _runs(steps, "line")],
+        "points": [(one.x, one.value, one.window) for one in steps if not one.alarm and not math.isnan(one.value)]
+        if len(steps) <= _MOST_POINTS
+        else [],
+        "alarms": [(one.x, one.value, one.window) for one in alarms],
+        "labels": _labels(alarms),
+    }
+
+
+def _across(names: Sequence[str]) -> list[float]:
+    """Return where windows are from left to right: by time, or evenly if their names say none."""
+    times = [window_time(name) for name in names]
+    known = [time for time in times if time is not None]
+    places: list[float] = [*map(float, known)] if len(known) == len(names) else [*map(float, range(len(names)))]
+    low, spread = min(places, default=0.0), max(places, default=0.0) - min(places, default=0.0)
+    width = _WIDTH - _LEFT - _RIGHT - 40
+    return [round(_LEFT + 20 + width * ((place - low) / spread if spread else 0.5), 1) for place in places]
+
+
+def _runs(steps: Sequence[_Step], *names: str) -> Iterator[list[_Step]]:
+    """Yield stretches of windows in which some numbers are known."""
+    for known, run in itertools.groupby(steps, lambda one: not any(math.isnan(getattr(one, name)) for name in names)):
+        if known:
+            yield list(run)
+
+
+def _line(run: Sequence[_Step], name: str, reach: float = 0.0) -> str:
+    """Return the points of a line; one point alone becomes a line of twice ``reach``."""
+    points = [(one.x, getattr(one, name)) for one in run]
+    if reach:
+        (first, start), (last, end) = points[0], points[-1]
+        points = [(first - reach, start), *points, (last + reach, end)]
+    return " ".join(f"{x:g},{y:g}" for x, y in points)
+
+
+def _band(run: Sequence[_Step]) -> str:
+    """Return the outline of a band; of one window alone it is a bar."""
+    wide = 3.0 if len(run) == 1 else 0.0
+    upper = [(run[0].x - wide, run[0].high), *((one.x, one.high) for one in run), (run[-1].x + wide, run[-1].high)]
+    lower = [(run[0].x - wide, run[0].low), *((one.x, one.low) for one in run), (run[-1].x + wide, run[-1].low)]
+    return " ".join(f"{x:g},{y:g}" for x, y in [*upper, *reversed(lower)])
+
+
+def _has_room(first: tuple[str, float], second: tuple[str, float]) -> bool:
+    return second[1] - first[1] > _LETTER * len(second[0]) + 12
+
+
+def _ticks(named: Sequence[tuple[str, float]]) -> Sequence[tuple[str, float]]:
+    """Return every k-th window, with the least k for which their names have room."""
+    every = (named[::each] for each in range(1, len(named) + 1))
+    return next((some for some in every if all(map(_has_room, some, some[1:]))), named)
+
+
+def _labels(alarms: Sequence[_Step]) -> list[tuple[str, float, float]]:
+    """Return the names of alarms that have room beside those before them."""
+    found: list[tuple[str, float, float]] = []
+    for one in alarms:
+        if not found or _has_room(found[-1][:2], (one.window, one.x)):
+            found.append((one.window, one.x, one.value))
+    return found[:_MOST_LABELS]
+
+
+def changes_in(releases: Mapping[str, PrivateSketch], by: By) -> dict[str, Any] | None:
+    """Return the section on changes, if releases are windows of keys by their names, some of a key with two or more.
+
+    Compared are averages where the report does, and sums otherwise. Where a key has six windows or more, an alarm is a
+    change larger than is usual in its series, otherwise any change beyond the noise.
+    """
+    series = {key: windows for key, windows in series_in(releases).items() if len(windows) > 1}
+    found: dict[str, Changes] = {}
+    for key, windows in series.items():
+        tolerance: Any = "typical" if len(windows) >= LEAST_TYPICAL else 0.0
+        with contextlib.suppress(InvalidInputError):  # averages of too few units
+            found[key] = changes(
+                {window: releases[name] for window, name in windows.items()},
+                by="mean" if by == "mean" else "distance",
+                tolerance=tolerance,
+            )
+    if not found:
+        return None
+    shown = dict(itertools.islice(found.items(), MOST_KEYS))
+    rows = [(key, [_row(row) for row in numbered_rows(one)]) for key, one in found.items()]
+    return {
+        "drawing": drawing(shown),
+        "all_keys": len(found),
+        "shown": len(shown),
+        "lacking": [shorten(key) for key in series if key not in found],
+        "typical": any(one.tolerance for one in found.values()),
+        "level": f"{100 * next(iter(found.values())).level:g}",
+        "measure": MEASURES[next(iter(found.values())).by].title,
+        "rows": rows,
+        "alarms": [f"{key} {window}".strip() for key, one in found.items() for window in one.alarms],
+    }
+
+
+def _row(row: Mapping[str, Any]) -> tuple[str, list[str]]:
+    if math.isnan(row["estimate"]):
+        return row["window"], ["no average", "", "", "", "", ""]
+    estimate = Estimate(row["estimate"], row["error"] ** 2, 0.0)
+    cells = estimate_cells(estimate, Interval(row["low"], row["high"]))
+    line = format_value(row["line"], row["error"]) if math.isfinite(row["line"]) else ""
+    return row["window"], [*cells, f"{row['p_value']:.2g}", line, "alarm" if row["alarm"] else ""]

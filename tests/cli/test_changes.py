@@ -1,0 +1,134 @@
+"""changes: releases that are windows by their names, in every form, as the library compares them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamsketch as ss
+from streamsketch.release import PrivateSketch
+from tests.cli.running import Forks
+
+PROJECTION = ss.SJLT(sketch_dim=128, sparsity=4, seed=3)
+NEAR = ss.L1(1, unit="sale")
+WINDOWS = [f"2024-{month:02}" for month in range(1, 7)]
+
+
+def release(tea: int) -> PrivateSketch:
+    sketch = PROJECTION.sketch()
+    sketch.update(["tea", "salt"], [tea, 400])
+    return sketch.release(epsilon=1.0, neighbours=NEAR)
+
+
+@pytest.fixture(scope="module")
+def series() -> dict[str, dict[str, PrivateSketch]]:
+    """Return the months of two shops, of which one sells less tea from April on."""
+    return {
+        "north": {window: release(900 if window < "2024-04" else 500) for window in WINDOWS},
+        "south": {window: release(700) for window in WINDOWS},
+    }
+
+
+@pytest.fixture
+def folder(series: dict[str, Any], tmp_path: Path) -> Path:
+    """Return a folder with the tables of a policy, one for each month."""
+    for window in WINDOWS:
+        ss.PrivateTable({key: windows[window] for key, windows in series.items()}).save(tmp_path / f"{window}.parquet")
+    return tmp_path
+
+
+def asked(forks: Forks, folder: Path, *arguments: object) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(forks.run("changes", *arguments, "--json", cwd=folder).stdout)
+    return found
+
+
+def fields_of(key: str, windows: dict[str, PrivateSketch], **options: Any) -> dict[str, Any]:
+    """Return a series as the command says it."""
+    names = {"estimate": "squared_distance", "error": "standard_error"}
+    found = ss.changes(windows, **options)
+    rows = [{names.get(name, name): value for name, value in row.items()} for row in found.table.to_pylist()]
+    return {"key": key} | found.to_dict() | {"windows": rows}
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ({}, []),
+        ({"tolerance": "typical", "control": "rate"}, ["--tolerance", "typical", "--control", "rate"]),
+        ({"against": "first", "tolerance": 30.0, "level": 0.01}, ["--against=first", "--tolerance=30", "--level=0.01"]),
+    ],
+)
+def test_windows_are_compared_as_by_the_library(
+    options: dict[str, Any], arguments: list[str], series: dict[str, Any], folder: Path, forks: Forks
+) -> None:
+    expected = [fields_of(key, windows, **options) for key, windows in series.items()]
+    assert asked(forks, folder, ".", *arguments) == expected
+    assert expected[0]["alarms"] == (["2024-04", "2024-05", "2024-06"] if "against" in options else ["2024-04"])
+    assert asked(forks, folder, ".", "--key", "south", *arguments) == expected[1:]
+
+
+def test_names_of_all_kinds_are_of_the_same_windows(series: dict[str, Any], folder: Path, forks: Forks) -> None:
+    expected = asked(forks, folder, ".", "--key=north")
+    alone = [{name: value for name, value in one.items() if name != "key"} for one in expected]
+    for name in ("one", "stream", "files", "keys"):
+        (folder / name).mkdir()
+    months = {f"north {window}": one for window, one in series["north"].items()}
+    ss.PrivateTable(months).save(folder / "keys/months.parquet")
+    for place, (window, one) in enumerate(series["north"].items()):
+        one.save(folder / f"one/{window}.sketch")
+        one.save(folder / f"files/north%20{window}.sketch")
+        (folder / f"stream/2024-01-0{place + 1}T12-00-00Z").mkdir()
+        one.save(folder / f"stream/2024-01-0{place + 1}T12-00-00Z/north.sketch")
+    assert asked(forks, folder, "keys") == asked(forks, folder, "files") == expected
+    assert asked(forks, folder, "one") == alone
+    (hours,) = asked(forks, folder, "stream")
+    assert hours["windows"][0]["before"] == "2024-01-01T12-00-00Z"
+    distances = [[row["squared_distance"] for row in one["windows"]] for one in (hours, *expected)]
+    assert distances[0] == distances[1]
+
+
+def test_people_see_alarms_and_what_is_left_out(series: dict[str, Any], folder: Path, forks: Forks) -> None:
+    series["south"]["2024-01"].save(folder / "all.sketch")
+    ss.PrivateTable({"west": release(7)}).save(folder / "2024-09.parquet")
+    (folder / "b.raw-sketch").write_bytes(b"secret")
+    done = forks.run("changes", ".", "--picture", "p.svg", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    (line,) = [line for line in lines if "alarm" in line and "2024" in line]
+    assert line.split()[0] == "2024-04"
+    said = " ".join(done.stderr.split())
+    assert "Left out, as secret: b.raw-sketch." in said
+    assert "Left out, as their names are of no window: all." in said
+    assert "Left out, of fewer than 2 windows: west." in said
+    assert "1 alarm: north 2024-04." in said
+    typical = forks.run("changes", ".", "--tolerance", "typical", cwd=folder)
+    assert "Typical distances: north " in typical.stderr
+    picture = (folder / "p.svg").read_text()
+    assert "north: alarms in 2024-04. south: no alarm." in picture
+    again = forks.refused("changes", ".", "--picture", "p.svg", cwd=folder)
+    assert "p.svg already exists" in again
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--key", "nort"], "there is no key nort; keys are north, south. Did you mean north?"),
+        (["--tolerance", "some"], "--tolerance must be a number, or typical, got some"),
+        (["--picture", "p.png"], "a picture is written to a file named *.svg, got p.png"),
+        (["2024-01.parquet"], "both have the window 2024-01 of north; give each once"),
+        (["days"], "the windows of north are of several lengths, such as"),
+        (["alone", "--key", "north"], "changes needs 2 windows of a key, and no key has so many"),
+        (["alone", "--tolerance", "typical"], "typical changes need 6 windows of a key"),
+    ],
+)
+def test_mistakes_are_sentences(
+    arguments: list[str], message: str, series: dict[str, Any], folder: Path, forks: Forks
+) -> None:
+    for name in ("days", "alone"):
+        (folder / name).mkdir()
+    ss.PrivateTable({"north": release(1)}).save(folder / "days/2024-05-01.parquet")
+    ss.PrivateTable({"north": series["north"]["2024-01"]}).save(folder / "alone/2024-01.parquet")
+    places = [] if arguments[0] == "alone" else ["."]
+    assert message in forks.refused("changes", *places, *arguments, cwd=folder)
