@@ -30,6 +30,7 @@ _TWO_ERRORS = 1.96
 _POINTS = 65  # angles at which the likelihood is computed at a time
 _PASSES = 8
 _FALL = 40.0  # below the largest log-likelihood, where eight standard errors end
+_STEP = 1e-3  # of angles and relative lengths, for slopes
 _LEAST = 1e-15  # probability of a sign: rounding may make it 0
 _REACH, _CURVED = 6.0, 4.0
 _NODES = _REACH * np.sinh(np.linspace(0, _CURVED, 129)) / math.sinh(_CURVED)  # of |U|, closer where signs turn
@@ -161,7 +162,8 @@ def _likely(
     plain = _variance(_plain_means(places), found.best)
     if norm_own is None:
         error = _length_error(own.projection.variance)
-        of_length = (math.sin(2 * found.best) / 2) ** 2 * error
+        longer = _means(places * (1 + _STEP), release, norm_release)
+        of_length = error * _drift(means, longer, found.best) ** 2
         found = found._replace(wider=math.sqrt(1 + of_length / _variance(means, found.best)))
         plain += of_length
     return found, plain
@@ -197,12 +199,29 @@ def _search(log_likelihood: Means) -> Likelihood:
 
 def _variance(means: Means, angle: float) -> float:
     """Return the inverse of Fisher's information about the angle, Σ h'²/(1 - h²)."""
-    step = 1e-3
-    inside = min(max(angle, 2 * step), math.pi - 2 * step)
-    before, here, after = means(np.array([inside - step, inside, inside + step]))
-    slopes = (after - before) / (2 * step)
-    information = float((slopes**2 / np.maximum(1 - here**2, _LEAST)).sum())
+    slopes, shares = _slopes(means, angle)
+    information = float(shares @ slopes**2)
     return 1 / information if information > 0 else math.inf
+
+
+def _drift(means: Means, longer: Means, angle: float) -> float:
+    """Return how far the estimate moves by the relative error of the own vector's length; sin(2θ)/2 for plain flips."""
+    slopes, shares = _slopes(means, angle)
+    inside = np.array([_inside(angle)])
+    changes = (longer(inside) - means(inside))[0] / _STEP
+    information = float(shares @ slopes**2)
+    return float(shares @ (slopes * changes)) / information if information > 0 else 0.0
+
+
+def _slopes(means: Means, angle: float) -> tuple[Floats, Floats]:
+    """Return h' at an angle, and 1/(1 - h²)."""
+    inside = _inside(angle)
+    before, here, after = means(np.array([inside - _STEP, inside, inside + _STEP]))
+    return (after - before) / (2 * _STEP), 1 / np.maximum(1 - here**2, _LEAST)
+
+
+def _inside(angle: float) -> float:
+    return min(max(angle, 2 * _STEP), math.pi - 2 * _STEP)
 
 
 def _plain_means(places: Floats, kept: float = 1.0) -> Means:

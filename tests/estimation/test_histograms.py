@@ -14,6 +14,7 @@ from streamsketch.core import Floats
 from streamsketch.estimation import SecretEstimate, histograms
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.projections import Identity
+from tests.oracles import naive_histograms as naive
 
 DIM = 60
 NORM, NUMBER, ENTROPY = ss.l1_norm, ss.distinct, ss.entropy
@@ -105,6 +106,34 @@ def test_estimates_are_unbiased_with_the_error_that_they_state(estimator: Any, *
     assert float((errors**2).mean()) == pytest.approx(stated, rel=0.5)
     covered = np.mean([low <= truth <= high for low, high in (one.interval(0.9) for one in found)])
     assert 0.8 < covered < 0.99
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 0.25, 0.02])
+@pytest.mark.parametrize("twice", [False, True])
+def test_estimates_are_those_of_the_slow_twin(epsilon: float, *, twice: bool) -> None:
+    """Also where the error comes from the noise's law, as it is wide for so few entries."""
+    release = released(sketch_of([2000, 1500, 700, 30] + [0] * 20), epsilon)
+    draws = [(1 / epsilon, 2)] if twice else [(1 / epsilon, 1)]
+    if twice:
+        release = release.scaled(2).combine(released(sketch_of([500]), 1.0, 1), populations="disjoint")
+        draws.append((1.0, 1))
+    entries = release.values.tolist()
+    for nonnegative in (False, True):
+        size, log = (naive.itself, naive.positive_log) if nonnegative else (naive.size, naive.size_log)
+        sizes = naive.sums(entries, draws, size, log)
+        counts = naive.sums(entries, draws, *[naive.is_positive if nonnegative else naive.is_not_zero] * 2)
+        expected = {NORM: (sizes[0], sizes[2]), NUMBER: (counts[0], counts[2])}
+        if sizes[0] > 2 * math.sqrt(sizes[2]):
+            expected[ENTROPY] = naive.entropy(*sizes)
+        else:
+            with pytest.raises(ss.InvalidInputError, match="the entropy is undefined"):
+                ENTROPY(release, nonnegative=nonnegative)
+        if nonnegative:
+            expected[NORM] = (float(sum(entries)), DIM * release.noise.k2)
+        for estimator, (value, variance) in expected.items():
+            found = estimator(release, nonnegative=nonnegative)
+            assert found.value == pytest.approx(value, rel=1e-2 if estimator is ENTROPY else 1e-9, abs=1e-6)
+            assert found.variance == pytest.approx(variance, rel=1e-2)
 
 
 def test_own_histograms_are_exact_and_secret() -> None:

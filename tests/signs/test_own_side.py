@@ -162,6 +162,14 @@ def test_intervals_widen_with_confidence_and_stay_in_the_range() -> None:
     assert found.standard_error == pytest.approx(found.interval(0.95).high / 1.96, rel=0.3)
 
 
+def test_an_error_of_the_norm_moves_the_angle_as_plain_flips_say() -> None:
+    x, _, _, release = released("RR", 0.8)
+    places = x.state() / np.sqrt((x.state().astype(float) ** 2).mean())
+    means, longer = (own_side._means(places * factor, release, None) for factor in (1, 1 + own_side._STEP))
+    for angle in (0.3, 0.8, 2.0):
+        assert own_side._drift(means, longer, angle) == pytest.approx(math.sin(2 * angle) / 2, rel=0.01)
+
+
 def test_the_exact_norm_makes_it_a_little_better() -> None:
     x, _, _, release = released("RR", 0.8)
     known, from_cells = signs.angle(x, release, norm_x=SIZE), signs.angle(x, release)
