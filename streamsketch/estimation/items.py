@@ -162,6 +162,11 @@ def _agreement_of(sketch: AnySketch, agreement: Agreement | None) -> Agreement |
 
 def _named_columns(given: Any, agreed: Agreement | None) -> tuple[list[str], list[pa.Array]]:
     """Return the names and the columns of items, all of one length and as many as an agreement's index has."""
+    if agreed is not None and agreed.features is not None:
+        raise InvalidInputError(
+            f"rows of this agreement have features of the columns {', '.join(agreed.features.columns)}, and no items: "
+            f"use column_differences or describe"
+        )
     names, columns = _columns(given, None if agreed is None else [column.name for column in agreed.index])
     if len({len(column) for column in columns}) != 1:
         raise InvalidInputError(

@@ -13,6 +13,7 @@ import streamsketch as ss
 from streamsketch.errors import DependentNoiseError, IncompatibleAgreementsError, IncompatibleProjectionsError
 from streamsketch.estimation import DifferenceBy, Differences, PointEstimator, differences_from_others
 from streamsketch.estimation.cell_law import CellLaw
+from streamsketch.features import Features, Number
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import release_vector
 from tests.counted import AGREEMENT, PROJECTION, bounded
@@ -337,6 +338,17 @@ def test_what_cannot_be_compared_is_refused(releases: tuple[ss.PrivateSketch, ss
     for options, message in refused:
         with pytest.raises(ss.InvalidInputError, match=message):
             ss.top_differences(x, y, ["tea"], **options)
+
+
+def test_rows_with_features_have_no_items() -> None:
+    people = pa.table({"age": [30.0, 50.0], "person": ["a", "b"]})
+    agreement = ss.agree(people, features=Features({"age": Number(0, 100)}, seed=1), unit="person")
+    x, y = ss.bound(people, agreement), ss.bound(people.slice(1), agreement)
+    assert isinstance(x, ss.Sketch)
+    assert isinstance(y, ss.Sketch)
+    for asked in (lambda: ss.top_differences(x, y, ["age"]), lambda: ss.frequency(x, "age")):
+        with pytest.raises(ss.InvalidInputError, match="features of the columns age, and no items"):
+            asked()
 
 
 def test_noise_before_the_map_has_means_of_items_and_categories_only() -> None:
