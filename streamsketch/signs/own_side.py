@@ -210,7 +210,7 @@ def _drift(means: Means, longer: Means, angle: float) -> float:
     inside = np.array([_inside(angle)])
     changes = (longer(inside) - means(inside))[0] / _STEP
     information = float(shares @ slopes**2)
-    return float(shares @ (slopes * changes)) / information if information > 0 else 0.0
+    return -float(shares @ (slopes * changes)) / information if information > 0 else 0.0
 
 
 def _slopes(means: Means, angle: float) -> tuple[Floats, Floats]:
