@@ -2,6 +2,7 @@
 
 import csv
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,10 +28,16 @@ from streamsketch.cli._agreeing import (
 )
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, say, show_json
+from streamsketch.cli._sign_plan import sign_mechanisms, sign_plan
 from streamsketch.core import write_whole
+from streamsketch.privacy import Neighbours
 from streamsketch.report import picture_of_keys
 
 _TWO = 2
+_OF_STREAMS = "squared_distance", "events", "relative_error", "l1", "l2", "one_coordinate"
+_STATED = "pieces", "in_keys", "shares", "match", "cosine"
+_OF_UNITS = *_STATED, "units", "keys", "picture", "question", "bounds"
+_OF_SIGNS = "members", "nearest", "top", "rest", "signs", "mechanism", "norm", "exact_query"
 
 
 def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an option
@@ -78,7 +85,10 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     ] = None,
     cosine: Annotated[
         str | None,
-        typer.Option(help="With --items: a cosine of two keys that matters, or several.", show_default=False),
+        typer.Option(
+            help="With --items: a cosine of two keys that matters, or several. For neighbours: theirs; by default 0.9.",
+            show_default=False,
+        ),
     ] = None,
     sample: Annotated[
         Path | None,
@@ -103,9 +113,48 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     question: Annotated[
         str | None,
         typer.Option(
-            help="With either: what is asked, cosine, distance, mean or point; by default cosine.", show_default=False
+            help="With either: what is asked, cosine, distance, mean or point; by default cosine. Without: neighbours, "
+            "of published signs.",
+            show_default=False,
         ),
     ] = None,
+    members: Annotated[
+        int | None,
+        typer.Option(help="For neighbours: how many vectors the collection has.", show_default=False),
+    ] = None,
+    nearest: Annotated[
+        int | None,
+        typer.Option(help="For neighbours: how many true ones are wanted; by default 10.", show_default=False),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(help="For neighbours: how many members are looked at; by default as many.", show_default=False),
+    ] = None,
+    rest: Annotated[
+        str | None,
+        typer.Option(help="For neighbours: the cosine of other members, or several; by default 0.", show_default=False),
+    ] = None,
+    signs: Annotated[
+        str | None,
+        typer.Option(help="For neighbours: numbers of signs to compare; by default 256,1024,4096.", show_default=False),
+    ] = None,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            help=f"For neighbours: how signs are published, {', '.join(sign_mechanisms())}; by default the first.",
+            autocompletion=sign_mechanisms,
+            show_default=False,
+        ),
+    ] = None,
+    norm: Annotated[
+        float | None,
+        typer.Option(
+            help="For neighbours: the Euclidean norm of vectors, where flips depend on the cells.", show_default=False
+        ),
+    ] = None,
+    exact_query: Annotated[
+        bool, typer.Option("--exact-query", help="For neighbours: the query is one's own, and is not published.")
+    ] = False,
     bounds: Annotated[
         str | None, typer.Option(help="With either: bounds to choose from, as 5,10,20.", show_default=False)
     ] = None,
@@ -138,56 +187,26 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     """Choose a projection and a mechanism, and predict the error.
 
     Of squared distances between streams by default. With --items or --sample, of whole units that are clipped: the plan
-    then chooses their bound, too, and how they are clipped to it. Both must be public.
+    then chooses their bound, too, and how they are clipped to it. Both must be public. With --question neighbours, of
+    published signs: which share of a vector's true neighbours is found.
 
     Where no sketch reaches the goal, the nearest one is shown, no file is written, and the exit status is 1.
     """
+    given = dict(locals())
     _check_files(projection, agreement, index, seed, sample)
     if picture is not None:
         new_file(picture, ".svg", "a picture")
     columns = columns_from(index or [], key, unit_column, value)
-    of_units = {"pieces": pieces, "in_keys": in_keys, "shares": shares, "match": match, "cosine": cosine}
-    asked = {"units": units, "keys": keys, "picture": picture, "question": question, "bounds": bounds}
-    of_streams: dict[str, Any] = {
-        "squared_distance": squared_distance,
-        "events": events,
-        "relative_error": relative_error,
-    }
-    of_streams |= {"l1": l1, "l2": l2, "one_coordinate": one_coordinate}
-    privacy: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
-    limits: dict[str, Any] = {"max_cells": max_cells, "max_nonzeros": max_nonzeros}
+    if question == "neighbours":
+        _show(_plan_signs(given), as_json=as_json)
+        return
+    _check_none(given, _OF_SIGNS, "these are about published signs; say --question neighbours, too")
     found: ss.planning.Plan | ss.planning.UnitPlan
     if items is not None or sample is not None:
-        _check_none(of_streams, "with --items or --sample, the plan finds bounds and distances itself; leave them out")
-        if agreement is not None and unit_column is None:
-            raise ss.InvalidInputError("an agreement on whole units names their column: say --unit-column NAME:TYPE")
-        if units is not None and keys is not None:
-            raise ss.InvalidInputError("--units and --keys both say how many units a key has; give one of them")
-        found = ss.planning.plan_units(
-            _facts(items, of_units, sample, columns),
-            **privacy,
-            question=question or "cosine",  # type: ignore[arg-type] # it checks
-            units=_units_of(units, keys),
-            unit=unit,
-            max_keys=max_keys,
-            dim=_dim(dim),
-            bounds=None if bounds is None else bounds.split(","),
-            **limits,
-        )
+        found = _plan_units(given, columns)
         agreed_on: dict[str, Any] = found.agreement_arguments
     else:
-        _check_none(of_units | asked, "these are about whole units; say --items or --sample, too")
-        given = {"l1": l1, "l2": l2, "one_coordinate": one_coordinate}
-        neighbours = neighbours_of(given, unit, max_keys) or ss.L1(1, unit, max_keys or 1)
-        streams = ss.planning.StreamFacts(
-            dim=_dim(dim),
-            squared_distances=squared_distance or None,
-            events=events,
-            spread=spread,
-            step=None if step == "real" else step,
-        )
-        goal = ss.planning.Goal(relative_error=relative_error, confidence=confidence, **limits)
-        found = ss.plan(streams, **privacy, neighbours=neighbours, goal=goal)
+        found, neighbours = _plan_streams(given)
         agreed_on = {"neighbours": neighbours}
     missed = isinstance(found, ss.planning.Plan) and found.met is False and not accept
     agreed = found.projection(secrets.randbits(63) if seed is None else seed)
@@ -197,10 +216,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         ss.Agreement(agreed, **columns, **agreed_on, missing=missing, title=title).save(agreement)  # type: ignore[arg-type]
     if picture is not None and isinstance(found, ss.planning.UnitPlan):
         write_whole(picture, picture_of_keys(found).encode())
-    if as_json:
-        show_json(found.to_dict())
-    else:
-        typer.echo(str(found))
+    _show(found, as_json=as_json)
     if missed:
         factor = found.chosen.error / float(relative_error or 1)
         files = " and ".join(str(path) for path in (projection, agreement) if path is not None)
@@ -210,6 +226,69 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
             f"for. Ask for less, allow more, or take it all the same with --accept"
         )
         raise typer.Exit(1)
+
+
+def _show(found: ss.planning.Plan | ss.planning.UnitPlan | ss.planning.SignPlan, *, as_json: bool) -> None:
+    if as_json:
+        show_json(found.to_dict())
+    else:
+        typer.echo(str(found))
+
+
+def _plan_signs(given: dict[str, Any]) -> ss.planning.SignPlan:
+    """Return the plan for published signs."""
+    others = {*_OF_STREAMS, *_OF_UNITS, "items", "sample", "projection", "agreement"} - {"l1", "one_coordinate"}
+    _check_none(given, others - {"cosine", "question"}, "this is not asked of signs; leave it out")
+    bounds = {name: given[name] for name in ("l1", "one_coordinate")}
+    several = {
+        name: None if given[name] is None else _numbers(given[name], f"--{name}")
+        for name in ("cosine", "rest", "signs")
+    }
+    return sign_plan(
+        given | several | {"dim": _dim(given["dim"])}, neighbours_of(bounds, given["unit"], given["max_keys"])
+    )
+
+
+def _plan_units(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.UnitPlan:
+    """Return the plan for whole units."""
+    why = "with --items or --sample, the plan finds bounds and distances itself; leave them out"
+    _check_none(given, _OF_STREAMS, why)
+    if given["agreement"] is not None and given["unit_column"] is None:
+        raise ss.InvalidInputError("an agreement on whole units names their column: say --unit-column NAME:TYPE")
+    if given["units"] is not None and given["keys"] is not None:
+        raise ss.InvalidInputError("--units and --keys both say how many units a key has; give one of them")
+    return ss.planning.plan_units(
+        _facts(given, columns),
+        question=given["question"] or "cosine",
+        units=_units_of(given["units"], given["keys"]),
+        dim=_dim(given["dim"]),
+        bounds=None if given["bounds"] is None else given["bounds"].split(","),
+        **{name: given[name] for name in ("epsilon", "delta", "unit", "max_keys", "max_cells", "max_nonzeros")},
+    )
+
+
+def _plan_streams(given: dict[str, Any]) -> tuple[ss.planning.Plan, Neighbours]:
+    """Return the plan for squared distances of streams."""
+    _check_none(given, _OF_UNITS, "these are about whole units; say --items or --sample, too")
+    unit, max_keys = given["unit"], given["max_keys"]
+    bounds = {name: given[name] for name in ("l1", "l2", "one_coordinate")}
+    neighbours = neighbours_of(bounds, unit, max_keys) or ss.L1(1, unit, max_keys or 1)
+    streams = ss.planning.StreamFacts(
+        dim=_dim(given["dim"]),
+        squared_distances=given["squared_distance"] or None,
+        events=given["events"],
+        spread=given["spread"],
+        step=None if given["step"] == "real" else given["step"],
+    )
+    limits = {name: given[name] for name in ("relative_error", "confidence", "max_cells", "max_nonzeros")}
+    found = ss.plan(
+        streams,
+        epsilon=given["epsilon"],
+        delta=given["delta"],
+        neighbours=neighbours,
+        goal=ss.planning.Goal(**limits),
+    )
+    return found, neighbours
 
 
 def _check_files(
@@ -227,26 +306,25 @@ def _check_files(
         )
 
 
-def _check_none(options: dict[str, Any], why: str) -> None:
-    if wrong := given_options(options):
+def _check_none(given: dict[str, Any], names: Iterable[str], why: str) -> None:
+    if wrong := given_options({name: value for name, value in given.items() if name in set(names)}):
         raise ss.InvalidInputError(f"{wrong}: {why}")
 
 
-def _facts(
-    items: str | None, of_units: dict[str, Any], sample: Path | None, columns: dict[str, Any]
-) -> ss.planning.TypicalUnit | ss.planning.UnitSample:
+def _facts(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.TypicalUnit | ss.planning.UnitSample:
     """Return what is known of units: as stated, or from a file."""
+    items, sample = given["items"], given["sample"]
     if items is not None and sample is not None:
         raise ss.InvalidInputError("--items and --sample both say what a unit adds; give one of them")
     if sample is None:
         numbers: dict[str, Any] = {
-            argument: _numbers(of_units[name], f"--{name.replace('_', '-')}")
+            argument: _numbers(given[name], f"--{name.replace('_', '-')}")
             for argument, name in (("pieces", "pieces"), ("keys", "in_keys"))
-            if of_units[name]
+            if given[name]
         }
-        shares: dict[str, Any] = {} if of_units["match"] is None else {"match": of_units["match"]}
+        shares: dict[str, Any] = {} if given["match"] is None else {"match": given["match"]}
         return ss.planning.TypicalUnit(items=_numbers(items or "", "--items"), **numbers, **shares)
-    _check_none(of_units, "--sample says what units add; leave them out")
+    _check_none(given, _STATED, "--sample says what units add; leave them out")
     if not columns["index"] or columns["unit"] is None:
         raise ss.InvalidInputError("name the columns of the sample: --index and --unit-column, and --key if it has one")
     names: dict[str, Any] = {

@@ -4,6 +4,7 @@ from .facts import Goal, StreamFacts
 from .noise_floor import NoiseFloor
 from .planner import plan
 from .plans import Plan
+from .sign_plans import SignOption, SignPlan, plan_signs
 from .typical import TypicalUnit, UnitSample
 from .unit_keys import PlannedKey, Remedy
 from .unit_options import UnitOption
@@ -18,6 +19,8 @@ __all__ = [
     "Plan",
     "PlannedKey",
     "Remedy",
+    "SignOption",
+    "SignPlan",
     "StreamFacts",
     "TypicalUnit",
     "UnitOption",
@@ -25,5 +28,6 @@ __all__ = [
     "UnitSample",
     "plan",
     "plan_bounds",
+    "plan_signs",
     "plan_units",
 ]

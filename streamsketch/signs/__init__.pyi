@@ -10,10 +10,12 @@ from .publishers import (
     DPSignRPRR,
     DPSignRPRRSmooth,
     SignMechanism,
+    SignPublisher,
     SignTable,
 )
 from .sign_changes import FlipLaw, Shape, cell_steps
 from .sign_index import Angles, SignIndex
+from .sign_products import SignProducts, plain_products, sign_products
 from .sketch import IndividualSignSketch, Method, Signs, SignSketch
 
 __all__ = [
@@ -34,6 +36,8 @@ __all__ = [
     "Shape",
     "SignIndex",
     "SignMechanism",
+    "SignProducts",
+    "SignPublisher",
     "SignSketch",
     "SignTable",
     "Signs",
@@ -51,5 +55,7 @@ __all__ = [
     "is_index",
     "nearest",
     "needs_norms",
+    "plain_products",
+    "sign_products",
     "words_of",
 ]

@@ -187,6 +187,40 @@ def test_a_file_of_keys_says_which_stand_out(columns: tuple[str, ...], tmp_path:
     assert [(key["key"], key["units"]) for key in fields["keys"]] == list(KEYS.items())
 
 
+def test_a_plan_for_signs_is_that_of_python(forks: Forks) -> None:
+    asked = ("plan", "--question", "neighbours", "--epsilon", 2, "--members", 5_000, "--unit", "word")
+    publish = ss.signs.DPSignOPORPRR(epsilon=2, neighbours=ss.OneCoordinate(1))
+    projection = ss.projections.OPORP(dim=ss.HASHED_DIM, sketch_dim=256, seed=0)
+    plan = ss.planning.plan_signs(publish, projection, members=5_000, signs=[256, 1024, 4096])
+    found = forks.succeeded(*asked, "--json")
+    assert json.loads(found)["options"] == json.loads(json.dumps(plan.to_dict()))["options"]
+    narrow = (*asked, "--one-coordinate", 1, "--cosine", "0.7,0.9", "--rest", 0.1, "--nearest", 4, "--top", 20)
+    shown = forks.succeeded(*narrow, "--signs", "64,128", "--exact-query")
+    more: dict[str, Any] = {"cosine": [0.7, 0.9], "rest": 0.1, "nearest": 4, "top": 20, "exact_query": True}
+    publish = ss.signs.DPSignOPORPRR(epsilon=2, neighbours=ss.OneCoordinate(1, unit="word"))
+    assert shown == f"{ss.planning.plan_signs(publish, projection, members=5_000, signs=[64, 128], **more)}\n"
+    logistic = ("--mechanism", "DP-Sign-logistic", "--l1", 1, "--norm", 100, "--dim", 5_000, "--signs", 64)
+    assert "DP-Sign-logistic" in forks.succeeded(*asked, *logistic)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--question", "neighbours"), "say how many vectors the collection has: --members 100000"),
+        (("--question", "neighbours", "--members", 9, "--items", 3), "--items: this is not asked of signs"),
+        (("--question", "neighbours", "--members", 9, "--mechanism", "laplace"), "the mechanism of signs must be one"),
+        (("--question", "neighbours", "--members", 90, "--signs", 1.5), "sketch_dim must be an integer"),
+        (("--question", "neighbours", "--members", 90, "--rest", "few"), "--rest takes numbers with commas"),
+        (("--squared-distance", 9, "--members", 9), "--members: these are about published signs"),
+        (("--items", 5, "--units", 9, "--exact-query"), "--exact-query: these are about published signs"),
+    ],
+)
+def test_mistakes_about_signs_are_sentences(
+    arguments: tuple[object, ...], message: str, forks: Forks, tmp_path: Path
+) -> None:
+    assert message in forks.refused("plan", "--epsilon", 1, *arguments, cwd=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

@@ -21,6 +21,7 @@ AMONG_US = {
     *("signs.Expected", "signs.FlipLaw", "signs.Method", "signs.Shape", "signs.Signs", "signs.cell_steps"),
     *("signs.check_comparable", "signs.check_flips", "signs.check_individual", "signs.check_signs"),
     *("signs.distances_between", "signs.expected", "signs.needs_norms", "signs.words_of"),
+    *("signs.SignProducts", "signs.SignPublisher", "signs.plain_products", "signs.sign_products"),
     *("beam.claim_path", "beam.streams.EVENT", "beam.streams.slot_of"),
     *("jobs.LogForm", "jobs.comparisons"),
     *("jobs.logs", "jobs.read_comparisons", "jobs.read_releases", "jobs.write"),
@@ -57,7 +58,7 @@ SHOWN_AMONG_US = {
         "privacy.sign_margin",
     ),
     *("projections.hadamard_transform", "streams.StreamPolicy"),
-    *("signs.FlipLaw", "signs.expected"),
+    *("signs.FlipLaw", "signs.expected", "signs.sign_products"),
 }
 
 
