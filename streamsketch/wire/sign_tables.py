@@ -64,7 +64,7 @@ def rows_of_table(file: BinaryIO, size: int) -> Generator[SignRows, None, bool]:
                 alike = _Alike(joined[ends[0] : ends[1]].tobytes(), row, None, table.most)
             found = alike.rows(joined[ends[0] : ends[-1]], ends)
             if found is not None:
-                kept += _memory(keys, found[0])
+                kept += _memory(keys, found[0]) + found[2].nbytes
                 yield SignRows(alike.release, *found[:2], keys)
                 data_ids.append(found[2])
             else:
@@ -73,7 +73,7 @@ def rows_of_table(file: BinaryIO, size: int) -> Generator[SignRows, None, bool]:
                     one = _Alike(data, row + place, alike.release.projection, table.most).release
                     kept += _memory(keys[place : place + 1], one.words)
                     yield SignRows(one, one.words[None], one.release_id, keys[place : place + 1])
-                    data_ids.append(np.frombuffer(b"".join(one.data_ids), dtype="<u8"))
+                    data_ids.append(np.frombuffer(b"".join(one.data_ids), dtype=">u8"))
             row += len(images)
             if kept > table.most:
                 raise WireFormatError("length", f"over the limit of {table.most} bytes unpacked; raise max_table_bytes")

@@ -255,7 +255,7 @@ def damages(image: bytes, k: int) -> dict[str, bytes]:
     return found | {"checksum": image[:-1] + bytes([image[-1] ^ 1]), "length": image[:-1], "nothing": b""}
 
 
-def test_a_table_is_refused_as_it_is_where_it_is_loaded(tmp_path: Path) -> None:
+def test_a_table_is_refused_as_it_is_where_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, table = tmp_path / "table", keyed_table([f"key {i}" for i in range(9)], 70).to_arrow()
     images = table.column("signs").to_pylist()
 
@@ -278,9 +278,12 @@ def test_a_table_is_refused_as_it_is_where_it_is_loaded(tmp_path: Path) -> None:
     twice = signs.SignSketch(
         one.projection, one.packed, one.law, one.guarantee, release_id=bytes(8), data_ids=one.data_ids
     )
-    first, second = refusals([*images[:6], twice.to_bytes(), *images[7:]])
-    assert first == second
-    assert "some of the same data" in first
+    bare = signs.SignSketch(one.projection, one.packed, one.law, one.guarantee, release_id=bytes([1] * 8))
+    monkeypatch.setattr("streamsketch.wire.tables._BATCH_ROWS", 3)
+    for beside in (images[7], bare.to_bytes()):  # read as rows alike, and one by one
+        first, second = refusals([*images[:6], twice.to_bytes(), beside, images[8]])
+        assert first == second
+        assert "some of the same data" in first
     assert all("key" in each for each in refusals(images, ["a", "a", *"bcdefgh"]))
     assert all("at least one" in each or "without a row" in each for each in refusals([], pa.array([], pa.string())))
 
