@@ -33,7 +33,7 @@ ALL = [entry for command in COMMANDS if command != "streams" for entry in entrie
 LONG = {
     *("update", "startup", "growth", "files", "hadamard", "matrices", "local", "parties"),
     *("signs", "points", "coverage-all"),
-    *("ingest", "marginal", "processes"),
+    *("ingest", "marginal", "processes", "bounding", "pairwise"),
     *(
         "standard-error",
         "crossover",
@@ -48,7 +48,7 @@ LONG = {
     *("st-lemma8", "st-map", "ll-retrieval", "ll-svm", "ll-fig7", "ll-fig8", "ll-fig11", "ll-fig12"),
     *("afnnt-fig1", "afnnt-fig3", "afnnt-fig4-5", "afnnt-table1"),
 }
-"""Entries that take half a second and more; every command, and each paper of ``figures``, has quicker ones."""
+"""Entries that take a quarter of a second and more; every command, and each paper of ``figures``, has quicker ones."""
 SOAK = {
     "rate": 1000,
     "windows": 3,

@@ -6,8 +6,11 @@ a million fails.
 
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +22,21 @@ PAGES = ROOT / "docs" / "tutorials"
 ESTIMATE = re.compile(r"(-?[\d,.]+) ± ([\d,.]+)")
 
 Read = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def commands_run_here(monkeypatch: pytest.MonkeyPatch, forks: Forks) -> None:
+    """Run here the commands that a page runs to their end; what it kills stays a process."""
+    run = subprocess.run
+
+    def ran(command: Any, **options: Any) -> Any:
+        if command[:3] != [sys.executable, "-m", "streamsketch"]:
+            return run(command, **options)
+        done = forks.run(*command[3:], stdin=options["input"])
+        assert done.returncode == 0, done.stderr
+        return subprocess.CompletedProcess(command, 0, done.stdout.encode(), done.stderr.encode())
+
+    monkeypatch.setattr(subprocess, "run", ran)
 
 
 @pytest.fixture
@@ -61,6 +79,7 @@ def test_two_parties(read: Read) -> None:
     check_near([cosine], [0.141], rounding=0.001, largest_error=0.03)
 
 
+@pytest.mark.usefixtures("commands_run_here")
 def test_unbounded_stream(read: Read) -> None:
     found = estimates_in(said_with(read("unbounded-stream.md"), "Saturday 12:"))
     # each airline flies few routes: two in one cell put an estimate off by more than its error says, hence the margin

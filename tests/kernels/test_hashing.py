@@ -37,10 +37,10 @@ def test_polynomials_equal_their_twin(keys: list[int], coefficients: list[int]) 
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2, 3, 4, 7, 8, 255])
-@pytest.mark.parametrize("coefficient", EXTREME_ELEMENTS)
-def test_no_fold_loses_a_bit_at_the_extremes(degree: int, coefficient: int) -> None:
-    coefficients = [coefficient] * (degree + 1)
-    assert evaluated(EXTREME_KEYS, coefficients) == [naive.polynomial_at(key, coefficients) for key in EXTREME_KEYS]
+def test_no_fold_loses_a_bit_at_the_extremes(degree: int) -> None:
+    for coefficient in EXTREME_ELEMENTS:
+        coefficients = [coefficient] * (degree + 1)
+        assert evaluated(EXTREME_KEYS, coefficients) == [naive.polynomial_at(key, coefficients) for key in EXTREME_KEYS]
 
 
 @pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 31, 32, 33])

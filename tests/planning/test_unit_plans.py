@@ -107,14 +107,15 @@ def simulated(option: UnitOption, question: str, trials: int) -> float:
     return float(np.sqrt(squares / trials))
 
 
+@pytest.mark.parametrize("most", [2, pytest.param(None, marks=pytest.mark.long)])
 @pytest.mark.parametrize("question", ["cosine", "distance"])
-def test_predicted_errors_come_true(question: Any) -> None:
-    """Of the best option of each kind, and of one that clips much; the smallest shop has some 200 customers."""
+def test_predicted_errors_come_true(question: Any, most: int | None) -> None:
+    """Of the best options of two kinds, or of each, and of one that clips much; a shop has 200 customers or more."""
     plan = plan_units(sample(), question=question, max_cells=128, max_nonzeros=1, epsilon=10.0, delta=1e-6)
     strict = min(plan.options, key=lambda one: (one.bound, one.mechanism != "laplace", -one.cells))
     found = [one for one in plan.alternatives() if one.error < 0.5]
     assert len(found) >= 3
-    for option in [*found, strict]:
+    for option in [*found[:most], strict]:
         assert simulated(option, question, 40) == pytest.approx(option.error, rel=0.25), option
 
 

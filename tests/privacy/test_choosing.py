@@ -87,13 +87,13 @@ class Written:
 
 
 def test_candidates_come_with_the_chances_of_permute_and_flip() -> None:
-    """4,000 draws among four: χ² with 3 degrees of freedom is above 21.1 with probability 1e-4."""
+    """2,000 draws among four: χ² with 3 degrees of freedom is above 21.1 with probability 1e-4."""
     totals, share = [1, 1, 2, 5, 8, 9, 9], Fraction(3, 4)
     expected = chances(exponents_of(totals, GRID, Fraction(2), share))
     source = Written(5)
-    drawn = Counter(choose_bound(totals, GRID, epsilon=2, share=share, bits=source).bound for _ in range(4000))
+    drawn = Counter(choose_bound(totals, GRID, epsilon=2, share=share, bits=source).bound for _ in range(2000))
     terms = [
-        (drawn[bound] - 4000 * chance) ** 2 / (4000 * chance) for bound, chance in zip(GRID, expected, strict=True)
+        (drawn[bound] - 2000 * chance) ** 2 / (2000 * chance) for bound, chance in zip(GRID, expected, strict=True)
     ]
     assert sum(terms) < 21.1
 

@@ -257,7 +257,7 @@ def test_rounds_of_many_words_stand_among_others_in_a_stream(table: Table, law: 
     out = np.empty(len(expected) + 5, dtype=np.int64)
     assert table.fill(out, np.frombuffer(data, dtype=np.uint8)) == (len(expected), used)
     assert out[: len(expected)].tolist() == expected
-    for cut in range(0, len(data) - 400, 11):
+    for cut in range(0, len(data) - 400, 37):
         whole, used = naive_noise.complete_samples(functools.partial(naive_noise.one_round, law), data[:cut], 10_000)
         assert table.fill(out, np.frombuffer(data[:cut], dtype=np.uint8)) == (len(whole), used)
 

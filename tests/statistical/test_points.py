@@ -120,7 +120,7 @@ def test_what_a_dictionary_misses_is_unbiased_with_its_error(name: str, stream: 
     assert 0.6 < missed.std() < 1.4
 
 
-@pytest.mark.parametrize("name", ["s = 5", "s = 1", "dense"])
+@pytest.mark.parametrize("name", ["s = 5", pytest.param("s = 1", marks=pytest.mark.long), "dense"])
 def test_what_a_dictionary_misses_is_unbiased_under_much_noise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The noise of m estimates is m·K2, more than all there is: left out, it would be a bias of three errors."""
     counts, missed = STREAMS["even"], []
