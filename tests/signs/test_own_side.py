@@ -113,7 +113,7 @@ def test_own_data_say_more_than_their_signs_would(name: str) -> None:
     ("name", "trials", "points"),
     [
         ("RR", 60, 12.0),
-        *(pytest.param(name, 1000, 3.0, marks=pytest.mark.long) for name in MECHANISMS),
+        *(pytest.param(name, 200, 7.0, marks=pytest.mark.long) for name in MECHANISMS),
     ],
 )
 @pytest.mark.parametrize("theta", [0.4, 1.3])
