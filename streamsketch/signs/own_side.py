@@ -51,8 +51,6 @@ class Likelihood(NamedTuple):
     """0 at most."""
     best: float
     """Where it is largest."""
-    wider: float
-    """Factor of intervals, for what the likelihood does not know: the error of the own vector's length."""
 
     def interval(self, z: float) -> Interval:
         """Return the points whose likelihood is at least that of z standard errors of a normal variable."""
@@ -66,14 +64,14 @@ class Likelihood(NamedTuple):
             falls = self.logarithms[place] - self.logarithms[beyond]
             share = min((self.logarithms[place] + z * z / 2) / falls, 1.0) if falls > 0 else 0.0
             ends.append(float(self.points[place] + share * (self.points[beyond] - self.points[place])))
-        low, high = (self.best + self.wider * (end - self.best) for end in ends or [self.best] * 2)
+        low, high = ends or [self.best] * 2
         return Interval(min(low, self.best), max(high, self.best))
 
     def of(self, change: Callable[[Floats], Floats]) -> "Likelihood":
         """Return the likelihood of a monotone function of the quantity."""
         points, best = change(self.points), float(change(np.array([self.best]))[0])
         order = slice(None, None, -1) if points[0] > points[-1] else slice(None)
-        return Likelihood(points[order], self.logarithms[order], best, self.wider)
+        return Likelihood(points[order], self.logarithms[order], best)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -164,7 +162,9 @@ def _likely(
         error = _length_error(own.projection.variance)
         longer = _means(places * (1 + _STEP), release, norm_release)
         of_length = error * _drift(means, longer, found.best) ** 2
-        found = found._replace(wider=math.sqrt(1 + of_length / _variance(means, found.best)))
+        wider = math.sqrt(1 + of_length / _variance(means, found.best))
+        points = found.best + wider * (found.points - found.best)
+        found = found._replace(points=np.clip(points, 0.0, math.pi))
         plain += of_length
     return found, plain
 
@@ -194,7 +194,7 @@ def _search(log_likelihood: Means) -> Likelihood:
             offset = (before - after) / (2 * bend)
             best += float(offset * (angles[1] - angles[0]))
             most -= float((before - after) ** 2 / (8 * bend))
-    return Likelihood(angles, found - most, best, 1.0)
+    return Likelihood(angles, found - most, best)
 
 
 def _variance(means: Means, angle: float) -> float:
