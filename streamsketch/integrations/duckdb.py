@@ -30,11 +30,13 @@ from streamsketch.estimation import (
     profile_distance,
     squared_distance,
     squared_norm,
+    test_same,
 )
 from streamsketch.release import PrivateSketch
 
 _FIELDS = ["value", "standard_error", "low_95", "high_95"]
 _ESTIMATE = f"STRUCT({', '.join(f'{name} DOUBLE' for name in _FIELDS)})"
+_TEST = f"STRUCT(p_value DOUBLE, distance {_ESTIMATE})"
 _ITEM = "UNION(integer BIGINT, text VARCHAR, bytes BLOB, date DATE, time TIMESTAMP)"
 _KEPT = 1024  # decoded releases in the cache: a join uses each of them many times
 
@@ -45,12 +47,13 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     The functions ``squared_distance(x, y)``, ``inner_product(x, y)``, ``cosine(x, y)``, ``profile_distance(x, y)``,
     ``mean_distance(x, y)``, ``mean_product(x, y)``, ``squared_norm(x)`` and ``mean_norm(x)`` return a struct of
     ``value``, ``standard_error``, ``low_95`` and ``high_95``, as does ``frequency(x, item)``, for an item that is an
-    integer, text, bytes, a date or a timestamp. ``guarantee(x)`` returns text, and ``combine(x, y, populations)`` the
-    release of both streams together, by `PrivateSketch.combine`. Arguments are sketches in the exchange format: the
-    column ``sketch`` of a table written by `PrivateTable.save`, or the content of a ``.sketch`` file. NULL gives NULL;
-    so do the cosine and the profile distance of a stream that is empty or too small for its noise, and averages of a
-    stream of too few units, where they are undefined. An invalid sketch raises an error, which aborts the query, and so
-    does an average of one whose units were not counted.
+    integer, text, bytes, a date or a timestamp. ``test_same(x, y, tolerance)`` returns a struct of ``p_value``, that of
+    `streamsketch.test_same`, and ``distance``, the squared distance as such a struct. ``guarantee(x)`` returns text,
+    and ``combine(x, y, populations)`` the release of both streams together, by `PrivateSketch.combine`. Arguments are
+    sketches in the exchange format: the column ``sketch`` of a table written by `PrivateTable.save`, or the content of
+    a ``.sketch`` file. NULL gives NULL; so do the cosine and the profile distance of a stream that is empty or too
+    small for its noise, and averages of a stream of too few units, where they are undefined. An invalid sketch raises
+    an error, which aborts the query, and so does an average of one whose units were not counted.
 
     Parameters
     ----------
@@ -70,6 +73,7 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     frequencies = functools.partial(_frequencies, {agreement.fingerprint: agreement for agreement in agreements})
     types = {"parameters": ["BLOB", _ITEM], "return_type": _ESTIMATE}
     connection.create_function("frequency", frequencies, **types, type="arrow", null_handling="special")
+    connection.create_function("test_same", _tested, ["BLOB", "BLOB", "DOUBLE"], _TEST)
     connection.create_function("combine", _combined, ["BLOB", "BLOB", "VARCHAR"], "BLOB")
     for estimator in (squared_distance, inner_product):
         connection.create_function(estimator.__name__, _of_two(estimator), ["BLOB", "BLOB"], _ESTIMATE)
@@ -152,6 +156,11 @@ def _one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def _combined(x: bytes, y: bytes, populations: str) -> bytes:
     return _release(x).combine(_release(y), populations=populations).to_bytes()  # type: ignore[arg-type] # checked there
+
+
+def _tested(x: bytes, y: bytes, tolerance: float) -> dict[str, Any]:
+    found = test_same(_release(x), _release(y), tolerance)
+    return {"p_value": found.p_value, "distance": _fields(found.distance)}
 
 
 def _guarantee(x: bytes) -> str:

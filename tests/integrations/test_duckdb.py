@@ -143,6 +143,20 @@ def test_items_are_cast_by_the_agreement_that_is_given(connection: Any) -> None:
         assert other.execute(asked, given).fetchone() == (ss.frequency(release, 7, agreement=agreement).value,)
 
 
+def test_a_test_of_sameness_is_the_library_s(connection: Any) -> None:
+    x, y = release(500), release(520)
+    given = {"x": x.to_bytes(), "y": y.to_bytes()}
+    asked = "SELECT test_same($x, $y, 0), test_same($x, $y, 15.5).p_value, test_same($x, NULL, 0)"
+    found, p_value, nothing = connection.execute(asked, given).fetchone()
+    expected = ss.test_same(x, y)
+    assert found["p_value"] == expected.p_value
+    assert found["distance"]["value"] == expected.distance.value
+    assert (found["distance"]["low_95"], found["distance"]["high_95"]) == expected.distance.interval()
+    assert (p_value, nothing) == (ss.test_same(x, y, 15.5).p_value, None)
+    with pytest.raises(Exception, match="tolerance must be finite"):
+        connection.execute("SELECT test_same($x, $y, -1)", given).fetchone()
+
+
 def test_two_releases_are_added_up(connection: Any) -> None:
     x, y = release(500), release(900)
     asked, given = "SELECT combine($x, $y, $p), combine($x, NULL, $p)", {"x": x.to_bytes(), "y": y.to_bytes()}
