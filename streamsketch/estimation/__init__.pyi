@@ -38,7 +38,7 @@ from .noise_law import NoiseTerm, noise_terms, terms_of
 from .points import PointEstimator, Points, check_point_estimator, frequency, points_of
 from .populations import column_differences, describe, mmd
 from .ranking import Ranks
-from .same import SameBy, SameTest, check_tolerance, test_same
+from .same import SameBy, SameTest, check_same_by, check_tolerance, test_same
 
 __all__ = [
     "LEAST_UNITS",
@@ -76,6 +76,7 @@ __all__ = [
     "check_by",
     "check_comparable",
     "check_point_estimator",
+    "check_same_by",
     "check_tolerance",
     "column_differences",
     "compare_blocks",

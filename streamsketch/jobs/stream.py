@@ -16,10 +16,11 @@ from streamsketch.agreement import Agreement
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows, comparison_schema
 from streamsketch.beam.streams import (
     BoundAcrossWindows,
+    ChangesBetweenWindows,
     DecodeMessages,
     ReadGrowingFolder,
     ReadTopic,
-    WindowChanges,
+    WindowChange,
     WindowDistances,
     WriteAlarms,
     WriteFilesOnce,
@@ -29,7 +30,6 @@ from streamsketch.beam.streams import (
     refused_alarm,
 )
 from streamsketch.errors import InvalidInputError, StreamsketchError
-from streamsketch.estimation import Estimate
 from streamsketch.intake import microseconds
 from streamsketch.jobs.databases import connection
 from streamsketch.jobs.logs import LogForm, logs
@@ -233,7 +233,7 @@ class StreamJob:
         by = policy.comparisons or "distance"
         changes = (
             held  # not what the sink refused: a comparison with that would publish it
-            | "Changes" >> WindowChanges(by=by)
+            | "Changes" >> ChangesBetweenWindows(by=by)
             | "As rows" >> beam.Map(_change, comparison_schema(pa.string(), by=by).names[2])
         )
         pairs = (
@@ -281,8 +281,10 @@ def _timing(policy: StreamPolicy) -> dict[str, Any]:
     return {"delay": policy.delay_micros / 10**6, "clock": policy.clock, **_windows(policy)}
 
 
-def _change(keyed: tuple[Any, Estimate], name: str) -> tuple[Any, dict[str, Any]]:
-    key, estimate = keyed
+def _change(keyed: tuple[Any, WindowChange], name: str) -> tuple[Any, dict[str, Any]]:
+    """Return a change as what JSON can hold; of its p-value only digits that every worker computes."""
+    key, (estimate, p_value) = keyed[0], (keyed[1].estimate, keyed[1].p_value)
     low, high = estimate.interval(0.95)
     row = {name: estimate.value, "standard_error": estimate.standard_error, "low_95": low, "high_95": high}
-    return key, {column: number if math.isfinite(number) else None for column, number in row.items()}
+    finite = {column: number if math.isfinite(number) else None for column, number in row.items()}
+    return key, finite | {"p_value": None if p_value is None else float(f"{p_value:.3g}")}

@@ -1,6 +1,6 @@
 from .alarms import Alarm, WriteAlarms, refused_alarm
 from .bound import BoundAcrossWindows
-from .changes import WindowChanges, WindowDistances
+from .changes import ChangesBetweenWindows, WindowChange, WindowDistances
 from .folder import ReadGrowingFolder
 from .lateness import PartitionClock, TakeOnTime
 from .logs import EVENT, log_event
@@ -15,6 +15,7 @@ __all__ = [
     "EVENT",
     "Alarm",
     "BoundAcrossWindows",
+    "ChangesBetweenWindows",
     "DecodeMessages",
     "PartitionClock",
     "ReadGrowingFolder",
@@ -22,7 +23,7 @@ __all__ = [
     "Slots",
     "StableParDo",
     "TakeOnTime",
-    "WindowChanges",
+    "WindowChange",
     "WindowDistances",
     "WriteAlarms",
     "WriteFilesOnce",

@@ -1,7 +1,9 @@
 """Comparisons of a stream's releases: of a key with the window before, and between the keys of a window."""
 
+import dataclasses
+import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 import apache_beam as beam
 import numpy as np
@@ -17,28 +19,63 @@ from streamsketch.beam.run.runner import refuse_lost_state
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
 from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import By, Estimate, check_by, pairwise
+from streamsketch.estimation import (
+    By,
+    Estimate,
+    SameBy,
+    check_by,
+    check_same_by,
+    check_tolerance,
+    pairwise,
+    test_same,
+)
 from streamsketch.release import PrivateSketch
 
 _KEPT = 4  # windows that a key waits for, should they come out of order
 
 
-class WindowChanges(beam.PTransform):
-    """Compare each key with itself in the window before: ``KV[key, PrivateSketch] → KV[key, Estimate]``.
+@dataclasses.dataclass(frozen=True)
+class WindowChange:
+    """How a key differs from itself in the window before.
 
-    Input is what `ReleasePerKey` gives in `TumblingWindows`; an estimate is in the later of its two windows and comes
-    when both releases have. Nothing more is spent. The last release of each key is kept in the job's state: it is
-    published anyway.
+    Parameters
+    ----------
+    estimate
+        The comparison; NaN where it is not defined.
+    p_value
+        That of `streamsketch.test_same`: small if the streams differ by more than the tolerance. None where the
+        estimate is not defined, and of cosines and profiles, whose law is not known.
+    """
+
+    estimate: Estimate
+    p_value: float | None
+
+
+class ChangesBetweenWindows(beam.PTransform):
+    """Compare each key with itself in the window before: ``KV[key, PrivateSketch] → KV[key, WindowChange]``.
+
+    Input is what `ReleasePerKey` gives in `TumblingWindows`; a change is in the later of its two windows and comes when
+    both releases have. Nothing more is spent. The last release of each key is kept in the job's state: it is published
+    anyway.
+
+    Each p-value is for its two windows alone: of many windows that are alike, one in twenty has one of 0.05 or less.
+    `streamsketch.changes` controls the false alarms of a series that has ended.
 
     Parameters
     ----------
     by
         ``"distance"`` (squared), ``"cosine"``, ``"profile"`` or ``"mean"``, as in `PairwiseDistances`.
+    tolerance
+        The distance, not squared and in data units, up to which windows count as the same; for ``by="distance"`` and
+        ``"mean"``.
+    samples
+        Whether units are samples of populations, as in `streamsketch.test_same`; for ``by="mean"``.
 
     Raises
     ------
     InvalidInputError
-        For another ``by``, and for releases in other windows.
+        For another ``by``, a tolerance or samples that it has no test for, and for releases in other windows. In the
+        workers as `streamsketch.test_same`.
 
     Examples
     --------
@@ -46,7 +83,7 @@ class WindowChanges(beam.PTransform):
     >>> from apache_beam.transforms.window import TimestampedValue
     >>> from streamsketch import L1, SJLT, Agreement
     >>> from streamsketch.beam import ReleasePerKey, RowsToBatches, SketchPerKey, TumblingWindows
-    >>> from streamsketch.beam.streams import WindowChanges
+    >>> from streamsketch.beam.streams import ChangesBetweenWindows
     >>> from streamsketch.release import AdditiveNoise
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
     >>> agreement = Agreement.of(projection, key="carrier", index="day", value="flights")
@@ -59,14 +96,17 @@ class WindowChanges(beam.PTransform):
     ...         | RowsToBatches(agreement)
     ...         | SketchPerKey(agreement)
     ...         | ReleasePerKey(noise, public_keys=["AA"], public_windows=(0, 7200))
-    ...         | WindowChanges()
+    ...         | ChangesBetweenWindows()
     ...     )
     """
 
-    def __init__(self, *, by: By = "distance") -> None:
+    def __init__(self, *, by: By = "distance", tolerance: float = 0.0, samples: bool = False) -> None:
         super().__init__()
         check_by(by)
-        self._by: By = by
+        check_tolerance(tolerance)
+        if tolerance or samples:
+            check_same_by(by, samples=samples)
+        self._test = _Test(by, tolerance, samples)
 
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
@@ -74,8 +114,8 @@ class WindowChanges(beam.PTransform):
         windowing = releases.windowing
         if not isinstance(windowing.windowfn, FixedWindows):
             raise InvalidInputError(
-                f"WindowChanges compares windows that follow each other, got {type(windowing.windowfn).__name__}. "
-                f"Window the events by TumblingWindows(size)"
+                f"ChangesBetweenWindows compares windows that follow each other, got "
+                f"{type(windowing.windowfn).__name__}. Window the events by TumblingWindows(size)"
             )
         kind = beam.typehints.KV[bytes, tuple[int, bytes]]
         return (
@@ -83,8 +123,8 @@ class WindowChanges(beam.PTransform):
             | "Name the window" >> beam.Map(_with_start).with_output_types(kind)
             | "Outside of windows" >> beam.WindowInto(GlobalWindows())
             | "Compare with the window before"
-            >> beam.ParDo(_Compare(windowing.windowfn.size.micros, self._by)).with_output_types(
-                beam.typehints.KV[Any, Estimate]
+            >> beam.ParDo(_Compare(windowing.windowfn.size.micros, self._test)).with_output_types(
+                beam.typehints.KV[Any, WindowChange]
             )
             | "Back to their windows" >> windowed_as(windowing)
         )
@@ -96,12 +136,28 @@ def _with_start(
     return encoded_key(keyed[0]), (int(window.start.micros), keyed[1].to_bytes())
 
 
+class _Test(NamedTuple):
+    """By what two windows are compared."""
+
+    by: By
+    tolerance: float
+    samples: bool
+
+    def change(self, later: PrivateSketch, before: PrivateSketch) -> WindowChange:
+        """Compare two releases."""
+        estimate = pairwise([later, before], by=self.by)[0, 1]
+        if self.by not in get_args(SameBy) or math.isnan(estimate.value):
+            return WindowChange(estimate, None)
+        by: Any = self.by
+        return WindowChange(estimate, test_same(later, before, self.tolerance, by=by, samples=self.samples).p_value)
+
+
 class _Compare(beam.DoFn):
     RECENT = BagStateSpec("recent", TupleCoder((VarIntCoder(), BytesCoder())))
 
-    def __init__(self, size: int, by: By) -> None:
+    def __init__(self, size: int, test: _Test) -> None:
         self._size = size
-        self._by: By = by
+        self._test = test
 
     def process(
         self, keyed: tuple[bytes, tuple[int, bytes]], recent: Any = beam.DoFn.StateParam(RECENT)
@@ -114,8 +170,8 @@ class _Compare(beam.DoFn):
         for later in (start, start + self._size):
             before = held.get(later - self._size)
             if later in held and before is not None:
-                estimates = pairwise([_loaded(held[later]), _loaded(before)], by=self._by)
-                yield TimestampedValue((decoded_key(key), estimates[0, 1]), Timestamp(micros=later))
+                change = self._test.change(_loaded(held[later]), _loaded(before))
+                yield TimestampedValue((decoded_key(key), change), Timestamp(micros=later))
         recent.clear()
         for kept in sorted(held)[-_KEPT:]:
             recent.add((kept, held[kept]))

@@ -14,8 +14,8 @@ import streamsketch as ss
 from streamsketch.beam import ReleasePerKey, RowsToBatches, TumblingWindows
 from streamsketch.beam.streams import (
     BoundAcrossWindows,
+    ChangesBetweenWindows,
     TakeOnTime,
-    WindowChanges,
     WindowDistances,
     WriteFilesOnce,
     configure_stream,
@@ -142,7 +142,7 @@ def test_comparisons_appear_between_windows_and_between_keys(
         releases = released(pipeline, root_key, stop=240)
         held, alarms = releases | WriteFilesOnce(str(tmp_path / "releases"), "test")
         return {
-            "changes": releases | WindowChanges(by=by) | "A" >> beam.Map(with_minute),
+            "changes": releases | ChangesBetweenWindows(by=by) | "A" >> beam.Map(with_minute),
             "pairs": releases
             | WindowDistances(3, by=by)
             | "B" >> beam.Map(lambda rows: (None, rows))
@@ -160,11 +160,13 @@ def test_comparisons_appear_between_windows_and_between_keys(
     for (first, second, start), value in pairs.items():
         truth = exact[start][KEYS.index(first), KEYS.index(second)]
         assert (math.nan if value is None else value) == pytest.approx(truth, nan_ok=True)
-    changes = {(key, start): estimate.value for key, start, estimate in found["changes"]}
+    changes = {(key, start): change for key, start, change in found["changes"]}
     assert changes.keys() == {(key, start) for key in KEYS for start in (60, 120, 180)}
-    for (key, start), value in changes.items():
-        truth = ss.pairwise([by_slot[key, start], by_slot[key, start - 60]], by=by).value[0, 1]
-        assert value == pytest.approx(truth, nan_ok=True)
+    for (key, start), change in changes.items():
+        pair = by_slot[key, start], by_slot[key, start - 60]
+        truth = ss.pairwise(pair, by=by).value[0, 1]
+        assert change.estimate.value == pytest.approx(truth, nan_ok=True)
+        assert change.p_value == (ss.test_same(*pair).p_value if by == "distance" else None)
     assert {(key, start): release for key, start, release in found["held"]} == by_slot
     assert found["alarms"] == []
     written = sorted((tmp_path / "releases").rglob("*.sketch"))
