@@ -11,6 +11,7 @@ NAMES: dict[str, str] = {
     "histogram-sums": "histogram_sums",
     "coverage-all": "coverage_all",
     "coverage-why": "coverage_why",
+    "same": "same",
     "crossover": "crossover",
     "planner": "planner",
     "comparison": "comparison",

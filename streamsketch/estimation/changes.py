@@ -250,7 +250,11 @@ def _typical(pairs: list[tuple[AnySketch, AnySketch]], by: SameBy) -> float:
             f"tolerance as a number, in data units"
         )
     found = [squared_distance(a, b) if by == "distance" else mean_distance(a, b) for a, b in pairs]
-    values, errors = np.array([one.value for one in found]), np.array([one.standard_error for one in found])
+    return typical_distance(np.array([one.value for one in found]), np.array([one.standard_error for one in found]))
+
+
+def typical_distance(values: Floats, errors: Floats) -> float:
+    """Return the distance that a series usually has, from estimates of squared distances and standard errors: (n,)."""
     sizes = np.sqrt(np.maximum(values, 0.0))
     deviation = _TO_DEVIATION * float(np.median(np.abs(sizes - np.median(sizes))))
     stated = float(np.median(errors / (2 * np.maximum(sizes, np.sqrt(errors)) + _TINY)))  # of a root

@@ -129,6 +129,11 @@ class GapLaw:
 
         return float(brentq(excess, low, high, xtol=_VISIBLE * high, rtol=_VISIBLE))
 
+    @property
+    def of_noise(self) -> tuple[float, float]:
+        """Mean and standard deviation of T where nothing differs; in squared data units."""
+        return self._noisy.moments
+
     @functools.cached_property
     def _laws(self) -> tuple[Law, ...]:
         """The laws of T for differences of many items and of few."""

@@ -42,6 +42,7 @@ LONG = {
         "coverage-units",
         "coverage-points",
         "coverage-why",
+        "same",
         "people",
     ),
     *("coverage-own", "own-signs", "histogram-sums"),

@@ -54,7 +54,7 @@ def test_the_law_has_the_noise_of_both(name: str) -> None:
     found = ss.test_same(a, b)
     noise = a.noise.scaled(float(a.multiplier)) if isinstance(a, ss.PrivateSketch) else 0
     expected = 32 * (b.noise.scaled(float(b.multiplier)) + noise if noise else b.noise).k2 / 2
-    mean, _ = found.law._noisy.moments
+    mean, _ = found.law.of_noise
     assert mean == pytest.approx(expected, rel=1e-6)
     assert found.gap - found.distance.value == pytest.approx(expected, rel=1e-6)
     assert found.secret == isinstance(a, ss.Sketch)
