@@ -6,6 +6,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of NumPy, when it is imported: tests
 
 import gc
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
@@ -74,8 +75,12 @@ LONGEST = (
 """Files with tests of five seconds and more, which begin first: one that came last would leave other cores idle."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the longest tests begin first."""
+    """Let the longest tests begin first, and mark those that run on Prism, by a fixture or by the name of a runner."""
+    for item in items:
+        if "prism" in getattr(item, "fixturenames", ()) or "prism" in item.name.partition("[")[2].lower():
+            item.add_marker("prism")
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
@@ -88,6 +93,15 @@ def pytest_collection_finish() -> None:
         from tests.beam.quick import remember  # noqa: PLC0415 - it needs Beam
 
         remember()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say what was skipped and why, in the last line."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    skipped = terminal.stats.get("skipped", []) if terminal is not None else []
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    if reasons:
+        terminal.write_line("Skipped: " + "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common()))
 
 
 @pytest.fixture(scope="session")

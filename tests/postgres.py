@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 _PATIENCE = 60  # seconds
+NO_SERVER = "PostgreSQL is tested by make test-postgres, which needs its server"
 
 
 def programs() -> Path | None:
-    """Return the folder of the server's programs: STREAMSKETCH_POSTGRES, or where a link on the PATH leads."""
-    if named := os.environ.get("STREAMSKETCH_POSTGRES"):
-        return Path(named)
-    found = [Path(path).resolve().parent for path in map(shutil.which, ("initdb", "pg_ctl")) if path]
-    return next((folder for folder in found if (folder / "initdb").exists()), None)
+    """Return the folder of the server's programs, if `make test-postgres` named one."""
+    named = os.environ.get("STREAMSKETCH_POSTGRES")
+    return Path(named) if named else None
 
 
 @contextlib.contextmanager

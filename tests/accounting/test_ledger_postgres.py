@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch.errors import LedgerError
 from tests.accounting.spending import CUSTOMER, charged_at_once, spend
 from tests.cli.running import Forks
-from tests.postgres import programs, server
+from tests.postgres import NO_SERVER, programs, server
 
 sqlalchemy = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
@@ -28,7 +28,7 @@ FORK = multiprocessing.get_context("fork")
 def socket() -> Iterator[Path]:
     found = programs()
     if found is None:
-        pytest.skip("there is no PostgreSQL server: STREAMSKETCH_POSTGRES names no folder with its initdb")
+        pytest.skip(NO_SERVER)
     with server(found) as folder:
         yield folder
 

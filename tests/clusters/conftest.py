@@ -12,11 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from tests.beam.streams.conftest import NO_PRISM
 from tests.clusters.cluster import FlinkCluster, worker_pool
 from tests.clusters.kafka import Kafka
 from tests.clusters.processes import Processes, StartError, free_ports, listens
 from tests.clusters.steps import KEYS, one_loop
 
+NO_FLINK = "Flink and Kafka are tested by make test-flink, which needs Java and Maven"
 EVENTS, ROW_GROUPS = 200_000, 16
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,7 +52,7 @@ def events(columns: dict[str, np.ndarray[Any, Any]], tmp_path_factory: pytest.Te
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
     jars = os.environ.get("STREAMSKETCH_FLINK_JARS")
     if not jars:
-        pytest.skip("STREAMSKETCH_FLINK_JARS names no folder of Flink's jars")
+        pytest.skip(NO_FLINK)
     with FlinkCluster(Path(jars), tmp_path_factory.mktemp("flink")) as running:
         yield running
 
@@ -59,7 +61,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     jars = os.environ.get("STREAMSKETCH_FLINK_JARS")
     if not jars:
-        pytest.skip("STREAMSKETCH_FLINK_JARS names no folder of Kafka's jars")
+        pytest.skip(NO_FLINK)
     with Kafka(Path(jars), tmp_path_factory.mktemp("kafka")) as running:
         yield running
 
@@ -98,7 +100,7 @@ def started_job_service(processes: Processes) -> list[int]:
 def prism(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     binary = os.environ.get("STREAMSKETCH_PRISM")
     if not binary:
-        pytest.skip("STREAMSKETCH_PRISM names no prism binary")
+        pytest.skip(NO_PRISM)
     (jobs,) = free_ports(1)
     with Processes(tmp_path_factory.mktemp("prism")) as processes:
         processes.start("prism", [binary, f"--job_port={jobs}", "--serve_http=false"])

@@ -20,7 +20,7 @@ from streamsketch.intake import window_time
 from streamsketch.jobs.databases import connection
 from streamsketch.streams import Slot, key_of_file, named_key
 from tests.beam.running import append_to, recorded
-from tests.postgres import programs, server
+from tests.postgres import NO_SERVER, programs, server
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 Release = tuple[float, Any, ss.PrivateSketch]
@@ -55,7 +55,7 @@ def postgres() -> Iterator[Callable[[], Any]]:
     pytest.importorskip("psycopg")
     found = programs()
     if found is None:
-        pytest.skip("there is no PostgreSQL server: STREAMSKETCH_POSTGRES names no folder with its initdb")
+        pytest.skip(NO_SERVER)
     with server(found) as socket, pytest.MonkeyPatch.context() as environment:
         for name, value in {"PGHOST": str(socket), "PGUSER": "owner", "PGDATABASE": "postgres"}.items():
             environment.setenv(name, value)
