@@ -28,9 +28,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option(
-            help="What `plan --json` printed, without --items or --sample, to be shown beside.", show_default=False
-        ),
+        typer.Option(help="What `plan --json` printed, to be shown beside.", show_default=False),
     ] = None,
     by: Annotated[
         By | None,

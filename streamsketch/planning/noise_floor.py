@@ -80,8 +80,11 @@ class NoiseFloor:
         ndarray
             Of the same shape.
         """
-        shape, scale = self._law(np.asarray(squared_norms, dtype=np.float64))
-        found: Floats = gammainc(shape, (self.squared_norm + self.cells * self.k2) / scale)
+        norms: Floats = np.asarray(squared_norms, dtype=np.float64)
+        if not self.k2:
+            return np.where(norms > 0, 0.0, 1.0)
+        shape, scale = self._law(norms / self.k2)
+        found: Floats = gammainc(shape, (self.squared_norm / self.k2 + self.cells) / scale)
         return found
 
     def length(self, chance: float = even) -> float:
@@ -100,7 +103,7 @@ class NoiseFloor:
         if not (isinstance(chance, float) and 0 < chance < 1):
             raise InvalidInputError(f"a chance must lie in (0, 1), got {short(chance)}")
         low, high = 0.0, _MOST * self.squared_norm
-        if self.chance(0.0) <= chance:
+        if not self.k2 or self.chance(0.0) <= chance:
             return 0.0
         for _ in range(_STEPS):
             middle = math.sqrt(max(low, 1e-6 * self.squared_norm) * high)
@@ -108,7 +111,7 @@ class NoiseFloor:
         return math.sqrt(high)
 
     def visible_distance(self, power: float = 0.8, level: float = 0.05, *, drift: float = 0.0) -> float:
-        """Return the least distance of two sums that ``streamsketch.test_same`` finds in releases with this noise.
+        """Return the least distance of two sums that `streamsketch.test_same` finds in releases with this noise.
 
         By the gamma law, within 1 % of what `streamsketch.estimation.GapLaw.visible` computes exactly.
 
@@ -126,19 +129,22 @@ class NoiseFloor:
         float
             ‖x - y‖₂ in data units.
         """
-        both = dataclasses.replace(self, k2=2 * self.k2, k4=2 * self.k4)
-        shape, scale = both._law(np.asarray(drift))  # noqa: SLF001 - ours
+        if not self.k2:
+            return 0.0
+        extra = drift / (2 * self.k2)  # in units of the variance of the two noises
+        shape, scale = self._law(np.asarray(extra), draws=2)
         line = float(gammainccinv(shape, level) * scale)
         low, high = 0.0, _MOST * line
         for _ in range(_STEPS):
             middle = math.sqrt(max(low, line / _MOST) * high)
-            shape, scale = both._law(np.asarray(middle + drift))  # noqa: SLF001 - as above
+            shape, scale = self._law(np.asarray(middle + extra), draws=2)
             low, high = (low, middle) if gammaincc(shape, line / scale) >= power else (middle, high)
-        return math.sqrt(high)
+        return math.sqrt(2 * high * self.k2)
 
-    def _law(self, norms: Floats) -> tuple[Floats, Floats]:
-        """Return shape and scale of the gamma law of N̂ + k·K2."""
-        k2, k4 = np.full_like(norms, self.k2), np.full_like(norms, self.k4)
-        of_noise: Floats = OutputNoise(self.cells).squared_norm_variance(norms, k2, k4)
-        variance, mean = of_noise + self.map_variance * norms**2, norms + self.cells * self.k2
+    def _law(self, norms: Floats, draws: int = 1) -> tuple[Floats, Floats]:
+        """Return shape and scale of the gamma law of N̂ + k·K2, all in units of the variance of so many noises."""
+        one = np.ones_like(norms)
+        fourth = self.k4 / self.k2**2 / draws
+        of_noise: Floats = OutputNoise(self.cells).squared_norm_variance(norms, one, fourth * one)
+        variance, mean = of_noise + self.map_variance * norms**2, norms + self.cells
         return mean**2 / variance, variance / mean

@@ -11,6 +11,7 @@ from streamsketch.core import NO_BREAK, aligned, filled
 from streamsketch.data import HASHED_DIM
 from streamsketch.estimation import format_value
 from streamsketch.planning.facts import Goal, StreamFacts
+from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.planning.options import Option, planned_sensitivity
 from streamsketch.privacy import NOISES, Budget, Guarantee, Neighbours
 from streamsketch.projections import BlockHashed, Projection, Rademacher
@@ -111,6 +112,11 @@ class Plan:
         # the one that the rule names, if it is there
         return min(others, key=lambda one: (not one.by_rule, one.error), default=None)
 
+    @property
+    def visible_squared_distance(self) -> float:
+        """The least squared distance that `streamsketch.test_same` finds with probability 0.8 at level 0.05."""
+        return NoiseFloor.of(self.chosen.projection, self.chosen.noise).visible_distance() ** 2
+
     def alternatives(self) -> list[Option]:
         """Return a few options to compare, the recommended one included, fewest cells first.
 
@@ -140,6 +146,7 @@ class Plan:
             "epsilon_needed": self.epsilon_needed,
             "epsilon_to_see": self.epsilon_to_see,
             "cells_needed": self.cells_needed,
+            "visible_squared_distance": self.visible_squared_distance,
             "chosen": _option(self.chosen),
             "alternatives": [_option(option) for option in self.alternatives()],
             "notes": list(_notes(self)),
@@ -273,6 +280,10 @@ def _notes(plan: Plan) -> Iterator[str]:
             f"At resolution {plan.chosen.projection.resolution} truncation moves no squared distance by more than "
             f"{_percent(1.01 * share)}, even if all updates fall on one coordinate."
         )
+    yield (
+        f"A test of whether two streams are the same (test_same, level 0.05) finds a squared distance of "
+        f"{plan.visible_squared_distance:,.3g} with probability 0.8."
+    )
 
 
 def _on_lost_distances(plan: Plan) -> Iterator[str]:

@@ -4,8 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import format_value
+from streamsketch.estimation import below_noise_floor, block_of, few_units, format_value
 from streamsketch.explanation import Explanation
 from streamsketch.release import PrivateSketch
 
@@ -37,17 +39,14 @@ def against_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSketch])
     Raises
     ------
     InvalidInputError
-        If the plan is malformed, for another sketch, or for whole units (`plan_units`).
+        If the plan is malformed, for another sketch, or for signs (`plan_signs`).
     """
     kinds = _kinds(releases)
-    if "question" in plan:
-        raise InvalidInputError(
-            "the plan is for whole units (--items or --sample), which a report does not compare with releases yet: "
-            "leave it out, or make a plan of squared distances"
-        )
+    if plan.get("question") == "neighbours":
+        raise InvalidInputError("the plan is for published signs, and a report is of sketches: leave it out")
     try:
         _check_same_sketch(plan["projection"], kinds[0])
-        return _against_plan(plan, kinds)
+        return _against_unit_plan(plan, releases) if "question" in plan else _against_plan(plan, kinds)
     except InvalidInputError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
@@ -74,6 +73,39 @@ def _against_plan(plan: Mapping[str, Any], kinds: list[Explanation]) -> dict[str
         "reached": plan["reached"],
         "errors": errors,
         "choices": [_choice(option, plan) for option in plan["alternatives"]],
+        "notes": list(plan["notes"]),
+    }
+
+
+def _against_unit_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSketch]) -> dict[str, Any]:
+    """Return which keys were expected below the noise floor, and which are."""
+    guarantee, averages = plan["guarantee"], plan["question"] == "mean"
+    block = block_of(list(releases.values()))
+    counted = block.units is not None and not np.isnan(block.units.number).any()
+    lost = few_units(block) if averages and counted else below_noise_floor(block)
+    found = dict(zip(releases, lost.tolist(), strict=True))
+    words = {True: "no average" if averages else "below", False: "stands out", None: "not released"}
+    keys = [
+        (
+            str(key["key"]),
+            [
+                f"{float(key['units']):,.6g}",
+                f"{float(key['length']):,.3g}",
+                f"{100 * float(key['below']):.0f}\u00a0%",
+                f"± {format_value(float(key['cosine_error']), float(key['cosine_error']))}",
+                words[found.get(str(key["key"]))],
+            ],
+        )
+        for key in plan["keys"]
+    ]
+    return {
+        "epsilon": f"{float(guarantee['epsilon']):g}",
+        "delta": f"{float(guarantee['delta']):g}",
+        "unit": guarantee["unit"],
+        "bound": guarantee["bound"],
+        "noise": plan["chosen"]["noise"],
+        "keys": keys,
+        "averages": averages,
         "notes": list(plan["notes"]),
     }
 

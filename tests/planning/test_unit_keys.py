@@ -180,6 +180,17 @@ def test_visible_distances_of_averages_count_the_error_of_the_number_of_units() 
     assert (gaps[1] > np.quantile(gaps[0], 0.95)).mean() == pytest.approx(0.8, abs=0.05)
 
 
+def test_without_noise_all_stand_out_and_units_of_measure_do_not_matter() -> None:
+    silent = NoiseFloor(64, 0.0, 0.0, 2 / 64)
+    assert silent.chance([0.0, 1e-300]).tolist() == [1, 0]
+    assert (silent.length(), silent.visible_distance()) == (0, 0)
+    floor = NoiseFloor(64, 2.0, 12.0, 2 / 64)
+    for unit in (1e-40, 1e40):
+        other = NoiseFloor(64, 2.0 * unit**2, 12.0 * unit**4, 2 / 64)
+        assert other.length() == pytest.approx(floor.length() * unit)
+        assert other.visible_distance() == pytest.approx(floor.visible_distance() * unit)
+
+
 def test_more_units_more_epsilon_and_fewer_cells_lift_keys() -> None:
     typical = TypicalUnit(items=20)
     plan = plan_units(typical, units=SIZES, max_cells=64, **PRIVACY)

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -210,9 +211,31 @@ def test_a_plan_of_another_sketch_is_refused() -> None:
     for broken in ({}, {"projection": 1}, plan):
         with pytest.raises(ss.InvalidInputError, match="not what `plan --json` prints"):
             page_of(releases(["a", "b"]), title="t", plan=broken)
-    people = plan_units(TypicalUnit(items=5), units=100, unit="customer", epsilon=1.0, delta=1e-6, bounds=[5])
-    with pytest.raises(ss.InvalidInputError, match="the plan is for whole units"):
-        page_of(releases(["a", "b"]), title="t", plan=people.to_dict())
+    with pytest.raises(ss.InvalidInputError, match="the plan is for published signs"):
+        page_of(releases(["a", "b"]), title="t", plan={"question": "neighbours"})
+
+
+@pytest.mark.parametrize("question", ["cosine", "mean"])
+def test_a_plan_of_keys_stands_beside_what_became_of_them(question: Any) -> None:
+    """A key of many customers stands out, and one of none does not."""
+    customers = {"large": 4_000, "small": 1, "absent": 60}
+    asked: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "unit": "customer", "max_cells": 64, "max_nonzeros": 1}
+    plan = plan_units(TypicalUnit(items=5), units=customers, question=question, bounds=[1], **asked)
+    agreement = ss.Agreement(plan.projection(3), index="item", key="town", unit="who", **plan.agreement_arguments)
+    rows = pa.table({"town": ["large"] * 4_000, "who": range(4_000), "item": [7, 8] * 2_000})
+    sketched = ss.bound(rows, agreement)
+    assert isinstance(sketched, ss.SketchTable)
+    table = sketched.release(**plan.release_arguments, public_keys=["large", "small"])
+    text = "".join(Page(page_of(dict(table), title="t", plan=plan.to_dict(), by="distance")).text)
+    for key, became in (("large", "stands out"), ("absent", "not released")):
+        found = next(one for one in plan.keys if one.key == key)
+        error = f"± {format_value(found.cosine_error, found.cosine_error)}"
+        shown = f"{key}{found.units:,.6g}{found.length:,.3g}{100 * found.below:.0f}\u00a0%{error}{became}"
+        assert shown in text
+    assert plan.to_dict()["notes"][0] in text
+    broken = plan.to_dict() | {"keys": [{}]}
+    with pytest.raises(ss.InvalidInputError, match="not what `plan --json` prints"):
+        page_of(dict(table), title="t", plan=broken)
 
 
 def shop_plan() -> Plan:
