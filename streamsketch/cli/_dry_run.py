@@ -149,8 +149,7 @@ class DryRun:
 
     @property
     def _counted(self) -> list[str]:
-        unit = self.guarantee.neighbours.unit
-        names = {"units": f"a count of {unit}s", "total": "a total"}
+        names = {"units": f"a count of {self.guarantee.neighbours.units}", "total": "a total"}
         return [names[name] for name in explain_release(self._example).count_errors]
 
     @functools.cached_property

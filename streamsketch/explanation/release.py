@@ -56,7 +56,7 @@ _CLIPS: dict[SketchClip, str] = {
     "equal": "The sketch of each {unit} was brought to the length of the bound first, so that each counts the same: "
     "estimates are about mixes, not amounts.",
 }
-_COUNTS = {"units": "the number of {unit}s", "total": "the total of what is left of them, in data units"}
+_COUNTS = {"units": "the number of {units}", "total": "the total of what is left of them, in data units"}
 _COMPOSITIONS: dict[Composition | None, str] = {
     "overlapping": "the stated ε and δ are the sums of theirs, which holds for overlapping populations",
     "disjoint": "the stated ε and δ are the largest of theirs, which holds for disjoint populations only",
@@ -281,7 +281,7 @@ class Explanation(BaseExplanation):
         """How much noise there is, in a sentence."""
         amounts = [f"{_NOISY_THING[self.noise_place]}: ± {self.noise_deviation:.4g}, in data units"]
         for name, error in self.count_errors.items():
-            amounts.append(f"{_COUNTS[name].format(unit=self.guarantee.neighbours.unit)}: ± {error:.4g}")
+            amounts.append(f"{_COUNTS[name].format(units=self.guarantee.neighbours.units)}: ± {error:.4g}")
         sentence, better = f"{'; '.join(amounts)}.", self.better_noise
         return [sentence] if better is None else [sentence, better.sentence(self.guarantee.delta)]
 

@@ -356,7 +356,7 @@ class Round:
         """Raise `InvalidInputError` if units are to be counted, or clipped alike, and those of these data were not."""
         if self.counting is not None and not bounds.counts_for(self.neighbours):
             raise InvalidInputError(
-                f"the round counts {self.neighbours.unit}s, and there is no count of them in these data: units are "
+                f"the round counts {self.neighbours.units}, and there is no count of them in these data: units are "
                 f"counted where they are bounded (streamsketch.bound), to neighbours of the same kind and each key by "
                 f"itself"
             )

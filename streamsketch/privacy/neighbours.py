@@ -82,6 +82,12 @@ class Neighbours(ABC):
             raise InvalidInputError(f"units are clipped to {type(self).__name__} by {known}, got {short(clip)}")
 
     @property
+    def units(self) -> str:
+        """The unit in the plural: customers, customers in one month (UTC)."""
+        who, within, span = self.unit.partition(" in one ")
+        return f"{who}s{within}{span}"
+
+    @property
     def any_keys(self) -> bool:
         """Whether a unit may be in any number of keys."""
         return False

@@ -362,7 +362,7 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         """
         if self.counting is not None and not data.bounds.counts_for(self.guarantee.neighbours):
             raise InvalidInputError(
-                f"there is no count of the {self.guarantee.neighbours.unit}s in these data: units are counted where "
+                f"there is no count of the {self.guarantee.neighbours.units} in these data: units are counted where "
                 f"they are bounded (streamsketch.bound) to neighbours of the same kind, each key by itself, until rows "
                 f"are added that may be of the same units. Release without counting"
             )

@@ -135,8 +135,8 @@ def _places(names: Sequence[str], scaling: Scaling) -> list[tuple[str, list[str]
 
 def _counts(names: Sequence[str], releases: Sequence[PrivateSketch]) -> list[tuple[str, list[tuple[str, Any]]]]:
     """Return tables of the numbers of units and of totals, where some were published, under their captions."""
-    units = shorten(releases[0].guarantee.neighbours.unit)
-    captions = {"units": f"Numbers of {units}s", "total": f"Totals of what is left of all {units}s"}
+    units = shorten(releases[0].guarantee.neighbours.units)
+    captions = {"units": f"Numbers of {units}", "total": f"Totals of what is left of all {units}"}
     estimates = [published_counts(one) for one in releases]
     tables = []
     for kind, caption in captions.items():

@@ -82,8 +82,12 @@ def test_names_of_all_kinds_are_of_the_same_windows(series: dict[str, Any], fold
         one.save(folder / f"stream/2024-01-0{place + 1}T12-00-00Z/north.sketch")
     assert asked(forks, folder, "keys") == asked(forks, folder, "files") == expected
     assert asked(forks, folder, "one") == alone
+    backwards = sorted((folder / "one").iterdir(), reverse=True)
+    assert asked(forks, folder, *backwards) == alone
     (hours,) = asked(forks, folder, "stream")
     assert hours["windows"][0]["before"] == "2024-01-01T12-00-00Z"
+    forks.succeeded("report", "stream", "-o", "r.html", cwd=folder)
+    assert "<strong>Alarm:</strong> north 2024-01-04T12-00-00Z." in (folder / "r.html").read_text()
     distances = [[row["squared_distance"] for row in one["windows"]] for one in (hours, *expected)]
     assert distances[0] == distances[1]
 

@@ -69,3 +69,15 @@ def test_a_relation_survives(kind: str, writer: str, tmp_path: Path) -> None:
 def test_what_no_relation_writes_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(ss.InvalidInputError):
         Neighbours.from_dict(ss.L1(1).to_dict() | change)
+
+
+@pytest.mark.parametrize(
+    ("unit", "units"),
+    [
+        ("customer", "customers"),
+        ("customer in one window of 60 s", "customers in one window of 60 s"),
+        ("customer in one month (Europe/Berlin)", "customers in one month (Europe/Berlin)"),
+    ],
+)
+def test_units_are_many(unit: str, units: str) -> None:
+    assert ss.L1(1, unit=unit).units == units

@@ -200,7 +200,8 @@ class CalendarWindows(beam.PTransform):
     """Put events into days, weeks or months in a time zone, in bounded pipelines; as `TumblingWindows` otherwise.
 
     `BoundContributions` then bounds each unit in each of them, and the guarantee is for "one customer in one month
-    (Europe/Berlin)".
+    (Europe/Berlin)". Beam has no such windows, so they are a window function of Python: Beam's own runners, Prism too,
+    run it; runners that rebuild windows in Java may refuse it.
 
     Parameters
     ----------
