@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -11,6 +12,7 @@ from streamsketch.errors import InvalidInputError
 MOST_MOMENTS = 16
 MOST_CELLS = 1 << 14
 MOST_COORDINATES = 1 << 16
+_LARGEST = sys.float_info.max  # of integers, too
 _LEAST_WIDTH = 1 / 64
 _MOST_WEIGHT = 1 << 16
 
@@ -50,7 +52,7 @@ class Number:
     def __post_init__(self) -> None:
         for name in ("low", "high"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
                 raise InvalidInputError(
                     f"{name} must be a finite number, the end of the column's public range, got {short(value)}"
                 )
@@ -100,7 +102,8 @@ class Category:
         if self.hashed is not None:
             check_int(self.hashed, "hashed", 1, MOST_CELLS)
         if self.values is not None:
-            if isinstance(self.values, str) or not 1 <= len(self.values) <= MOST_CELLS:
+            of_texts = isinstance(self.values, Sequence) and not isinstance(self.values, str | bytes)
+            if not of_texts or not 1 <= len(self.values) <= MOST_CELLS:
                 raise InvalidInputError(f"values must be a list of 1 to {MOST_CELLS} texts, got {short(self.values)}")
             for value in self.values:
                 check_text("a value of a category", value)
@@ -165,7 +168,7 @@ KINDS: dict[str, type[FeatureColumn]] = {one.kind: one for one in (Number, Categ
 
 def check_width(width: Any) -> float:
     """Return the width of a kernel; raise `InvalidInputError` unless it is a finite number from 1/64."""
-    if isinstance(width, bool) or not isinstance(width, int | float) or not _LEAST_WIDTH <= width < math.inf:
+    if isinstance(width, bool) or not isinstance(width, int | float) or not _LEAST_WIDTH <= width <= _LARGEST:
         raise InvalidInputError(f"width must be a finite number of at least 1/64, got {short(width)}")
     return float(width)
 

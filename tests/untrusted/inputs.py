@@ -19,6 +19,7 @@ from streamsketch.beam.run.claims import Claim
 from streamsketch.beam.run.root_keys import _decoded as root_key_of
 from streamsketch.beam.streams import DecodeMessages
 from streamsketch.data import batches, parts_of
+from streamsketch.features import Category, Embedding, Features, Number
 from streamsketch.intake import BadLines, Intake, LineFormat, Lines
 from streamsketch.streams import Stream, StreamPolicy
 from tests.streams.naive import AGREEMENT, HEADER, POLICY, Row, batch_of
@@ -33,6 +34,9 @@ ROWS = [
 NAMES = HEADER.strip().split(",")
 INTAKE = Intake(AGREEMENT)
 MESSAGES = pa.schema({"at": pa.timestamp("us", "UTC"), "shop": pa.string(), "item": pa.string(), "n": pa.int64()})
+
+
+FEATURES = Features({"age": Number(0, 110), "ward": Category(["A", "B"]), "scan": Embedding(3, waves=2)}, seed=7)
 
 
 def nested(change: Change, *names: str) -> Change:
@@ -225,6 +229,9 @@ def input_readers() -> dict[str, Reader]:
         "policy": Reader(_policies(), [changed_json, nested(changed_json, "neighbours")], _use_policy, invalid),
         "agreement": Reader(
             [agreement], [changed_json, nested(changed_json, *inner)], from_file(ss.Agreement.load), invalid
+        ),
+        "features": Reader(
+            [FEATURES.to_json().encode()], [changed_json], lambda data: Features.from_json(data).to_json(), invalid
         ),
         "state of units": _state_reader("scale"),
         "state of sums": _state_reader("none"),
