@@ -20,7 +20,7 @@ PAGES = ROOT / "docs" / "reference" / "api"
 AMONG_US = {
     *("signs.Expected", "signs.FlipLaw", "signs.Method", "signs.Shape", "signs.Signs", "signs.cell_steps"),
     *("signs.check_comparable", "signs.check_flips", "signs.check_individual", "signs.check_signs"),
-    *("signs.distances_between", "signs.expected", "signs.needs_norms", "signs.words_of"),
+    *("signs.distances_between", "signs.expected", "signs.is_index", "signs.needs_norms", "signs.words_of"),
     *("signs.SignProducts", "signs.SignPublisher", "signs.plain_products", "signs.sign_products"),
     *("beam.claim_path", "beam.streams.EVENT", "beam.streams.slot_of"),
     *("jobs.LogForm", "jobs.comparisons"),
