@@ -300,19 +300,19 @@ def _sums(taken_out: _Weights, cells: Ints, *functions: Entry) -> tuple[list[flo
     The latter in the order of the upper triangle of their matrix.
     """
     pairs = list(itertools.combinations_with_replacement(range(len(functions)), 2))
-    values, spreads, near = np.zeros(len(functions)), np.zeros(len(pairs)), np.zeros(len(pairs))
+    values, spreads, spiked = np.zeros(len(functions)), np.zeros(len(pairs)), np.zeros(len(pairs))
     at_zero = 0.0
     for tile in _tiles(cells):
         found = [taken_out.of(function, tile) for function in functions]
         values += [taken_out.estimates(one).sum() for one in found]
         is_near, each = np.abs(tile) <= taken_out.spike, [taken_out.covariances(found[i], found[j]) for i, j in pairs]
         spreads += [one.sum() for one in each]
-        near += [one[is_near].sum() for one in each]
+        spiked += [one[is_near].sum() for one in each]
         at_zero += taken_out.at_zero(tile)
     if taken_out.spike >= 0 and at_zero < _FEW:
         places = np.arange(-taken_out.spike, taken_out.spike + 1.0)
         found = [taken_out.of(function, places) for function in functions]
-        spreads += at_zero * np.array([taken_out.covariances(found[i], found[j]).sum() for i, j in pairs]) - near
+        spreads += at_zero * np.array([taken_out.covariances(found[i], found[j]).sum() for i, j in pairs]) - spiked
     return values.tolist(), spreads.tolist()
 
 
