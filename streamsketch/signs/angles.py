@@ -35,11 +35,13 @@ def angle(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | None
     Exact for a Gaussian projection, and otherwise as far as cells are nearly normal: sums of many coordinates, none of
     which dominates. Empty bins of an `OPORP` are coins, which pull θ̂ to π/2.
 
-    **Own data.** One side may be a `Sketch` of one's own, whose exact cells say more than their signs: in simulations
-    with 1.4 to 13 times less mean squared error, and less still for nearly equal vectors under many flips. θ̂ is then
-    the maximum likelihood estimate over the cells, in [0, π], and intervals are by the likelihood ratio. The standard
-    error is that of a normal estimate with as wide a 95 % interval. Near 0 and π it is biased inwards, by up to half
-    a standard error. The estimate is as secret as the sketch, and is a `SecretEstimate`.
+    **Own data.** One side may be a `Sketch` of one's own, whose exact cells say more than their signs. θ̂ is then the
+    maximum likelihood estimate over the cells, in [0, π], intervals are by the likelihood ratio, and the standard error
+    is that of a normal estimate with as wide a 95 % interval. In simulations with 256 bins of an OPORP it had 1.7 to 17
+    times less mean squared error from 0.1 radians on, and up to 45 times less at 0.03. Near 0 and π it was biased
+    inwards, by up to 0.6 root mean square errors where flips were many. 95 % intervals covered in 93.4 to 97.5 %, 99 %
+    ones in 96.7 to 99.7 %, 90 % ones in 85 to 94.5 %; 50 % ones in 45 to 54 % from 0.3 radians on, but in 30 to 76 %
+    below. The estimate is as secret as the sketch, and is a `SecretEstimate`.
 
     Parameters
     ----------
