@@ -9,12 +9,12 @@ import apache_beam as beam
 import numpy as np
 from apache_beam.coders import BytesCoder, TupleCoder, VarIntCoder
 from apache_beam.transforms.userstate import BagStateSpec
-from apache_beam.transforms.window import FixedWindows, GlobalWindows, IntervalWindow, TimestampedValue
+from apache_beam.transforms.window import GlobalWindows, IntervalWindow, TimestampedValue
 from apache_beam.utils.timestamp import Timestamp
 
 from streamsketch.beam.compare.blocks import gaps, keyed_block, order
 from streamsketch.beam.compare.results import in_form, taken
-from streamsketch.beam.intake.windows import windowed_as
+from streamsketch.beam.intake.windows import OF_EVENTS, event_windows_of, windowed_as
 from streamsketch.beam.run.runner import refuse_lost_state
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
 from streamsketch.core import check_int
@@ -29,6 +29,7 @@ from streamsketch.estimation import (
     pairwise,
     test_same,
 )
+from streamsketch.intake import EventWindows
 from streamsketch.release import PrivateSketch
 
 _KEPT = 4  # windows that a key waits for, should they come out of order
@@ -54,9 +55,9 @@ class WindowChange:
 class ChangesBetweenWindows(beam.PTransform):
     """Compare each key with itself in the window before: ``KV[key, PrivateSketch] → KV[key, WindowChange]``.
 
-    Input is what `ReleasePerKey` gives in `TumblingWindows`; a change is in the later of its two windows and comes when
-    both releases have. Nothing more is spent. The last release of each key is kept in the job's state: it is published
-    anyway.
+    Input is what `ReleasePerKey` gives in `TumblingWindows` or `CalendarWindows`; a change is in the later of its two
+    windows and comes when both releases have, or of bounded input when all have. Nothing more is spent. In a stream the
+    last releases of each key are kept in the job's state: they are published anyway.
 
     Each p-value is for its two windows alone: of many windows that are alike, one in twenty has one of 0.05 or less.
     `streamsketch.changes` controls the false alarms of a series that has ended.
@@ -112,22 +113,25 @@ class ChangesBetweenWindows(beam.PTransform):
         """Apply the transform."""
         refuse_lost_state(releases.pipeline)
         windowing = releases.windowing
-        if not isinstance(windowing.windowfn, FixedWindows):
+        if not isinstance(windowing.windowfn, OF_EVENTS):
             raise InvalidInputError(
                 f"ChangesBetweenWindows compares windows that follow each other, got "
-                f"{type(windowing.windowfn).__name__}. Window the events by TumblingWindows(size)"
+                f"{type(windowing.windowfn).__name__}. Window the events by TumblingWindows(size) or CalendarWindows"
             )
         kind = beam.typehints.KV[bytes, tuple[int, bytes]]
-        return (
+        by_key = (
             releases
             | "Name the window" >> beam.Map(_with_start).with_output_types(kind)
             | "Outside of windows" >> beam.WindowInto(GlobalWindows())
-            | "Compare with the window before"
-            >> beam.ParDo(_Compare(windowing.windowfn.size.micros, self._test)).with_output_types(
-                beam.typehints.KV[Any, WindowChange]
-            )
-            | "Back to their windows" >> windowed_as(windowing)
         )
+        windows, change = event_windows_of(windowing.windowfn), beam.typehints.KV[Any, WindowChange]
+        if releases.is_bounded:  # its windows come in any order
+            compare = beam.FlatMap(_all_changes, windows, self._test).with_output_types(change)
+            changes = by_key | "By key" >> beam.GroupByKey() | "Compare with the window before" >> compare
+        else:
+            one_by_one = beam.ParDo(_Compare(windows, self._test)).with_output_types(change)
+            changes = by_key | "Compare with the window before" >> one_by_one
+        return changes | "Back to their windows" >> windowed_as(windowing)
 
 
 def _with_start(
@@ -152,11 +156,23 @@ class _Test(NamedTuple):
         return WindowChange(estimate, test_same(later, before, self.tolerance, by=by, samples=self.samples).p_value)
 
 
+def _all_changes(
+    keyed: tuple[bytes, Iterable[tuple[int, bytes]]], windows: EventWindows, test: _Test
+) -> Iterator[TimestampedValue]:
+    """Compare all windows of a key."""
+    held, name = dict(keyed[1]), decoded_key(keyed[0])
+    for later in sorted(held):
+        before = held.get(windows.start_of(later - 1))
+        if before is not None:
+            change = test.change(_loaded(held[later]), _loaded(before))
+            yield TimestampedValue((name, change), Timestamp(micros=later))
+
+
 class _Compare(beam.DoFn):
     RECENT = BagStateSpec("recent", TupleCoder((VarIntCoder(), BytesCoder())))
 
-    def __init__(self, size: int, test: _Test) -> None:
-        self._size = size
+    def __init__(self, windows: EventWindows, test: _Test) -> None:
+        self._windows = windows
         self._test = test
 
     def process(
@@ -167,8 +183,8 @@ class _Compare(beam.DoFn):
         if start in held:  # a runner repeats itself
             return
         held[start] = image
-        for later in (start, start + self._size):
-            before = held.get(later - self._size)
+        for later in (start, self._windows.end_of(start)):
+            before = held.get(self._windows.start_of(later - 1))
             if later in held and before is not None:
                 change = self._test.change(_loaded(held[later]), _loaded(before))
                 yield TimestampedValue((decoded_key(key), change), Timestamp(micros=later))

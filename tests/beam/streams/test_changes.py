@@ -1,12 +1,26 @@
 """What is compared between windows, and with which test."""
 
+import datetime as dt
+from pathlib import Path
 from typing import Any
 
+import apache_beam as beam
 import pytest
+from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
+from streamsketch.beam import CalendarWindows
 from streamsketch.beam.streams import ChangesBetweenWindows
+from tests.beam.running import run
 from tests.counted import shops
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
+
+
+def counted(number: int) -> ss.PrivateSketch:
+    sketch = PROJECTION.sketch()
+    sketch.update(number % 3, 9)
+    return sketch.release(epsilon=1.0, neighbours=ss.L1(9))
 
 
 @pytest.mark.usefixtures("fixed_noise")
@@ -28,6 +42,23 @@ def test_what_has_no_test_has_no_p_value(by: Any, other: str) -> None:
     change = ChangesBetweenWindows(by=by)._test.change(found["north"], found[other])
     assert change.p_value is None
     assert (change.estimate.value != change.estimate.value) == (by == "mean"), "too few units have no average"
+
+
+def test_months_that_come_in_any_order_are_compared_with_the_ones_before(tmp_path: Path) -> None:
+    starts = {month: dt.datetime(2026, month, 1, tzinfo=dt.UTC).timestamp() for month in (1, 2, 3, 4, 5, 7, 8, 9)}
+    found = {month: counted(month) for month in starts}
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        order = sorted(starts, key=lambda month: month * 5 % 11)
+        at_times = beam.MapTuple(lambda time, keyed: TimestampedValue(keyed, time))
+        timed = pipeline | beam.Create([(starts[month] + 3600, ("a", found[month])) for month in order]) | at_times
+        releases = timed | CalendarWindows("month")
+        named = beam.Map(lambda keyed, window=beam.DoFn.WindowParam: (int(window.start), keyed[1].p_value))
+        return releases | ChangesBetweenWindows() | named
+
+    changes, _ = run(build, tmp_path)
+    expected = {starts[month]: ss.test_same(found[month], found[month - 1]).p_value for month in (2, 3, 4, 5, 8, 9)}
+    assert sorted(changes) == sorted(expected.items())
 
 
 @pytest.mark.parametrize(
