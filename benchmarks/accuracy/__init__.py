@@ -17,4 +17,5 @@ NAMES: dict[str, str] = {
     "comparison": "comparison",
     "bounding": "bounding",
     "people": "people",
+    "keys": "keys",
 }
