@@ -107,6 +107,8 @@ def imports(path: Path) -> list[Import]:
     def walk(node: ast.AST, where: str) -> None:
         for child in ast.iter_child_nodes(node):
             inside = where
+            if isinstance(child, ast.expr):  # in which nothing is imported
+                continue
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 inside = f"{where}.{child.name}".lstrip(".")
             if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":

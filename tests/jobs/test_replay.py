@@ -52,25 +52,19 @@ def ran(place: Path, log: list[Record] = LOG) -> StreamJob:
 
 
 @pytest.mark.usefixtures("root_key")
-def test_a_stream_is_what_its_log_gives_again(tmp_path: Path) -> None:
+def test_a_stream_is_what_its_log_gives_again_and_what_differs_is_found(tmp_path: Path) -> None:
     job, slots = ran(tmp_path), 3 * len(KEYS)
     assert replay(job, LOG) == Replay(slots, slots, slots, 0)
     late = record(("AA", "late", "N9", 7))  # behind the heartbeat that ended all windows
     assert replay(job, [*LOG, late]) == Replay(slots, slots, slots, 0)
-    (tmp_path / "out/flights").rename(tmp_path / "moved")
-    with pytest.raises(ss.InvalidInputError, match="there are no releases in"):
-        replay(job, LOG)
-
-
-@pytest.mark.usefixtures("root_key")
-def test_another_log_and_a_release_that_is_gone_are_found(tmp_path: Path) -> None:
-    job, slots = ran(tmp_path), 3 * len(KEYS)
     more = [*LOG[:2], record(("UA", "more", "N7", 70)), *LOG[2:]]
-    found = replay(job, more)
-    assert (found.slots, found.same_bytes, found.same_sums) == (slots, slots - 1, slots)
+    assert replay(job, more) == Replay(slots, slots - 1, slots, 0)
     first = min((tmp_path / "out/flights").iterdir())
     (first / "UA.sketch").unlink()
     assert replay(job, LOG) == Replay(slots - 1, slots - 1, slots - 1, 1)
+    (tmp_path / "out/flights").rename(tmp_path / "moved")
+    with pytest.raises(ss.InvalidInputError, match="there are no releases in"):
+        replay(job, LOG)
 
 
 @pytest.mark.usefixtures("root_key")

@@ -97,11 +97,11 @@ def possible(features: str) -> bool:
 @pytest.mark.parametrize(
     ("names", "whole"),
     [
-        ([PLAIN, AVX2], []),
+        ([PLAIN], []),
         pytest.param([*CODES], [], marks=pytest.mark.long),
         pytest.param([*CODES], ["whole kernels"], marks=pytest.mark.long),
     ],
-    ids=["two codes", "all codes", "whole kernels"],
+    ids=["plain code", "all codes", "whole kernels"],
 )
 def test_every_code_gives_the_same_bits_without_another_instruction(
     names: list[str], whole: list[str], tmp_path: Path

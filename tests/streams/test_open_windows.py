@@ -221,7 +221,7 @@ def test_with_heartbeats_no_row_of_a_unit_ends_the_stream(fault: str, lacking: A
         return windows, sums
 
     _, without = played(cells, 99)
-    for size in (1, 2, 99):
+    for size in (1, 99):
         windows, sums = played([*cells[:4], eve, eve, *cells[4:]], size)
         assert sums == without, size
         found = windows.counts.bounding
