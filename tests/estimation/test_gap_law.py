@@ -148,6 +148,8 @@ def test_drift_along_the_difference_is_mixed_over() -> None:
     roots = np.linspace(0, 9, 20_001)
     exact = np.trapezoid(2 * norm.pdf(roots) * chi2.sf(value - 5 * roots**2, 7), roots)
     assert law._at(0.0).tail(value) == pytest.approx(float(exact), rel=0.02)
+    few = GapLaw(count_sketch(8), (WIDE,), tolerance=5.0, drift=(normal,))
+    assert few.p_value(90) > GapLaw(count_sketch(8), (WIDE,), tolerance=5.0).p_value(90) > few.p_value(900) > 0
 
 
 @pytest.mark.parametrize("distance", [0.0, 10.0])

@@ -111,7 +111,6 @@ def test_averages_of_different_numbers_of_units_are_the_same() -> None:
     assert found.law.drift
     assert ss.test_same(x, y).p_value < 1e-4
     assert ss.test_same(x, z, by="mean").p_value == 1e-9
-    assert ss.test_same(x, y, 0.5, by="mean").p_value > found.p_value
     # customers who all buy the same are the same in every sample: it is known of few only roughly
     assert ss.test_same(x, y, by="mean", samples=True).p_value >= found.p_value
     assert ss.test_same(x, z, by="mean", samples=True).p_value < 1e-4
