@@ -26,6 +26,8 @@ Signal: TypeAlias = tuple[Floats, Floats]
 _LARGEST_GRID = 1 << 20
 _LEAST_GRID = 1 << 12  # points up to the largest square of a cell
 _FINE = 24.0  # points of the grid in a standard deviation of a cell's square
+_COARSE = 64.0  # steps² in a standard deviation of a cell's square, up to which T is exact
+_FEW_CELLS = 8  # in which it is if possible
 _SMOOTH = 1.2  # steps of a lattice, in a normal law's standard deviation, to be put on it
 _MOST_PAIRS = 1 << 16  # of noise and signal in a cell
 _NODES = 32, 2048  # of a normal signal, at least and at most
@@ -102,7 +104,7 @@ class GapLaw:
         """Return the probability of a p-value of at most ``level`` if ‖x - y‖ is ``distance``, of many items."""
         if not 0 <= distance < math.inf:
             raise InvalidInputError(f"a distance must be finite and not below 0, got {distance}")
-        return self._at(distance).tail(self.line(level))
+        return self._at(distance).rough_tail(self.line(level))
 
     def visible(self, power: float = 0.8, level: float = 0.05) -> float:
         """Return the least distance ‖x - y‖, of many items, that is found with probability ``power``.
@@ -117,7 +119,7 @@ class GapLaw:
             return 0.0
 
         def excess(distance: float) -> float:
-            return float(ndtri(min(self._at(distance).tail(line), _CERTAIN)) - ndtri(power))
+            return float(ndtri(min(self._at(distance).rough_tail(line), _CERTAIN)) - ndtri(power))
 
         for _ in range(_DOUBLINGS):
             if excess(high) >= 0:
@@ -141,7 +143,9 @@ class GapLaw:
         if self.drift and len(items) > 1:  # those that are least favourable without drift
             laws = {number: self._of(self.tolerance, number) for number in items}
             items = tuple({max(items, key=lambda number: laws[number].line(level)) for level in _LEVELS})
-        return tuple(self._mixed(self.tolerance, number) for number in (None, *items))
+        laws = tuple(self._mixed(self.tolerance, number) for number in (None, *items))
+        # where noise has few steps, no difference may be less favourable than a small one
+        return (*laws, self._mixed(0.0, None)) if self.tolerance else laws
 
     @functools.cached_property
     def _lattice(self) -> Lattice:
@@ -308,7 +312,8 @@ def _sum(
     shares = np.array(counts) / sum(counts) if hits is None else hits.chances(len(signals))
     deviation = _deviation((float(weights @ points**2), float(weights @ points**4)), signals, shares)
     spread = 2 * largest + WINDOW * math.sqrt(sum(counts)) * deviation
-    step, exact = unit**2, unit > 0 and spread <= _LARGEST_GRID * unit**2
+    coarse = deviation <= _COARSE * unit**2 or sum(counts) <= _FEW_CELLS
+    step, exact = unit**2, coarse and unit > 0 and spread <= _LARGEST_GRID * unit**2
     if not exact:
         step = max(min(deviation / _FINE, largest / _LEAST_GRID), spread / _LARGEST_GRID)
     size = math.ceil(largest / step) + 2
@@ -316,7 +321,7 @@ def _sum(
     for sizes, chances in signals:
         places = (points[:, None] + sizes) ** 2
         laws.append(on_grid((places, weights[:, None] * chances), step, (0, size)))
-    return Squares(tuple(laws), counts, step, exact, hits)
+    return Squares(tuple(laws), counts, step, exact, hits, 0.0 if exact else unit**2 / 2)
 
 
 def _deviation(noise: tuple[float, float], signals: Sequence[Signal], shares: Floats) -> float:

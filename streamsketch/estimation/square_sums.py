@@ -42,7 +42,11 @@ class Law(ABC):
 
     def rough_tail(self, value: float) -> float:
         """Return P(T ≥ value) with an error of 1e-12, which is quicker far out."""
-        return self.tail(value)
+        return float(self.rough_tails(np.array([value]))[0])
+
+    def rough_tails(self, values: Floats) -> Floats:
+        """Return P(T ≥ each value) with errors of 1e-12."""
+        return np.array([self.tail(value) for value in values.tolist()])
 
     @property
     @abstractmethod
@@ -92,7 +96,13 @@ class Gamma(Law):
 
     def tail(self, value: float) -> float:
         """Return P(T ≥ value)."""
-        return float(gammaincc(self.freedom / 2, self.freedom / 2 * max(value, 0.0) / self.mean))
+        return self.rough_tail(value)
+
+    def rough_tails(self, values: Floats) -> Floats:
+        """Return P(T ≥ each value)."""
+        half = self.freedom / 2
+        found: Floats = gammaincc(half, half * np.maximum(values, 0.0) / self.mean)
+        return found
 
     @property
     def moments(self) -> tuple[float, float]:
@@ -140,6 +150,8 @@ class Squares(Law):
         Whether squares are on the grid; else a value on the grid stands for all within half a step.
     hits
         How items meet cells; None where cells are independent.
+    shift
+        Half of the distance of the values that T has, if it is known and not exact: P(T ≥ t) holds all of t.
     """
 
     squares: tuple[Floats, ...]
@@ -147,29 +159,25 @@ class Squares(Law):
     step: float
     exact: bool
     hits: Hits | None = None
+    shift: float = 0.0
 
     def tail(self, value: float) -> float:
         """Return P(T ≥ value), or `SMALLEST` if that is less."""
-        place = value / self.step
+        place = (value - self.shift) / self.step
         if self.exact:
             return self._tail_from(math.ceil(place - _ROUNDING * max(place, 1.0)))
         below = math.floor(place + 0.5)  # from its lower half-step on
         first, second = self._tail_from(below), self._tail_from(below + 1)
         return first * math.pow(second / first, place + 0.5 - below)
 
-    def rough_tail(self, value: float) -> float:
-        """Return P(T ≥ value) from the law as it is, without a tilt."""
+    def rough_tails(self, values: Floats) -> Floats:
+        """Return P(T ≥ each value) from the law as it is, without a tilt."""
         start, tails = self._untilted
-        place = value / self.step - start
+        places = (values - self.shift) / self.step
         if self.exact:
-            place = math.ceil(place - _ROUNDING * max(place + start, 1.0)) - 0.5
-        place += 0.5
-        if place <= 0:
-            return 1.0
-        below = int(place)
-        if below + 1 >= tails.size:
-            return 0.0
-        return float(tails[below] + (place - below) * (tails[below + 1] - tails[below]))
+            places = np.ceil(places - _ROUNDING * np.maximum(places, 1.0)) - 0.5
+        found: Floats = np.interp(places + 0.5 - start, np.arange(tails.size), tails, left=1.0, right=0.0)
+        return found
 
     def line(self, level: float) -> float:
         """Return the least value on the grid with P(T ≥ value) ≤ ``level``, between its points if not exact."""
@@ -178,9 +186,9 @@ class Squares(Law):
         start, tails = self._untilted
         place = int(np.searchsorted(-tails, -level))  # the first with a tail ≤ level
         if self.exact or place == 0 or place >= tails.size:
-            return (start + place) * self.step
+            return self.shift + (start + place) * self.step
         above, below = math.log(tails[place - 1]), math.log(max(tails[place], _NEGLIGIBLE))
-        return (start + place - (math.log(level) - below) / (above - below) - 0.5) * self.step
+        return self.shift + (start + place - (math.log(level) - below) / (above - below) - 0.5) * self.step
 
     @functools.cached_property
     def moments(self) -> tuple[float, float]:
@@ -326,13 +334,20 @@ class Stretched(Law):
 
     def tail(self, value: float) -> float:
         """Return P(T ≥ value): the mean of P(L ≥ value / G)."""
-        mean, deviation = self.length.moments
-        if deviation < _ROUNDING * mean:
-            return max(Gamma(mean, self.freedom).tail(value), SMALLEST)
+        rough = self.rough_tail(value)
+        if rough > _UNTILTED:
+            return rough
         factors, weights = self._factors
         places, logs = self._lengths
         found = np.exp(np.interp(value / factors, places, logs, left=0.0, right=-math.inf))
         return min(max(float(weights @ found), SMALLEST), 1.0)
+
+    def rough_tails(self, values: Floats) -> Floats:
+        """Return P(T ≥ each value), from rough tails of L."""
+        factors, weights = self._factors
+        return np.array(
+            [min(float(weights @ self.length.rough_tails(value / factors)), 1.0) for value in values.tolist()]
+        )
 
     @functools.cached_property
     def moments(self) -> tuple[float, float]:
@@ -373,9 +388,11 @@ class Mixture(Law):
         """Return the mean of the tails, with an error of 1e-12."""
         return self.rough_tail(value)
 
-    def rough_tail(self, value: float) -> float:
-        """Return the mean of rough tails."""
-        return min(float(self.chances @ [law.rough_tail(value) for law in self.laws]), 1.0)
+    def rough_tails(self, values: Floats) -> Floats:
+        """Return the means of rough tails."""
+        tails = np.array([law.rough_tails(values) for law in self.laws])
+        found: Floats = np.minimum(self.chances @ tails, 1.0)
+        return found
 
     @functools.cached_property
     def moments(self) -> tuple[float, float]:
