@@ -142,8 +142,8 @@ def _show(found: Mapping[str, Changes]) -> None:
             for column, cell in cells.items():
                 columns.setdefault(column, []).append(cell)
     first = next(iter(found.values()))
-    since = "the window before" if first.against == "previous" else f"{first.table['before'][0]}"
-    show(table_of(({"key": names} if any(names) else {}) | columns, title=f"change from {since}"))
+    since = "window before" if first.against == "previous" else "first window"
+    show(table_of(({"key": names} if any(names) else {}) | columns, title=f"change from the {since}"))
 
 
 def _fields(key: str, changes: Changes) -> dict[str, Any]:
@@ -162,5 +162,5 @@ def _fields(key: str, changes: Changes) -> dict[str, Any]:
 def _of_level(level: float, control: Control) -> str:
     share = f"{100 * level:g} %"
     if control == "any":
-        return f"With a probability of {share} at most, a series in which nothing changes has any."
-    return f"On average {share} of the alarms of a series are false, at most."
+        return f"The probability of any alarm in a series that does not change is {share} at most."
+    return f"Of the alarms of a series, at most {share} are false on average."

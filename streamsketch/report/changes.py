@@ -85,7 +85,6 @@ def drawing(series: Mapping[str, Changes]) -> dict[str, Any]:
         "height": f"{top + _LEGEND:.0f}",
         "left": _LEFT,
         "right": _WIDTH - _RIGHT,
-        "head": _HEAD,
         "foot": _HEAD + tall,
         "legend": top + 16,
         "panels": panels,
@@ -104,10 +103,9 @@ def numbered_rows(changes: Changes) -> list[dict[str, Any]]:
 
 def _panel(key: str, rows: Sequence[Mapping[str, Any]], tall: float, factor: float) -> dict[str, Any]:
     """Return the lines, points and labels of one key."""
-    names = [row["window"] for row in rows]
-    numbers = [
-        tuple(row[name] / factor for name in ("estimate", "low", "high", "line")) for row in rows
-    ]  # intervals and lines may have no end
+    names = [str(row["window"]) for row in rows]
+    numbers = [tuple(row[name] / factor for name in ("estimate", "low", "high", "line")) for row in rows]
+    # intervals and lines may have no end
     finite = [number for found in numbers for number in found if math.isfinite(number)]
     bottom, ceiling = min([0.0, *finite]), max([0.0, *finite])
     ceiling += 0.08 * (ceiling - bottom) or 1.0

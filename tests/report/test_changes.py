@@ -96,6 +96,7 @@ def test_names_on_the_axis_have_room_and_are_evenly_apart(count: int) -> None:
 
 
 def test_each_key_has_a_panel_and_windows_may_have_any_names() -> None:
+    assert of_class(drawn(north=changes_of([1.0, 2.0], alarms=(1,), windows=[0, 1])), "alarm-name")[0].text == "1"
     picture = drawn(north=changes_of([1.0, 2.0], windows=["before", "after"]), south=changes_of([5e6, 7e6]))
     assert [one.text for one in of_class(picture, "name")] == ["north", "south"]
     assert "Squared distance, in millions, from the window before" in ET.tostring(picture, encoding="unicode")
