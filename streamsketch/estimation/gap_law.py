@@ -141,8 +141,8 @@ class GapLaw:
         """The laws of T for differences of many items and of few."""
         items = self._few if self.tolerance**2 > _SMALL * self._noisy.moments[1] else ()
         if self.drift and len(items) > 1:  # those that are least favourable without drift
-            laws = {number: self._of(self.tolerance, number) for number in items}
-            items = tuple({max(items, key=lambda number: laws[number].line(level)) for level in _LEVELS})
+            alone = {number: self._of(self.tolerance, number) for number in items}
+            items = tuple({max(items, key=lambda number: alone[number].line(level)) for level in _LEVELS})
         laws = tuple(self._mixed(self.tolerance, number) for number in (None, *items))
         # where noise has few steps, no difference may be less favourable than a small one
         return (*laws, self._mixed(0.0, None)) if self.tolerance else laws
