@@ -141,12 +141,17 @@ def changes(
     - ``control="rate"``: of the alarms a share of at most ``level`` is false on average (Benjamini and Hochberg 1995),
       so more changes are found, the more there are. Windows that are neighbours share a release, so their tests are
       positively correlated: by 0.25 under Gaussian noise and 0.36 under Laplace noise, if nothing changes. The proof
-      covers not every such dependence; in simulations of ten and fifty windows the share stayed below ``level``.
+      does not cover every such dependence. In simulations of 10 and 50 windows with 0, 3 and 8 changes, at a level of
+      5 %, 0.1 to 5.5 % of alarms were false, with a standard error of 0.3, and 0.5 to 5.3 % of series had a false one
+      with ``control="any"``. Of three changes in 30 windows, each of the size that one test alone finds in 80 % of
+      cases, ``"any"`` found 29 % and ``"rate"`` 35 %; of ten, 30 and 54 %.
 
     Streams of real data are never the same twice, so with ``tolerance=0`` a long enough series with little noise has
     an alarm in every window. ``"typical"`` takes as tolerance what the series does usually: the square root of the
     median of its squared distances, plus three robust standard deviations of the roots, less what noise explains of
-    these. It needs that most windows have not changed, and is itself an estimate.
+    these. It needs that most windows have not changed, and is itself an estimate. In simulations of 10 and 30 windows
+    1 to 4 % of series had a false alarm at a level of 5 % where usual distances are alike or near the noise, and 6 to
+    24 % where they vary by 30 % (log-normal) and noise is small.
 
     Parameters
     ----------
