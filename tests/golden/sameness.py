@@ -23,9 +23,9 @@ Signal: TypeAlias = tuple[Array, Array]
 HASHED = ("sjlt-block", "sjlt-graph", "count-sketch", "oporp")
 ITEMS = (1, 2, 3, 5, 8, 12)
 
-_FINE = 150  # points of a grid in a standard deviation of a cell's square
+_FINE = 100  # points of a grid in a standard deviation of a cell's square
 _COARSE = 60  # points of wide noise in a standard deviation
-_NODES = 300  # of a normal variable
+_NODES = 100  # of a normal variable
 _DAMPED = 1e-12  # of what is a whole transform away
 
 
