@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -21,21 +22,23 @@ from streamsketch.signs import (
     SignPublisher,
     expected,
     plain_products,
+    shared_covariance,
     sign_products,
 )
 
 Cosines: TypeAlias = float | Sequence[float]
 
 _MOST_COSINES = 64
-_MOST_MEMBERS = 1 << 40
+_MOST_MEMBERS, _MOST_SIGNS = 1 << 32, 1 << 14
 _EPSILONS = 0.01, 20.0
 _ENOUGH = 0.9  # of the true neighbours
 _STEPS = 12  # of bisections
-_TAIL = 8.0  # standard deviations of a number of equal signs
 # Gauss-Hermite and Gauss-Legendre: over what a query's members have in common, and over ties
-_SHARED, _SHARED_CHANCES = np.polynomial.hermite_e.hermegauss(15)
+_SHARED, _SHARED_CHANCES = np.polynomial.hermite_e.hermegauss(7)
 _TIES, _TIES_CHANCES = np.polynomial.legendre.leggauss(3)
-_TINY, _LEAST = 1e-12, 1e-6
+_TINY, _UNSEEN, _ROUNDING = 1e-12, 1e-10, 1e-14
+_COINS = 128  # different chances of equal signs, at most
+_NEWTON, _MOST_TILT = 4, 600.0
 
 
 class _Way(NamedTuple):
@@ -164,11 +167,11 @@ def plan_signs(  # noqa: PLR0913 - a plan starts from many facts
     """Return which share of a vector's true neighbours to expect among the nearest of a published collection.
 
     Each member publishes the signs of its projected vector, and the members whose signs differ least from those of a
-    query are looked at (`streamsketch.signs.SignIndex.nearest`). The numbers of signs that agree are taken to be
-    binomial about the law of products of signs (THEORY.md 6.6), given what one query's cells and flips make of all of
-    them; equal distances come in random order. In 12 simulated settings, 10 neighbours among 2,000 members at 64 to
-    1,024 signs, with constant, smooth, logistic and individual flips, the mean recall of 30 to 250 queries was 0.04 off
-    at most, and within 2.5 of its standard errors.
+    query are looked at (`streamsketch.signs.SignIndex.nearest`). The expected share follows from the law of products of
+    signs, and from what one query's cells and flips make of all of them together (THEORY.md 6.6); equal distances come
+    in random order. It assumes that cells are sums of many coordinates. In 12 simulated settings, 10 neighbours among
+    2,000 members at 64 to 1,024 signs, with constant, smooth, logistic and individual flips, the mean recall of 30 to
+    250 queries was 0.04 off at most, and within 2.5 of its standard errors.
 
     Parameters
     ----------
@@ -187,7 +190,7 @@ def plan_signs(  # noqa: PLR0913 - a plan starts from many facts
     rest
         Likewise of the other members: the closest of them matter most.
     signs
-        Numbers of signs to compare; by default that of the projection.
+        Numbers of signs to compare, up to 16,384; by default that of the projection.
     epsilons
         Values of ε to compare; by default that of ``publish``.
     norm
@@ -239,6 +242,8 @@ def plan_signs(  # noqa: PLR0913 - a plan starts from many facts
             f"{max(far):g} of the rest"
         )
     sizes = _several(signs, projection.sketch_dim, "signs")
+    for size in sizes:
+        check_int(size, "signs", 1, _MOST_SIGNS)
     budgets = _several(epsilons, publish.epsilon, "epsilons")
     plan = SignPlan(
         dataclasses.replace(publish, epsilon=budgets[0]),
@@ -269,17 +274,56 @@ def expected_recall(signs: int, products: Sequence[SignProducts], plan: SignPlan
     """
     closest, far = len(plan.cosine), len(plan.rest)
     counts = np.repeat([plan.nearest / closest, (plan.members - plan.nearest) / far], [closest, far])
-    means, shared = (np.array([getattr(one, name) for one in products]) for name in ("mean", "shared"))
-    variances = signs * np.maximum(1 - means**2 - shared, _TINY) / 4
+    shifts, chances = _shifts(shared_covariance(products))
+    laws = [_equal_signs(signs, one) for one in products]
     recall = 0.0
-    for place, chance in zip(_SHARED, _SHARED_CHANCES / _SHARED_CHANCES.sum(), strict=True):
-        agree = signs * (1 + means) / 2 + place * np.sqrt(signs * shared) / 2
-        agree = np.clip(agree, _LEAST, signs - _LEAST)
-        laws = [
-            _Binomial.of(*both) for both in zip(agree, np.minimum(variances, agree * (1 - agree / signs)), strict=True)
-        ]
-        recall += float(chance * np.mean([_found(laws, counts, one, signs, plan.top) for one in range(closest)]))
+    for shift, chance in zip(shifts, chances, strict=True):
+        moved = [_tilted(law, math.sqrt(signs) * move / 2) for law, move in zip(laws, shift.tolist(), strict=True)]
+        recall += float(chance * np.mean([_found(moved, counts, one, plan.top) for one in range(closest)]))
     return recall
+
+
+def _equal_signs(signs: int, product: SignProducts) -> Floats:
+    """Return the law of how many signs of a member agree with those of an average query: (signs + 1,).
+
+    A sum of coins, of which the chances are those of a query's cells, taken at even quantiles.
+    """
+    agree, frequent = product.chances()
+    levels = (np.cumsum(frequent) - frequent / 2) / frequent.sum()
+    values = np.interp((np.arange(signs) + 0.5) / signs, levels, agree)
+    turns = np.exp(-2j * np.pi * np.arange((signs + 1) // 2 + 1) / (signs + 1))
+    logarithm = np.zeros(turns.size, dtype=np.complex128)
+    for part in np.array_split(values, min(signs, _COINS)):
+        chance = float(np.clip(part.mean(), _TINY, 1 - _TINY))
+        logarithm += part.size * np.log(1 - chance + chance * turns)
+    law = np.fft.irfft(np.exp(logarithm), signs + 1)
+    return np.where(law > _ROUNDING * law.max(), law, 0.0)  # of what rounding leaves, a tilt would make much
+
+
+def _tilted(law: Floats, move: float) -> Floats:
+    """Return a law with another mean: probabilities grow or fall exponentially, so that numbers keep their range."""
+    numbers = np.arange(law.size, dtype=np.float64)
+    found: Floats = law / law.sum()
+    mean, rate = float(found @ numbers), 0.0
+    wanted = mean + move
+    for _ in range(_NEWTON):
+        now = float(found @ numbers)
+        rate += (wanted - now) / max(float(found @ (numbers - now) ** 2), _TINY)
+        found = law * np.exp(np.clip(rate * (numbers - mean), -_MOST_TILT, _MOST_TILT))
+        found /= found.sum()
+    return found
+
+
+def _shifts(covariance: Floats) -> tuple[Floats, Floats]:
+    """Return what one query adds to the products of n classes of members, and how likely: (m, n), (m,).
+
+    Along two directions at most; what is left of more classes counts as if it were not shared.
+    """
+    sizes, directions = np.linalg.eigh(covariance)
+    loadings = (directions * np.sqrt(np.maximum(sizes, 0.0)))[:, -2:]
+    places = np.array(list(itertools.product(_SHARED, repeat=2)))
+    chances = np.array([math.prod(each) for each in itertools.product(_SHARED_CHANCES, repeat=2)])
+    return places @ loadings.T, chances / chances.sum()
 
 
 def _recall_of(plan: SignPlan, way: _Way) -> float:
@@ -290,40 +334,27 @@ def _recall_of(plan: SignPlan, way: _Way) -> float:
     return expected_recall(way.projection.sketch_dim, products, plan)
 
 
-class _Binomial(NamedTuple):
-    """The binomial law of a mean and a variance, with a number of trials that need not be whole."""
-
-    trials: Any
-    chance: Any
-
-    @classmethod
-    def of(cls, mean: Any, variance: Any) -> "_Binomial":
-        chance = np.clip(1 - variance / mean, _TINY, 1 - _TINY)
-        return cls(mean / chance, chance)
-
-    def up_to(self, number: Any) -> Floats:
-        """Return P(N ≤ number)."""
-        left = self.trials - number
-        inside = betainc(np.maximum(left, _TINY), np.maximum(number + 1.0, _TINY), 1 - self.chance)
-        return np.asarray(np.where(np.less(number, 0), 0.0, np.where(left <= 0, 1.0, inside)))
-
-
-def _found(laws: Sequence[_Binomial], counts: Floats, own: int, signs: int, top: int) -> float:
+def _found(laws: Sequence[Floats], counts: Floats, own: int, top: int) -> float:
     """Return the probability that a neighbour of one class is among those looked at.
 
     ``laws`` are those of how many signs agree, of each class of members.
     """
-    law = laws[own]
-    mean, reach = law.trials * law.chance, _TAIL * math.sqrt(law.trials * law.chance * (1 - law.chance)) + 1
-    agree = np.arange(max(0, math.floor(mean - reach)), min(signs, math.ceil(mean + reach)) + 1.0)
-    chances = law.up_to(agree) - law.up_to(agree - 1)
+    seen = np.flatnonzero(laws[own] > _UNSEEN)
+    least, chances = np.array([1 - np.cumsum(law)[seen] for law in laws]), np.array([law[seen] for law in laws])
     others = np.maximum(counts - (np.arange(counts.size) == own), 0.0)
-    found = np.zeros(agree.size)
+    found = np.zeros(seen.size)
     for tie, weight in zip((_TIES + 1) / 2, _TIES_CHANCES / 2, strict=True):
-        before = np.array([1 - tie * one.up_to(agree) - (1 - tie) * one.up_to(agree - 1) for one in laws])
-        ahead, spread = others @ before, others @ (before * (1 - before))
-        found += weight * _Binomial.of(np.maximum(ahead, _TINY), np.minimum(spread, ahead)).up_to(top - 1.0)
-    return float(chances @ found / chances.sum())
+        before = np.clip(least + tie * chances, 0.0, 1.0)
+        found += weight * _at_most(top - 1.0, others @ before, others @ (before * (1 - before)))
+    return float(chances[own] @ found / chances[own].sum())
+
+
+def _at_most(number: float, mean: Floats, variance: Floats) -> Floats:
+    """Return P(N ≤ number) for the binomial law of a mean and a variance, whose trials need not be whole."""
+    mean = np.maximum(mean, _TINY)
+    chance = np.clip(1 - variance / mean, _TINY, 1 - _TINY)
+    left = mean / chance - number
+    return np.asarray(np.where(left <= 0, 1.0, betainc(np.maximum(left, _TINY), number + 1, 1 - chance)))
 
 
 def _cosines(given: Cosines, what: str) -> tuple[float, ...]:

@@ -15,7 +15,7 @@ from .publishers import (
 )
 from .sign_changes import FlipLaw, Shape, cell_steps
 from .sign_index import Angles, SignIndex
-from .sign_products import SignProducts, plain_products, sign_products
+from .sign_products import SignProducts, plain_products, shared_covariance, sign_products
 from .sketch import IndividualSignSketch, Method, Signs, SignSketch
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "nearest",
     "needs_norms",
     "plain_products",
+    "shared_covariance",
     "sign_products",
     "words_of",
 ]

@@ -6,6 +6,7 @@ query's cell U and its published sign s, a member's sign has the mean h(U; θ) =
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +31,20 @@ class SignProducts(NamedTuple):
 
     mean: float
     """E[s s']: twice the probability that they agree, less 1."""
-    shared: float
-    """The variance of its mean given the query's cell and sign: what all members at this angle have in common."""
+    given: Floats
+    """h(U; θ) at a grid of the query's cells, for a few groups of rows: (groups, cells)."""
+    own: Floats
+    """What the query's published sign is on average there, where its exact one is 1: likewise."""
+
+    def chances(self) -> tuple[Floats, Floats]:
+        """Return with which probabilities signs agree, given the query's cell and sign, and how frequent these are.
+
+        Both of them float64, (n,), ascending by probability.
+        """
+        frequent = _CHANCES * np.concatenate([1 + self.own, 1 - self.own]) / (2 * len(self.given))
+        agree = np.concatenate([1 + self.given, 1 - self.given]) / 2
+        order = np.argsort(agree, axis=None)
+        return agree.ravel()[order], frequent.ravel()[order]
 
 
 def sign_products(
@@ -67,31 +80,49 @@ def sign_products(
     >>> projection = OPORP(dim=999, sketch_dim=256, seed=1)
     >>> publish = DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1))
     >>> found = sign_products(math.pi / 4, projection, publish.law(projection), publish.guarantee(projection))
-    >>> round(found.mean, 3), round(found.shared, 3)
-    (0.29, 0.152)
+    >>> round(found.mean, 3), shared_covariance([found]).round(3).tolist()
+    (0.29, [[0.152]])
     """
     if not 0 <= theta <= math.pi:
         raise InvalidInputError(f"an angle lies in [0, π] radians, got {short(theta)}")
     kept = constant_gain(flipped)
     if kept:
         mean = (kept if exact_query else kept**2) * (1 - 2 * theta / math.pi)
-        return SignProducts(mean, _variance(kept * _plain(theta), mean))
+        own = np.full((1, _POINTS), 1.0 if exact_query else kept)
+        return SignProducts(mean, kept * _plain(theta), own)
     cells = cells_of(projection, flipped, guarantee, check_norm(norm))
     gains = [gain_of(cells, group) for group in range(len(cells.steps))]
     mean = sign_curve([(np.sign if exact_query else gain, gain) for gain in gains]).at(theta)
-    squares = np.mean([_CHANCES @ _given(gain, theta) ** 2 for gain in gains])
-    return SignProducts(mean, max(float(squares) - mean**2, 0.0))
+    own = np.array([np.ones(_POINTS) if exact_query else gain(_CELLS) for gain in gains])
+    return SignProducts(mean, np.array([_given(gain, theta) for gain in gains]), own)
 
 
 def plain_products(theta: float) -> SignProducts:
     """Return the law for exact signs on both sides; see `sign_products`."""
-    mean = 1 - 2 * theta / math.pi
-    return SignProducts(mean, _variance(_plain(theta), mean))
+    return SignProducts(1 - 2 * theta / math.pi, _plain(theta), np.ones((1, _POINTS)))
+
+
+def shared_covariance(products: Sequence[SignProducts]) -> Floats:
+    """Return the covariance, over a query's cell and sign, of the means of its products with members at n angles.
+
+    Parameters
+    ----------
+    products
+        Of n angles, of signs published alike.
+
+    Returns
+    -------
+    ndarray
+        float64, (n, n).
+    """
+    given, means = np.array([one.given for one in products]), np.array([one.mean for one in products])
+    seconds = np.einsum("agu,bgu,u->ab", given, given, _CHANCES) / given.shape[1]
+    return np.asarray(seconds - np.outer(means, means))
 
 
 def _plain(theta: float) -> Floats:
-    """Return E[exact sign | U] of a few cells U > 0: the sign of U cos θ + Z sin θ."""
-    return np.asarray(erf(_CELLS * math.cos(theta) / max(math.sin(theta), _TINY) / math.sqrt(2)))
+    """Return E[exact sign | U] of a few cells U > 0, the sign of U cos θ + Z sin θ: (1, cells)."""
+    return np.asarray(erf(_CELLS[None] * math.cos(theta) / max(math.sin(theta), _TINY) / math.sqrt(2)))
 
 
 def _given(gain: Gain, theta: float) -> Floats:
@@ -99,7 +130,3 @@ def _given(gain: Gain, theta: float) -> Floats:
     sizes, chances = np.concatenate([-_CELLS, _CELLS]), np.concatenate([_CHANCES, _CHANCES]) / 2
     cells = np.add.outer(_CELLS * math.cos(theta), sizes * math.sin(theta))
     return np.asarray(gain(cells.ravel()).reshape(cells.shape) @ chances)
-
-
-def _variance(given: Floats, mean: float) -> float:
-    return max(float(_CHANCES @ given**2) - mean**2, 0.0)

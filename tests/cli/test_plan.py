@@ -209,7 +209,7 @@ def test_a_plan_for_signs_is_that_of_python(forks: Forks) -> None:
         (("--question", "neighbours"), "say how many vectors the collection has: --members 100000"),
         (("--question", "neighbours", "--members", 9, "--items", 3), "--items: this is not asked of signs"),
         (("--question", "neighbours", "--members", 9, "--mechanism", "laplace"), "the mechanism of signs must be one"),
-        (("--question", "neighbours", "--members", 90, "--signs", 1.5), "sketch_dim must be an integer"),
+        (("--question", "neighbours", "--members", 90, "--signs", 1.5), "must be an integer"),
         (("--question", "neighbours", "--members", 90, "--rest", "few"), "--rest takes numbers with commas"),
         (("--squared-distance", 9, "--members", 9), "--members: these are about published signs"),
         (("--items", 5, "--units", 9, "--exact-query"), "--exact-query: these are about published signs"),

@@ -45,6 +45,7 @@ CASES: list[dict[str, Any]] = [
     {"epsilon": 1.0, "cosine": 0.9, "exact_query": True},
     {"epsilon": 8.0, "cosine": [0.5, 0.7, 0.9, 0.6, 0.8], "rest": [0.0, 0.2, 0.1, 0.3, 0.0]},
     {"epsilon": 2.0, "cosine": 0.7, "top": 40},
+    {"epsilon": 8.0, "cosine": 0.95, "rest": 0.8},
 ]
 
 
@@ -153,7 +154,7 @@ def test_it_is_shown_in_eighty_columns_and_as_json() -> None:
         ({"cosine": "near"}, "cosine must be a number"),
         ({"cosine": [0.9, 0.2], "rest": 0.2}, "true neighbours are closer than the rest, got cosines from 0.2"),
         ({"signs": []}, "signs must be a number"),
-        ({"signs": 0}, "sketch_dim"),
+        ({"signs": 0}, "signs must be an integer from 1 to 16384"),
         ({"epsilons": [-1]}, "epsilon"),
     ],
 )

@@ -8,7 +8,14 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.projections import OPORP, Rademacher
-from streamsketch.signs import DPSignLogistic, DPSignOPORPRR, DPSignOPORPRRSmooth, plain_products, sign_products
+from streamsketch.signs import (
+    DPSignLogistic,
+    DPSignOPORPRR,
+    DPSignOPORPRRSmooth,
+    plain_products,
+    shared_covariance,
+    sign_products,
+)
 from streamsketch.signs.sign_gains import cells_of, gain_of
 
 NORM = 300.0
@@ -34,16 +41,16 @@ def test_products_have_the_mean_and_the_shared_variance_of_simulated_cells(
     given = own * gain(members.ravel()).reshape(members.shape).mean(axis=1)
     within = gain(members.ravel()).reshape(members.shape).var(axis=1, ddof=1).mean() / 100
     assert given.mean() == pytest.approx(found.mean, abs=5 * given.std() / math.sqrt(4_000))
-    assert given.var() - within == pytest.approx(found.shared, abs=0.02)
+    assert given.var() - within == pytest.approx(shared_covariance([found])[0, 0], abs=0.02)
 
 
 def test_exact_signs_agree_by_their_angle() -> None:
     for theta in (0.0, 0.5, math.pi / 2, 3.0):
-        found = plain_products(theta)
-        assert found.mean == pytest.approx(1 - 2 * theta / math.pi)
-        assert found.shared >= 0
-    assert plain_products(0.0).shared == pytest.approx(0, abs=1e-9)
-    assert plain_products(math.pi / 2).shared == pytest.approx(0, abs=1e-9)
+        assert plain_products(theta).mean == pytest.approx(1 - 2 * theta / math.pi)
+    covariance = shared_covariance([plain_products(theta) for theta in (0.0, 0.5, 1.0, math.pi / 2)])
+    assert covariance[[0, 3]] == pytest.approx(np.zeros((2, 4)), abs=1e-4)
+    assert 0.5 < covariance[1, 2] / math.sqrt(covariance[1, 1] * covariance[2, 2]) < 0.99
+    assert covariance[1, 1] > 0.05
 
 
 def test_angles_out_of_range_are_refused() -> None:
