@@ -223,18 +223,33 @@ class Squares(Law):
             return 1.0
         if place - start < tails.size and tails[place - start] > _UNTILTED:
             return float(tails[place - start])
+        if place >= self._farthest:
+            return SMALLEST
+        return max(self._tilted_tail(place), SMALLEST)
+
+    @functools.cached_property
+    def _farthest(self) -> int:
+        """A point on the grid from which on tails are less than `SMALLEST`."""
+        mean, deviation = (one / self.step for one in self.moments)
+        reach = WINDOW / 2 * deviation + 1
+        while self._tilted_tail(math.ceil(mean + reach)) > SMALLEST:
+            reach *= 1.5
+        return math.ceil(mean + reach)
+
+    def _tilted_tail(self, place: int) -> float:
+        """Return P(T ≥ place steps) far out, or 0 where it is negligible."""
         # a square this large alone makes T ≥ place, as the others are not so far below their mean: what is more counts
         # as that, or few cells with long tails would fill the transform
         mean, deviation = (one / self.step for one in self.moments)
         laws = [_clipped(law, place - max(0, math.floor(mean - _BELOW * deviation))) for law in self.squares]
         rate, log_size = self._saddle(laws, place)
         if log_size < _LOG_SMALLEST:
-            return SMALLEST
+            return 0.0
         size = _power_of_two(_JUMPS * max(law.size for law in laws) + WINDOW * deviation)
         law = self._law(laws, rate, size)
         beyond = np.arange(size // 2)
         terms = law[(place + beyond) % size] * np.exp(-rate * beyond)
-        return min(max(math.exp(log_size) * float(terms.sum()), SMALLEST), 1.0)
+        return min(math.exp(log_size) * float(terms.sum()), 1.0)
 
     def _saddle(self, laws: Sequence[Floats], place: int) -> tuple[float, float]:
         """Return the tilt θ ≥ 0 with E T = ``place``, and log E exp(θ(T - place)), which is Chernoff's bound."""
