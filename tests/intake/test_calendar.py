@@ -143,6 +143,16 @@ def test_other_zones_are_refused(zone: Any) -> None:
         Calendar("day", zone)
 
 
+def test_utc_needs_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise zoneinfo.ZoneInfoNotFoundError(name)
+
+    monkeypatch.setattr(zoneinfo, "ZoneInfo", missing)
+    assert Calendar("month").name(Calendar("month").number(0)) == "1970-01"
+    with pytest.raises(ss.InvalidInputError, match="pip install tzdata brings the newest database"):
+        Calendar("month", "Europe/Berlin")
+
+
 def test_other_periods_are_refused() -> None:
     with pytest.raises(ss.InvalidInputError, match="period must be one of day, week, month, got 'year'"):
         Calendar("year")  # type: ignore[arg-type]
