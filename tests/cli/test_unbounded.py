@@ -69,14 +69,17 @@ def check_exact(folder: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch) 
     assert [path.name for path in folder.iterdir() if path.name[0] == "."] == [".s.raw-stream.lock"]
 
 
-def test_killed_before_any_operation_on_a_file(folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.long)])
+def test_killed_before_any_operation_on_a_file(
+    every: int, folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = drawn_log(40, 1, 70)
     (folder / "log.csv").write_text(text_of(rows))
     command = [*FILE, "--summary", "told.json"]
     monkeypatch.setattr(intake_log, "BLOCK_BYTES", PIECE_BYTES)
     shutil.copytree(folder, warm := folder.with_name("warm"))
     forks.warm(*command, cwd=warm)
-    for n in itertools.count(1):
+    for n in itertools.count(1, every):
         copy = folder.with_name(f"{folder.name}-{n}")
         shutil.copytree(folder, copy)
         kill = f"from tests.cli.killing import kill_before; kill_before({n}, {str(copy)!r})"

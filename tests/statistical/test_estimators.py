@@ -2,9 +2,10 @@
 
 Projections are those of seeds 0, 1, 2, … and noise has fixed secrets, so each test gives the same result for ever.
 Had both been drawn anew, a valid library would fail a test with probability below 10^-6: each compares a mean or a
-variance of at least 1,000 estimates with its prediction, at five standard errors. `make test-long` takes 4,000 of every
+variance of at least 500 estimates with its prediction, at five standard errors. `make test-long` takes 4,000 of every
 map, direction and noise; `make test` takes every direction, every map and, of releases, every map with every noise. Its
-1,000 see a variance that is predicted half too large or too small, and a mean off by 0.2 standard deviations.
+1,000 see a variance that is predicted half too large or too small, and a mean off by 0.2 standard deviations; 500 sums
+and multiples see one that is predicted 60 % too large.
 tests/statistical/test_maps.py has the maps' own variance in four directions for every map.
 """
 
