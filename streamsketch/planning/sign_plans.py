@@ -34,7 +34,7 @@ _EPSILONS = 0.01, 20.0
 _ENOUGH = 0.9  # of the true neighbours
 _STEPS = 12  # of bisections
 # Gauss-Hermite and Gauss-Legendre: over what a query's members have in common, and over ties
-_SHARED, _SHARED_CHANCES = np.polynomial.hermite_e.hermegauss(7)
+_SHARED, _SHARED_CHANCES = np.polynomial.hermite_e.hermegauss(5)
 _TIES, _TIES_CHANCES = np.polynomial.legendre.leggauss(3)
 _TINY, _UNSEEN, _ROUNDING = 1e-12, 1e-10, 1e-14
 _COINS = 128  # different chances of equal signs, at most

@@ -132,7 +132,7 @@ def test_flips_that_depend_on_cells_take_a_norm() -> None:
 
 
 def test_it_is_shown_in_eighty_columns_and_as_json() -> None:
-    plan = planned(signs=[64, 1024], epsilons=[0.1, 2.0], members=1_000_000)
+    plan = planned(signs=[64, 256], epsilons=[0.1, 2.0], members=1_000_000)
     text = str(plan)
     assert max(map(len, text.splitlines())) <= 80
     words = " ".join(text.split())
