@@ -43,7 +43,7 @@ class NoiseFloor:
     >>> release = projection.sketch().release(epsilon=1.0, delta=1e-6, neighbours=SketchL2(1, unit="customer"))
     >>> floor = NoiseFloor.of(projection, release.guarantee.mechanism.the_noise.noise)
     >>> round(floor.length()), round(floor.length(0.05))
-    (28, 39)
+    (29, 41)
     """
 
     cells: int

@@ -123,12 +123,12 @@ class UnitPlan:
         Examples
         --------
         >>> from streamsketch.planning import TypicalUnit
-        >>> units = {"France": 900, "Austria": 40}
+        >>> units = {"France": 900, "Austria": 20}
         >>> plan = plan_units(TypicalUnit(items=40), units=units, epsilon=1.0, delta=1e-6, unit="customer")
         >>> for key in plan.keys:
         ...     print(f"{key.key}: below the noise floor with probability {key.below:.2f}")
         France: below the noise floor with probability 0.00
-        Austria: below the noise floor with probability 0.88
+        Austria: below the noise floor with probability 0.84
         """
         return self._planner.rows(self.names, self.chosen)
 

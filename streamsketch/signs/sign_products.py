@@ -81,7 +81,7 @@ def sign_products(
     >>> publish = DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1))
     >>> found = sign_products(math.pi / 4, projection, publish.law(projection), publish.guarantee(projection))
     >>> round(found.mean, 3), shared_covariance([found]).round(3).tolist()
-    (0.29, [[0.152]])
+    (0.29, [[0.109]])
     """
     if not 0 <= theta <= math.pi:
         raise InvalidInputError(f"an angle lies in [0, π] radians, got {short(theta)}")
