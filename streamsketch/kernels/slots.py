@@ -239,16 +239,16 @@ def add_dense(table: Ints, masses: Ints, slots: Ints, rows: NDArray[np.int32]) -
 
     Sums of a row stay below 2^31 · 2^24. A mass saturates at 2^63 - 1.
     """
-    largest = 0
+    largest = np.int64(0)
     for i in range(slots.size):
-        slot, mass = slots[i], 0
+        slot, mass = slots[i], np.int64(0)
         for cell in range(rows.shape[1]):
             step = np.int64(rows[i, cell])
             table[slot, cell] += step
             mass += abs(step)
             largest = max(largest, abs(step))
         masses[slot] += min(mass, MOST_MASS - masses[slot])
-    return largest
+    return int(largest)
 
 
 @kernel
