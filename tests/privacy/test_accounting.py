@@ -61,7 +61,7 @@ def exact_delta(epsilon: float, each: float, count: int, sigma: float | None) ->
 
 
 @pytest.mark.parametrize("sigma", [None, 3.0])
-@pytest.mark.parametrize(("each", "count"), [(0.02, 2400), (0.02, 1000), (0.1, 400), (1.0, 5)])
+@pytest.mark.parametrize(("each", "count"), [(0.02, 2400), (0.1, 400), (1.0, 5)])
 def test_a_small_delta_is_kept_however_many_releases(each: float, count: int, sigma: float | None) -> None:
     """By FFT, 2400 releases had 8.9 times the δ they were said to keep."""
     gaussian = [] if sigma is None else [PrivacyCost(0.9, 1e-9, sigma)]
