@@ -121,6 +121,11 @@ class Intake:
         """Names of all columns that are read, each once."""
         return list(dict.fromkeys([*self._agreed, *([] if self._time is None else [self._time])]))
 
+    @property
+    def needed(self) -> list[str]:
+        """Names of the agreed columns that no row can be without: all but those of features."""
+        return list(self._needed)
+
     def batches(self, rows: Any) -> Iterator[Events]:
         """Yield the rows of a table, batch by batch; warn the operator if truncation loses part of a value.
 

@@ -206,6 +206,7 @@ class Windows:
         )
         self._public_column = None if self.public is None else key_column(self.public, "key")
         self._agreed = [name for name in agreement.names if name != policy.time]
+        self._needed = set(self._intake.needed)
         self.clock = Clock(policy.delay_micros, policy.clock)
         self.next = policy.first
         """The number of the first window that was not closed."""
@@ -297,14 +298,12 @@ class Windows:
         return micros_in(*named)
 
     def _kinds(self, batch: pa.RecordBatch) -> tuple[Flags, Flags]:
-        """Return which rows are heartbeats, and which lack something agreed on, as all of these do."""
-        none = np.zeros(batch.num_rows, dtype=bool)  # where there is no other column than the time
-        empty = [missing(batch.column(name)) for name in self._agreed] or [none]
-        beats, blank = empty[0].copy(), empty[0].copy()
-        for more in empty[1:]:
-            beats &= more
-            blank |= more
-        return beats, blank
+        """Return which rows are heartbeats, with the time alone, and which lack a column they need, or are such."""
+        empty = {name: missing(batch.column(name)) for name in self._agreed}
+        none = np.zeros(batch.num_rows, dtype=bool)
+        beats = np.logical_and.reduce(list(empty.values())) if empty else none
+        needed = [flags for name, flags in empty.items() if name in self._needed]
+        return beats, np.logical_or.reduce([beats, *needed])
 
     def _timed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
         """Return the rows that have a time, and how many have not."""

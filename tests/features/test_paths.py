@@ -19,7 +19,7 @@ from streamsketch.features import Category, Embedding, Features, Number
 from streamsketch.storage import load_raw
 from tests.cli.running import Forks
 
-COLUMNS = {"age": Number(0, 110), "ward": Category(["A", "B"]), "code": Category(hashed=4)}
+COLUMNS: dict[str, Any] = {"age": Number(0, 110), "ward": Category(["A", "B"]), "code": Category(hashed=4)}
 FEATURES = Features(COLUMNS, seed=7, joint=2)
 ONE = ss.SketchL2(1, unit="patient", max_keys=1)
 AGREEMENT = ss.Agreement(features=FEATURES, key="site", unit="patient", neighbours=ONE, clip="equal")
