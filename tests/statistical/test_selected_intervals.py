@@ -11,7 +11,9 @@ FALSE_REJECTS = 1e-6
 
 
 @pytest.mark.usefixtures("fixed_noise")
-@pytest.mark.parametrize(("cells", "epsilon"), [(32, None), (256, None), (256, 0.6), (256, 0.04)])
+@pytest.mark.parametrize(
+    ("cells", "epsilon"), [(32, None), pytest.param(256, None, marks=pytest.mark.long), (256, 0.6), (256, 0.04)]
+)
 def test_intervals_of_one_streams_candidates_hold_together(cells: int, epsilon: float | None) -> None:
     """Forty alike streams, 100 maps: with a coverage of 95 % this fails once in a million seeds.
 
