@@ -142,7 +142,7 @@ def changes(
       so more changes are found, the more there are. Windows that are neighbours share a release, so their tests are
       positively correlated: by 0.25 under Gaussian noise and 0.36 under Laplace noise, if nothing changes. The proof
       does not cover every such dependence. In simulations of 10 and 50 windows with 0, 3 and 8 changes, at a level of
-      5 %, 0.1 to 5.5 % of alarms were false, with a standard error of 0.3, and 0.5 to 5.3 % of series had a false one
+      5 %, 0.1 to 5.8 % of alarms were false, with a standard error of 1.0, and 0.5 to 5.4 % of series had a false one
       with ``control="any"``. Of three changes in 30 windows, each of the size that one test alone finds in 80 % of
       cases, ``"any"`` found 29 % and ``"rate"`` 35 %; of ten, 30 and 54 %.
 

@@ -137,7 +137,7 @@ def test_same(
     - A tolerance is spread by the map. The cells of a difference of many items are nearly normal, and those of one of
       few items in a sparse map collide; each counts with its own law, for up to a dozen items of equal size, and the
       least favourable one is taken. In simulations of all maps false alarms at 5, 1 and 0.1 % occurred in at most 5.8,
-      1.3 and 0.25 %, within their errors. For other differences it is conservative: for one item down to 0.5 % at 5 %,
+      1.3 and 0.25 %, within their errors. For other differences it is conservative: for one item down to none at 5 %,
       and for many items by sparse maps with hardly any noise 0 to 2 %.
     - ``by="mean"``: the numbers of units have errors, each of which moves an average along itself. The p-value is a
       mean over these, with lengths of the averages taken as six standard errors longer than estimated, and as lying
