@@ -87,7 +87,8 @@ class DryRun:
             "meaning": explained.meaning,
             "noise": " ".join(explained.amount),
             "stands out": f"a sum of length {length:,.3g} (ℓ2 norm, in data units) in half of all cases, and one of "
-            f"{sure:,.3g} in {100 * (1 - floor.sure):.0f} %; shorter ones are below the noise floor and have no cosine",
+            f"{sure:,.3g} in {100 * (1 - floor.sure):.0f} %;\n"
+            "shorter ones are below the noise floor and have no cosine",
         }
         if self.least_units is not None:
             found["too small"] = (

@@ -256,7 +256,7 @@ def _load_agreement(path: Path, others: dict[str, Any]) -> ss.Agreement:
     if others["window"]:
         raise ss.InvalidInputError(
             f"windows of what {path} says, each with its units bounded, are made by a policy: --policy FILE, for "
-            f"--window and --time"
+            f"--window and --time; where nothing is to be bounded, say --index, --key and --projection in place of it"
         )
     if given := given_options(others):
         raise ss.InvalidInputError(f"{path} says which columns are sketched, and how; leave out {given}")
