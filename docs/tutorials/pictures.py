@@ -310,6 +310,50 @@ def alike() -> Draw:
     return draw
 
 
+def what_changed() -> Draw:
+    """Return how to draw when Virgin America's routes changed, and which did."""
+    flights = pq.read_table(DATA / "flights.parquet", columns=["scheduled_hour", "carrier", "route"])
+    virgin = flights.filter(pc.equal(flights["carrier"], "VX"))
+    month = pc.strftime(virgin["scheduled_hour"], "%Y-%m")
+    projection = ss.SJLT(sketch_dim=2560, sparsity=5, seed=2013)
+    released = {}
+    for name in sorted(pc.unique(month).to_pylist()):
+        sketch = projection.sketch()
+        sketch.update(virgin.filter(pc.equal(month, name))["route"])
+        released[name] = sketch.release(epsilon=2.0, neighbours=ss.L1(1, unit="flight"))
+    series = ss.changes(released, tolerance=60).table.to_pandas()
+    routes = pc.unique(flights["route"])
+    found = ss.top_differences(released["2013-04"], released["2013-03"], routes, 8).table.to_pandas()
+
+    def draw(colours: Colours) -> Figure:
+        figure = Figure(figsize=(9.5, 3.4), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=[1.3, 1])
+        place = np.arange(len(series))
+        alarm = series["alarm"].to_numpy(dtype=bool)
+        left.axhline(0, color=colours["grid"], linewidth=1)
+        left.fill_between(place, series["low"], series["high"], color=colours["first"], alpha=0.25, linewidth=0)
+        left.plot(place, series["estimate"], "o-", color=colours["first"], label="estimate, 95 % interval")
+        left.plot(place[alarm], series["estimate"][alarm], "o", color=colours["second"], markersize=9, label="alarm")
+        left.plot(place, series["line"], "--", color=colours["third"], label="alarm line")
+        left.set_xticks(place, [f"{pd.Timestamp(name):%b}" for name in series["window"]])
+        left.set_ylabel("squared distance to the month before")
+        left.yaxis.set_major_formatter("{x:,.0f}")
+        left.legend(frameon=False)
+        apart = (found["low"] > 0) | (found["high"] < 0)
+        for kind, colour in ((apart, "second"), (~apart, "third")):
+            shown = found[kind]
+            sides = [shown["estimate"] - shown["low"], shown["high"] - shown["estimate"]]
+            rows = np.flatnonzero(kind)
+            right.errorbar(shown["estimate"], rows, xerr=sides, fmt="o", color=colours[colour], capsize=3)
+        right.axvline(0, color=colours["grid"], linewidth=1)
+        right.set_yticks(range(len(found)), found["item"])
+        right.invert_yaxis()
+        right.set_xlabel("flights in April less those in March")
+        return figure
+
+    return draw
+
+
 PICTURES = {
     "two-parties": two_parties,
     "unbounded-stream": unbounded_stream,
@@ -317,6 +361,7 @@ PICTURES = {
     "hospitals": hospitals,
     "phones": phones,
     "alike": alike,
+    "what-changed": what_changed,
 }
 
 

@@ -122,3 +122,12 @@ def test_alike(read: Read) -> None:
     for share, usual in zip(right, [22, 62, 88, 91], strict=True):
         assert abs(share - usual) < 13
     assert float(said_with(said, "is the same digit").split()[-1].rstrip("%")) > 75
+
+
+def test_what_changed(read: Read) -> None:
+    said = read("what-changed.md")
+    check_near(estimates_in(said_with(said, "JFK-LAX: ")), [150, 87], rounding=1, largest_error=4)
+    assert said_with(said, "alarms: ").endswith("alarms: ['2013-04']\n")
+    flights = re.findall(r"EWR-(?:LAX|SFO) +([\d.]+)", said[said.index(said_with(said, "alarms: ")) + 1])
+    check_near([(float(count), 2.6) for count in flights], [85, 85], rounding=1, largest_error=4)
+    assert all(Path(name).stat().st_size > 3_000 for name in ("when.svg", "what.svg"))
