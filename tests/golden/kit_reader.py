@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.golden import (
     frequencies,
+    kit_features,
     kit_releases,
     laws,
     local_reader,
@@ -95,6 +96,11 @@ def stream(case: Case, _: Kit) -> Case:
         ]
     found = {"indices": indices, "steps": steps, "cells": cells}
     return {name: strings(numbers) for name, numbers in found.items()} | {"mass": str(sum(map(abs, steps)))}
+
+
+def features(case: Case, _: Kit) -> Case:
+    """Read rows of columns."""
+    return {"cells": kit_features.cells_of(case["features"], case["rows"])}
 
 
 def fingerprints(given: Case, count: int, fields: Case) -> list[int]:
@@ -271,6 +277,7 @@ def refused(case: Case, _: Kit) -> Case:
 READS: dict[str, Callable[[Case, Kit], Case]] = {
     "projections": projection,
     "streams": stream,
+    "features": features,
     "releases": release,
     "estimates": estimate,
     "frequencies": frequency,
@@ -287,6 +294,7 @@ READS: dict[str, Callable[[Case, Kit], Case]] = {
 GIVEN = {
     "projections": {"json"},
     "streams": {"name", "projection", "keys", "values"},
+    "features": {"name", "features", "rows"},
     "releases": {"name", "bytes"},
     "estimates": {"estimate", "of", "norms"},
     "frequencies": {"of", "item", "estimator", "dictionary"},

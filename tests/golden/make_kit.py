@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.golden import estimates, frequencies, laws, reader, sameness, sign_estimates
+from tests.golden.kit_features import features
 from tests.golden.kit_local import local
 from tests.golden.kit_parties import contributions
 from tests.golden.kit_refused import refused
@@ -38,6 +39,7 @@ def kit() -> dict[str, list[Message]]:
     return {
         "projections": [_projection(golden) for golden in load("projections")],
         "streams": [_stream(golden) for golden in load("sketches")],
+        "features": features(),
         "releases": [_release(case) for case in made.values()],
         "estimates": list(_estimates({name: case["message"] for name, case in made.items()})),
         "frequencies": list(_frequencies({name: case["message"] for name, case in made.items()})),

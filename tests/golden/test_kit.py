@@ -13,6 +13,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import estimation
+from streamsketch.features import Features
 from streamsketch.local import MeanAggregator, Mechanism, Report
 from tests.golden import laws, local_reader, make_kit, table_reader
 from tests.golden.kit_releases import load, projection_fields, wrapped
@@ -125,6 +126,15 @@ def test_streams(case: dict[str, Any]) -> None:
     again = projection.replace(resolution=1).sketch()
     again.update(indices, integers(case["steps"]))
     assert again.state().tolist() == integers(case["cells"])
+
+
+@cases("features")
+def test_features(case: dict[str, Any]) -> None:
+    features = Features.from_json(case["features"])
+    assert features.to_json() == case["features"]
+    rows = pa.table(dict(zip(features.columns, map(pa.array, zip(*case["rows"], strict=True)), strict=True)))
+    cells = features.transform(rows) * (1 << 15)
+    assert cells.tolist() == [integers(row) for row in case["cells"]]
 
 
 # --- releases -----------------------------------------------------------------------------------------------------

@@ -3,17 +3,18 @@
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-import streamsketch as ss
 from tests.oracles.naive import fingerprint
 from tests.oracles.naive_maps import gaussian_column
 
 ONE = 1 << 15
 TURN = 1 << 13
+NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?\s*", re.ASCII)
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 
 
@@ -48,8 +49,10 @@ def features(fields: dict[str, Any], row: Mapping[str, Any]) -> list[int]:
     return found
 
 
-def number(column: dict[str, Any], value: float | None, length: int) -> tuple[list[int], int]:
+def number(column: dict[str, Any], value: float | str | None, length: int) -> tuple[list[int], int]:
     """Return the cells of a number, and its place on the range."""
+    if isinstance(value, str):
+        value = float(value) if NUMBER.fullmatch(value) else None
     if value is None or math.isnan(value):
         return [0] * column["moments"] + [length], 0
     low, high = column["low"], column["high"]
@@ -61,8 +64,10 @@ def number(column: dict[str, Any], value: float | None, length: int) -> tuple[li
     return [(one * amplitude + ONE // 2) >> 15 for one in chebyshev[1 : column["moments"] + 1]] + [0], u
 
 
-def category(column: dict[str, Any], value: str | None, length: int, seed: int) -> list[int]:
+def category(column: dict[str, Any], value: str | int | None, length: int, seed: int) -> list[int]:
     """Return the cells of a category."""
+    if value is not None:
+        value = str(value).lower() if isinstance(value, bool) else str(value)
     if column["values"] is not None:
         cells = [0] * (len(column["values"]) + 2)
         known = column["values"].index(value) if value in column["values"] else len(column["values"])
@@ -72,18 +77,18 @@ def category(column: dict[str, Any], value: str | None, length: int, seed: int) 
     if value in (None, ""):
         cells[-1] = length
     else:
-        word = fingerprint(value, seed)
+        word = fingerprint(str(value), seed)
         cells[(word >> 28) * column["hashed"] >> 32] = length if word % 2 else -length
     return cells
 
 
-def embedding(column: dict[str, Any], value: list[float] | None, length: int, seed: int) -> list[int]:
+def embedding(column: dict[str, Any], value: list[float | None] | None, length: int, seed: int) -> list[int]:
     """Return the cells of an embedding."""
-    finite = value is not None and len(value) == column["size"] and all(map(math.isfinite, value))
-    if not finite or not any(value or []):
+    entries = [one for one in value or [] if one is not None and math.isfinite(one)]
+    if not len(entries) == len(value or []) == column["size"] or not any(entries):
         return [0] * (2 * column["waves"]) + [length]
-    largest = max(map(abs, value or []))
-    levels = [round(one / largest * 1024) for one in value or []]
+    largest = max(map(abs, entries))
+    levels = [round(one / largest * 1024) for one in entries]
     norm = math.sqrt(sum(level * level for level in levels))
     factor = float(Fraction(TURN, 256) / (2 * Fraction(PI) * Fraction(column["width"])))
     amplitude = math.isqrt(length * length // column["waves"])
@@ -97,8 +102,10 @@ def embedding(column: dict[str, Any], value: list[float] | None, length: int, se
 def frequencies(seed: int, name: str, size: int, waves: int) -> list[list[int]]:
     """Return frequencies in multiples of 2^-8, wave by wave."""
     derived = int.from_bytes(hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=8).digest(), "little")
-    text = ss.projections.GaussianProjection(dim=size, sketch_dim=waves, seed=derived).to_json()
-    columns = [gaussian_column(json.loads(text), text, index) for index in range(size)]
+    gaussian = {"kind": "gaussian", "fraction_bits": 8, "independence": 8, "resolution": "1/1"}
+    map_of = gaussian | {"dim": size, "sketch_dim": waves, "seed": derived}
+    text = json.dumps(map_of, sort_keys=True, separators=(",", ":"))
+    columns = [gaussian_column(map_of, text, index) for index in range(size)]
     return [[column[wave] for column in columns] for wave in range(waves)]
 
 
