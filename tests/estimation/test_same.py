@@ -16,6 +16,7 @@ import streamsketch as ss
 from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.estimation import same
 from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.release.published import copy_with
 from tests.counted import bounded, counted
 
 SALE = ss.L1(1, unit="sale")
@@ -114,6 +115,15 @@ def test_averages_of_different_numbers_of_units_are_the_same() -> None:
     # customers who all buy the same are the same in every sample: it is known of few only roughly
     assert ss.test_same(x, y, by="mean", samples=True).p_value >= found.p_value
     assert ss.test_same(x, z, by="mean", samples=True).p_value < 1e-4
+
+
+def test_a_number_of_units_that_is_too_large_is_no_difference() -> None:
+    x, y = counted(24, (1, 2)), counted(900, (1, 2))
+    assert x.counting is not None
+    error = x.units.standard_error
+    stated = np.full(1, round(x.counting.units * (24 + 1.7 * error)))  # as in one of 11 releases, or further off
+    found = ss.test_same(copy_with(x, _counts=stated), y, by="mean")
+    assert found.p_value > 0.03
 
 
 def test_it_is_printed_as_a_sentence_and_as_json() -> None:
