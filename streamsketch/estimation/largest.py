@@ -97,7 +97,7 @@ def top(
     Raises
     ------
     InvalidInputError
-        As `frequency`; for noise before the map, and an empty dictionary.
+        As `frequency`; for noise before the map, a map to one cell, and an empty dictionary.
     TypeError, IncompatibleAgreementsError
         As `frequency`.
 
@@ -120,6 +120,8 @@ def top(
         raise InvalidInputError(
             "what a dictionary misses is not known for noise before the map, which other items have, too: use frequency"
         )
+    if block.variance.norms and block.effect.count == 1:
+        raise InvalidInputError("one cell does not tell items apart: use a projection with more")
     column, indices = distinct_items(dictionary, release, agreement)
     points = points_of(release, indices, estimator)
     places = np.argsort(-points.value, kind="stable")[:n]

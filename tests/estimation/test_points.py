@@ -202,6 +202,8 @@ def test_what_has_no_estimate_is_refused() -> None:
         ss.frequency(ss.projections.Rademacher(dim=9, sketch_dim=8, seed=1).sketch(), 3, estimator="median")
     with pytest.raises(ss.InvalidInputError, match="share cells at random"):
         ss.frequency(ss.projections.Identity(dim=9).sketch(), 3, estimator="median")
+    with pytest.raises(ss.InvalidInputError, match="one cell does not tell"):
+        ss.top(ss.CountSketch(dim=9, sketch_dim=1, seed=1).sketch(), [3])
 
 
 def test_noise_before_the_map_has_a_mean_with_its_error_and_no_median() -> None:
