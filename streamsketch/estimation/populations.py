@@ -1,24 +1,27 @@
 """Populations compared by features: how far apart, in which columns, and what each column holds (THEORY.md 10)."""
 
+import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from scipy.special import gammainccinv, ndtr
 
 from streamsketch.agreement import Agreement, check_alike
 from streamsketch.core import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, is_secret, mark_secret, pair_of
 from streamsketch.estimation.estimate import SECRET_METADATA, Estimate, Estimates
-from streamsketch.estimation.intervals import quantile
+from streamsketch.estimation.intervals import Interval, quantile
 from streamsketch.estimation.means import few_units, mean_distances_between
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.features import JOINT, REST, Category, Embedding, Features, Number
 from streamsketch.features import Block as FeatureBlock
 
-_LEAST_WAVES = 2
+_FARTHEST = 8.0  # standard errors, where a normal law has 1e-15 left
+_PRIOR = 4  # waves, of which the parts of a squared distance are taken to vary as squares of normal numbers
 
 
 def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
@@ -27,7 +30,9 @@ def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
     MMD² = ‖μ_x - μ_y‖² in the space of the agreement's kernel, μ the mean over units of what one contributes; 0 if and
     only if the populations are alike in all that the kernel sees (Gretton et al. 2012). It is `mean_distance`, whose
     expected value over the seeds of random features is MMD², with the error of these features besides: a kernel of w
-    random frequencies errs by about MMD²·√(2/w).
+    random frequencies errs by about MMD²·√(2/w). The interval allows for that, and at 95 % has no upper end but 4 with
+    fewer than about 8 frequencies. In simulations 95 % intervals covered in 88 to 100 % from 8 frequencies on, and in
+    85 to 100 % with 2 or 4 (THEORY.md 10.2).
 
     It is the discrepancy of the units that were counted. Two samples of one population do not have the discrepancy 0:
     test that by `test_same(x, y, by="mean", samples=True)`.
@@ -68,14 +73,13 @@ def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
     features = _features_of([x, y], agreement)
     first, second = pair_of(x, y)
     whole = _averaged(first, second)
-    of_map = sum(_spread(features, block, first, second) for block in features.blocks)
-    return mark_secret(
-        Estimate(
-            whole.value, of_map, whole.noise_variance, lowest=0.0, highest=4.0, slope=whole.slope,
-            curvature=whole.curvature,
-        ),
-        first,
-    )  # fmt: skip
+    size, relative = max(whole.value, 0.0), 0.0
+    for block in features.blocks:
+        part, spread = _part(features, block, first, second)
+        # where nothing seems to differ, blocks count by their lengths
+        share = min(max(part.value, 0.0) / size, 1.0) if size else (block.amplitude / (1 << 15)) ** 2
+        relative += spread * share**2
+    return mark_secret(_spread_out(whole, relative, highest=4.0), first)
 
 
 def column_differences(x: AnySketch, y: AnySketch, agreement: Agreement, *, confidence: float = 0.95) -> pa.Table:
@@ -118,14 +122,10 @@ def column_differences(x: AnySketch, y: AnySketch, agreement: Agreement, *, conf
     found: list[tuple[str, Estimate]] = []
     for block in features.blocks:
         if block.name != REST:
-            part = _averaged(_only(first, block), _only(second, block))
-            of_map = _spread(features, block, first, second)
-            whole = Estimate(
-                part.value, of_map, part.noise_variance, lowest=0.0, slope=part.slope, curvature=part.curvature
-            )
+            whole = _spread_out(*_part(features, block, first, second))
             found.append((block.name, whole.scaled((1 << 30) / block.amplitude**2)))
     found.sort(key=lambda one: -_clearness(one[1]))
-    ends = [one.selected_interval(len(found), confidence) for _, one in found]
+    ends = [_ends(one, features.block(name).cells, len(found), confidence) for name, one in found]
     table = pa.table(
         {
             "column": [name for name, _ in found],
@@ -159,7 +159,9 @@ def describe(
     shares
         Of hashed categories: column to the values whose share to estimate. Others in the same cell add to the error.
     confidence
-        Probability in (0, 1) with which an interval holds what it estimates.
+        Probability in (0, 1) with which an interval holds what it estimates. In simulations 95 % ones covered in 94 %
+        and more, but of standard deviations in 85 % where there are 3 standard errors of their number of people, in
+        92 % where there are 5 (THEORY.md 10.3).
 
     Returns
     -------
@@ -209,16 +211,15 @@ def describe(
         else:
             found = [population.share(block, column.cells - 1, "missing")]
         rows += [(block.name, one) for one in found]
-    low = [max(one.estimate - reach * one.error, one.lowest) for _, one in rows]
-    high = [min(one.estimate + reach * one.error, one.highest) for _, one in rows]
+    ends = [one.ends(reach) for _, one in rows]
     table = pa.table(
         {
             "column": [name for name, _ in rows],
             "measure": [one.name for _, one in rows],
             "estimate": pa.array([one.estimate for _, one in rows], pa.float64()),
             "error": pa.array([one.error for _, one in rows], pa.float64()),
-            "low": pa.array(low, pa.float64()),
-            "high": pa.array(high, pa.float64()),
+            "low": pa.array([low for low, _ in ends], pa.float64()),
+            "high": pa.array([high for _, high in ends], pa.float64()),
         }
     )
     return table.replace_schema_metadata(SECRET_METADATA) if is_secret([release]) else table
@@ -232,6 +233,17 @@ class _Measure(NamedTuple):
     error: float
     lowest: float = 0.0
     highest: float = 1.0
+    square: tuple[float, float] | None = None
+    """Of a root: the estimate of its square, whose errors are nearer to normal, and its standard error."""
+
+    def ends(self, reach: float) -> tuple[float, float]:
+        """Return the interval of so many standard errors."""
+        if self.square is None:
+            low, high = self.estimate - reach * self.error, self.estimate + reach * self.error
+        else:
+            value, error = self.square
+            low, high = (math.sqrt(max(value + side * reach * error, 0.0)) for side in (-1, 1))
+        return max(low, self.lowest), min(high, self.highest)
 
 
 class _Population(NamedTuple):
@@ -279,7 +291,8 @@ class _Population(NamedTuple):
         of_spread = max(of_spread - 2 * first * together, 0.0)
         root = math.sqrt(max(spread, 0.0))
         error = math.sqrt(of_spread) / (2 * root) if root > math.sqrt(math.sqrt(of_spread)) else of_spread**0.25
-        return [mean, _Measure("standard deviation", half * root, half * error, 0.0, half), missing]
+        square = half**2 * spread, half**2 * math.sqrt(of_spread)
+        return [mean, _Measure("standard deviation", half * root, half * error, 0.0, half, square), missing]
 
     def category(self, block: FeatureBlock, column: Category, asked: list[str], features: Features) -> list["_Measure"]:
         """Return the share of each listed category, others and missing; of hashed ones, of those asked for."""
@@ -342,27 +355,49 @@ def _averaged(first: Block, second: Block) -> Estimate:
     return found[0, 0]
 
 
-def _spread(features: Features, block: FeatureBlock, first: Block, second: Block) -> float:
-    """Return the variance that random features of a block add to its squared distance, over their seed.
+def _spread_out(estimate: Estimate, relative: float, highest: float = math.inf) -> Estimate:
+    """Return an estimate with the variance that its random features add, as a share of its square."""
+    size = max(estimate.value, 0.0)
+    return dataclasses.replace(
+        estimate, projection_variance=relative * size**2, lowest=0.0, highest=highest,
+        slope=estimate.slope + 2 * relative * size, curvature=estimate.curvature + relative,
+    )  # fmt: skip
 
-    Frequencies are independent, so their parts vary as a sample of as many: what noise adds to that is taken off.
-    Hashed categories vary as under `CountSketch`, by 2‖z‖⁴/cells at most.
+
+def _part(features: Features, block: FeatureBlock, first: Block, second: Block) -> tuple[Estimate, float]:
+    """Return the squared distance in a block, and the relative variance that random features add, over their seed.
+
+    Frequencies are independent, so their parts vary as a sample of as many: what noise adds to that is taken off. Few
+    say little of how they vary, so as many again count as those of a shift do. Hashed categories vary as under
+    `CountSketch`.
     """
+    whole = _averaged(_only(first, block), _only(second, block))
     column = features.columns.get(block.name)
     if isinstance(column, Category) and column.values is None:
-        inner = block._replace(cells=block.cells - 1)
-        size = max(_averaged(_only(first, inner), _only(second, inner)).value, 0.0)
-        return 2 * size**2 / inner.cells
+        return whole, 2 / (block.cells - 1)
     waves = column.waves if isinstance(column, Embedding) else features.joint if block.name == JOINT else 0
-    if waves < _LEAST_WAVES:
-        return 0.0
+    if not waves:
+        return whole, 0.0
     parts = [
         _averaged(_only(first, pair), _only(second, pair))
         for pair in (block._replace(first=block.first + 2 * wave, cells=2) for wave in range(waves))
     ]
-    values = np.array([part.value for part in parts])
-    spread = waves * float(values.var(ddof=1)) - sum(part.noise_variance for part in parts)
-    return max(spread, 0.0)
+    values, noise = np.array([part.value for part in parts]), sum(part.noise_variance for part in parts)
+    seen = max(float(((values - values.mean()) ** 2).sum()) * waves - (waves - 1) * noise, 0.0)
+    squares = max(whole.value, 0.0) ** 2 + whole.noise_variance
+    relative = ((seen / squares if squares else 0.0) + _PRIOR * 2 / waves) / (waves - 1 + _PRIOR)
+    return whole, relative
+
+
+def _ends(estimate: Estimate, cells: int, candidates: int, confidence: float) -> Interval:
+    """Return a simultaneous interval of a squared distance of few cells.
+
+    Noise alone makes it χ² of as many degrees of freedom, which reaches farther above 0 than a normal law.
+    """
+    low, high = estimate.selected_interval(candidates, confidence)
+    tail = (1 - confidence) / (2 * candidates)
+    reach = (2 * float(gammainccinv(cells / 2, tail)) - cells) / math.sqrt(2 * cells)
+    return Interval(min(low, estimate.interval(1 - 2 * float(ndtr(-min(reach, _FARTHEST)))).low), high)
 
 
 def _clearness(estimate: Estimate) -> float:

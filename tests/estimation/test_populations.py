@@ -40,9 +40,13 @@ def people(count: int, first: str, wards: list[str]) -> pa.Table:
     )
 
 
+def bound(rows: pa.Table, agreement: ss.Agreement) -> Any:
+    return ss.bound(rows, agreement)
+
+
 NORTH, SOUTH = people(600, "n", ["A", "A", "B"]), people(500, "s", ["B", "C"])
 AGREEMENT = ss.agree(NORTH, features=FEATURES, unit="patient")
-X, Y = ss.bound(NORTH, AGREEMENT), ss.bound(SOUTH, AGREEMENT)
+X, Y = bound(NORTH, AGREEMENT), bound(SOUTH, AGREEMENT)
 
 
 def released(sketch: Any, epsilon: float = 1.0) -> ss.PrivateSketch:
@@ -117,9 +121,51 @@ def test_intervals_cover() -> None:
     assert abs(np.mean(values) - distance) <= 5 * np.std(values) / math.sqrt(trials)
 
 
+def test_intervals_allow_for_few_frequencies() -> None:
+    """They hold the exact kernel's discrepancy for 26 of 30 seeds; normal ones with the variance seen hold for 19."""
+    random, held = np.random.default_rng(5), 0
+    sites = [random.uniform(start, start + 0.7, (12, 2)) for start in (0.0, 0.2)]
+    people = np.arange(12)
+    tables = [pa.table({"patient": people, "a": one[:, 0], "b": one[:, 1]}) for one in sites]
+
+    def alike(x: np.ndarray, y: np.ndarray) -> float:
+        return float(np.exp(-((x[:, None] - y) ** 2).sum(axis=2) / 2 / (2 * 0.2**2)).mean())
+
+    truth = alike(sites[0], sites[0]) + alike(sites[1], sites[1]) - 2 * alike(*sites)
+    for seed in range(30):
+        columns = {name: Number(0, 1, moments=1) for name in ("a", "b")}
+        features = Features(columns, seed=seed, joint=2, width=0.2 * math.sqrt(2), joint_weight=10**6)
+        agreement = ss.agree(tables[0], features=features, unit="patient")
+        x, y = (bound(one, agreement) for one in tables)
+        low, high = mmd(x, y, agreement).interval(0.95)
+        held += low <= truth <= high
+    assert held >= 26, held
+
+
+def test_columns_that_do_not_differ_do_not_stand_out() -> None:
+    """All intervals hold 0 but for a probability of 3e-4; in 99 of 100 runs normal ones would not."""
+    columns = {f"number {place}": Number(0, 1, moments=1) for place in range(40)}
+    rows = pa.table({"patient": np.arange(100), **dict.fromkeys(columns, np.full(100, 0.5))})
+    agreement = ss.agree(rows, features=Features(columns, seed=7), unit="patient")
+    sketch = bound(rows, agreement)
+    for _ in range(50):
+        x, y = (sketch.release(epsilon=4.0, delta=1e-6, neighbours=agreement.neighbours) for _ in range(2))
+        low = column_differences(x, y, agreement, confidence=1 - 1e-5)["low"].to_pylist()
+        assert max(low) == 0
+
+
+def test_standard_deviations_have_intervals_of_their_squares() -> None:
+    table = describe(released(X, 4.0), AGREEMENT).to_pylist()
+    row = next(row for row in table if row["measure"] == "standard deviation")
+    assert row["low"] > 0
+    assert math.isclose(row["low"] ** 2 + row["high"] ** 2, 2 * row["estimate"] ** 2, rel_tol=1e-9)
+    few = describe(released(X, 0.5), AGREEMENT).to_pylist()
+    assert all(0 <= row["low"] <= row["high"] or math.isnan(row["low"]) for row in few)
+
+
 def test_too_few_people_are_told() -> None:
     """Noise makes them look like enough in 1 of 40 releases, and in 8 of 12 with a probability of 1e-10."""
-    few, told = ss.bound(NORTH.slice(0, 3), AGREEMENT), 0
+    few, told = bound(NORTH.slice(0, 3), AGREEMENT), 0
     for _ in range(12):
         release = released(few, 0.1)
         if np.isnan(describe(release, AGREEMENT)["estimate"].to_numpy()).all():
@@ -141,4 +187,4 @@ def test_other_agreements_are_refused() -> None:
         describe(X, AGREEMENT, shares={"ward": ["A"]})
     uncounted = AGREEMENT.replace(counting=None)
     with pytest.raises(ss.InvalidInputError, match="not published"):
-        mmd(released(ss.bound(NORTH, uncounted)), ss.bound(SOUTH, uncounted), uncounted)
+        mmd(released(bound(NORTH, uncounted)), bound(SOUTH, uncounted), uncounted)
