@@ -12,6 +12,7 @@ NAMES: dict[str, str] = {
     "coverage-all": "coverage_all",
     "coverage-why": "coverage_why",
     "same": "same",
+    "populations": "populations",
     "crossover": "crossover",
     "planner": "planner",
     "comparison": "comparison",

@@ -43,6 +43,7 @@ LONG = {
         "coverage-points",
         "coverage-why",
         "same",
+        "populations",
         "people",
     ),
     *("coverage-own", "own-signs", "histogram-sums"),
