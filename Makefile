@@ -12,7 +12,7 @@ PG_BIN ?= $(patsubst %/initdb,%,$(lastword $(wildcard /usr/lib/postgresql/*/bin/
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test test-long test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-flink test-postgres lint docs docs-links pictures format bench proto conformance lock changelog clean
+.PHONY: help env demo parties-demo test test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-flink test-postgres lint docs docs-links pictures format bench proto conformance lock changelog clean
 
 DEMO = pipelines.private_distances --output $(OUT)
 
@@ -35,11 +35,14 @@ demo: env  ## which of sixteen airlines fly alike: private cosines on real data
 parties-demo: env  ## five processes publish the sum of their flights with one noise, and none sees another's
 	$(BIN)/python -m pipelines.parties_demo --input pipelines/data/flights.parquet
 
-test: env  ## every test, doctest and README block, but those of test-long, test-streams, test-flink and test-postgres
+test: env  ## every test, doctest and README block, but those of the other targets
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test-long: env  ## larger versions of tests, marked long, and more examples of Hypothesis: for every night
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "long or hypothesis" --hypothesis-profile long
+
+test-tools: env  ## the wheel, the benchmarks' entries, the pictures' scripts, and kernels as other processors get them
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "tools and not long" tests
 
 test-streams: env $(PRISM)  ## streams on Prism, Beam's local runner with event time, which go builds in some 100 seconds
 	@test -n "$(PRISM)" || { echo "There is no go on the PATH to build Prism, on which these tests run."; exit 1; }

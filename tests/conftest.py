@@ -67,7 +67,6 @@ LONGEST = (
     "tests/test_wheel.py",
     "tests/docs/test_readme.py",
     "tests/kernels/test_targets.py",
-    "tests/kernels/test_carryless.py",
     "tests/clusters/test_runners.py",
     "tests/cli/test_unbounded.py",
     "tests/benchmarks/test_smoke.py",
@@ -75,12 +74,25 @@ LONGEST = (
 """Files with tests of five seconds and more, which begin first: one that came last would leave other cores idle."""
 
 
+TOOLS = (
+    "tests/test_wheel.py",
+    "tests/benchmarks/",
+    "tests/docs/test_gallery.py",
+    "tests/core/test_jit.py",
+    "tests/kernels/test_targets.py",
+    "tests/kernels/test_carryless.py::test_every_code_gives_the_same_bits_without_another_instruction",
+)
+"""What changes rarely and takes a sixth of the time of all else: `make test-tools`, which CI runs, too."""
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the longest tests begin first, and mark those that run on Prism, by a fixture or by the name of a runner."""
+    """Let the longest tests begin first; mark tools, and what runs on Prism, by a fixture or by a runner's name."""
     for item in items:
         if "prism" in getattr(item, "fixturenames", ()) or "prism" in item.name.partition("[")[2].lower():
             item.add_marker("prism")
+        if item.nodeid.startswith(TOOLS):
+            item.add_marker("tools")
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
