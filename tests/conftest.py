@@ -82,7 +82,7 @@ TOOLS = (
     "tests/kernels/test_targets.py",
     "tests/kernels/test_carryless.py::test_every_code_gives_the_same_bits_without_another_instruction",
 )
-"""What changes rarely and takes a sixth of the time of all else: `make test-tools`, which CI runs, too."""
+"""What changes rarely and takes a tenth as long as all else: `make test-tools`, which CI runs, too."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
