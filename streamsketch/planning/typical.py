@@ -231,11 +231,12 @@ class TypicalUnit(UnitFacts):
 
     def assumed(self, unit: str) -> str:
         """Return the assumptions in words; ``unit`` is what one unit is called."""
-        keys = either(self.keys)
+        keys, items, pieces = either(self.keys), either(self.items), either(self.pieces)
+        items, pieces = f"{items} item{'s' * (items != '1')}", f"{pieces} piece{'s' * (pieces != '1')}"
         where = "one key" if keys == "1" else f"each of {keys} keys"
         return (
-            f"one {unit} adds {either(self.items)} items ({either(self.pieces)} pieces) to {where}; two pieces match "
-            f"with probability {self.match:g}, two sums have a cosine of {either(self.cosine)}"
+            f"one {unit} adds {items} ({pieces}) to {where}; two pieces match with probability {self.match:g}, two "
+            f"sums have a cosine of {either(self.cosine)}"
         )
 
 
