@@ -1,4 +1,4 @@
-"""Projections as a scikit-learn transformer; requires the extra ``streamsketch[sklearn]``."""
+"""Projections and features of rows as scikit-learn transformers; requires the extra ``streamsketch[sklearn]``."""
 
 import dataclasses
 from typing import Any, Self
@@ -9,7 +9,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from streamsketch.core import Floats
+from streamsketch.data import schema_of
 from streamsketch.errors import InvalidInputError
+from streamsketch.features import Features
 from streamsketch.projections import KINDS, projection_from_fields
 
 
@@ -109,4 +112,85 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class MixedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Map rows of numbers, categories and embeddings to vectors of length 1, by public `Features`.
+
+    These are the rows that releases of the same `Features` sum up, so a model of them sees what such releases compare.
+    The map is public and learned from nothing: fitting only checks that the columns are there. The output is not
+    private, but as secret as the rows; release sums of features by `streamsketch.bound`, under an agreement.
+
+    Parameters
+    ----------
+    features
+        The `Features` to compute.
+
+    Attributes
+    ----------
+    feature_names_in_, n_features_in_
+        Names of the columns that are read, and how many they are, set by `fit`. Other columns are left alone.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from streamsketch.features import Category, Number
+    >>> rows = pa.table({"age": [55, 110], "smokes": ["no", None]})
+    >>> mixed = MixedFeatures(Features({"age": Number(0, 110), "smokes": Category(["yes", "no"])}, seed=7))
+    >>> mixed.fit_transform(rows).shape, mixed.get_feature_names_out()[:4].tolist()
+    ((2, 8), ['age_0', 'age_1', 'age_2', 'smokes_0'])
+    """
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 - scikit-learn's names
+        """Check that ``X``, a data frame or another table as in `Features.transform`, has the columns.
+
+        Raises
+        ------
+        TypeError
+            If ``features`` are no `Features`, or ``X`` is no table with named columns, as a matrix is.
+        ValueError
+            For columns that are missing, or of a type that can never be such a column (`InvalidInputError`).
+        """
+        del y
+        features = self._checked()
+        names = list(features.columns)
+        empty = schema_of(X, names).empty_table()  # whose columns have the types of those of X, which are checked
+        features.cells({name: empty.column(name).combine_chunks() for name in names})
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(names)
+        return self
+
+    def transform(self, X: Any) -> Floats:  # noqa: N803 - as above
+        """Return the features of each row: float64, (n, D), multiples of 2^-15; errors as `fit`."""
+        return self._checked().transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return a name for each of the D features: its block's, an underscore and its place in it, from 0.
+
+        Parameters
+        ----------
+        input_features
+            Not used, as the columns are those of the features.
+        """
+        del input_features
+        named = [f"{block.name}_{place}" for block in self._checked().blocks for place in range(block.cells)]
+        return np.array(named, dtype=object)
+
+    def _checked(self) -> Features:
+        if not isinstance(self.features, Features):
+            raise TypeError(f"features must be Features, got a {type(self.features).__name__}")
+        return self.features
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.two_d_array = False  # but tables whose columns have names and types
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         return tags

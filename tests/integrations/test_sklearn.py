@@ -1,15 +1,23 @@
 """The transformer keeps scikit-learn's rules, and is the library's projection."""
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator
 
 import streamsketch as ss
-from streamsketch.integrations.sklearn import RandomProjection
+from streamsketch.features import Category, Embedding, Features, Number
+from streamsketch.integrations.sklearn import MixedFeatures, RandomProjection
 from streamsketch.projections import KINDS
 
 
@@ -56,3 +64,66 @@ def test_it_stands_in_a_pipeline() -> None:
 def test_parameters_of_no_projection_are_value_errors(parameters: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"kind|sketch_dim|wings"):
         RandomProjection(**parameters).fit(np.eye(9))
+
+
+COLUMNS: dict[str, Any] = {"age": Number(0, 110), "ward": Category(["A", "B"]), "scan": Embedding(2, waves=1)}
+FEATURES = Features(COLUMNS, seed=7, joint=1)
+ROWS = pa.table(
+    {"id": [1, 2, 3], "age": [40.5, None, 80], "ward": ["A", None, "C"], "scan": [[1.0, 2.0], None, [0.5, -1.0]]}
+)
+
+
+@pytest.mark.filterwarnings("ignore:Can't test estimator MixedFeatures", "ignore:.*SCIPY_ARRAY_API.*")
+@pytest.mark.parametrize(
+    "check",
+    [
+        lambda _, mixed: check_estimator(mixed),
+        estimator_checks.check_estimator_repr,
+        estimator_checks.check_get_params_invariance,
+        estimator_checks.check_no_attributes_set_in_init,
+        estimator_checks.check_set_params,
+        estimator_checks.check_valid_tag_types,
+    ],
+)
+def test_mixed_features_pass_scikit_learns_checks_of_what_takes_no_matrix(check: Any) -> None:
+    check("MixedFeatures", MixedFeatures(FEATURES))
+
+
+@pytest.mark.parametrize("library", [pa.table, pl.from_arrow, pa.Table.to_pandas])
+def test_mixed_features_of_data_frames_are_those_of_the_agreement(library: Any) -> None:
+    mixed = clone(MixedFeatures(FEATURES))
+    found = mixed.fit_transform(library(ROWS))
+    assert found.dtype == np.float64
+    assert (found == FEATURES.transform(ROWS)).all()
+    assert (mixed.n_features_in_, list(mixed.feature_names_in_)) == (3, ["age", "ward", "scan"])
+
+
+def test_mixed_features_have_the_names_of_their_blocks() -> None:
+    names = MixedFeatures(FEATURES).get_feature_names_out().tolist()
+    assert names[:7] == [*(f"age_{n}" for n in range(3)), *(f"ward_{n}" for n in range(4))]
+    assert names[-3:] == ["(joint)_0", "(joint)_1", "(rest)_0"]
+    assert len(set(names)) == FEATURES.dim
+    frame = ROWS.to_pandas().set_index("id")
+    shown = MixedFeatures(FEATURES).set_output(transform="pandas").fit_transform(frame)
+    assert isinstance(shown, pd.DataFrame)
+    assert (shown.columns.tolist(), shown.index.tolist()) == (names, [1, 2, 3])
+
+
+def test_mixed_features_stand_in_a_pipeline() -> None:
+    model = make_pipeline(MixedFeatures(FEATURES), RidgeClassifier()).fit(ROWS, [1, 0, 1])
+    assert model.predict(ROWS).tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("features", "rows", "error", "message"),
+    [
+        (FEATURES, np.eye(3), TypeError, "data frame"),
+        (FEATURES, ROWS.drop_columns("age"), ValueError, "age"),
+        (FEATURES, ROWS.set_column(1, "age", pa.array([[1], [2], [3]])), ValueError, "no number"),
+        (FEATURES.columns, ROWS, TypeError, "must be Features, got a dict"),
+    ],
+    ids=["a matrix", "a missing column", "lists as numbers", "no features"],
+)
+def test_mixed_features_refuse_what_they_cannot_read(features: Any, rows: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        MixedFeatures(features).fit(rows)
