@@ -75,9 +75,9 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
     count = effort.size(1000, 2)
     kinds = KINDS if effort.shrink < 1000 else KINDS[:1]
     cases = [_discrepancies(*kind, count) for kind in kinds]
-    described = [row for case in _DESCRIBED[: effort.size(9000, 1)] for row in _descriptions(*case, count)]
-    tests = [_tests(*case, effort.size(400, 2)) for case in _TESTED[: effort.size(9000, 1)]]
-    points = [_point(*case, effort.size(100, 2)) for case in _POINTS[: effort.size(9000, 2)]]
+    described = [row for case in _DESCRIBED[: effort.size(2000, 1)] for row in _descriptions(*case, count)]
+    tests = [_tests(*case, effort.size(400, 2)) for case in _TESTED[: effort.size(2000, 1)]]
+    points = [_point(*case, effort.size(100, 2)) for case in _POINTS[: effort.size(2000, 1)]]
     covers = tuple(f"covered by {each:.0%}" for each in CONFIDENCES)
     return Study(
         [
@@ -347,10 +347,13 @@ def _people(count: int, rows: int, rng: np.random.Generator) -> pa.Table:
 _LEVELS = (0.05, 0.01)
 _TESTS = ("features", "histograms", "classifier")
 _TESTED = ((280, 1.0), (2800, 1.0), (280, 2.0), (2800, 1.4), (2800, 1.2))
-_POINTS = (
-    *((2800, 1.4, waves) for waves in (4, 8, 16, 32)),
-    *((280, 2.0, waves) for waves in (4, 8, 16, 32)),
+_POINTS = tuple(
+    (people, times, waves)
+    for people, most in ((2800, 1.4), (280, 2.0))
+    for times in (most, 1.0)
+    for waves in (4, 8, 16, 32)
 )
+"""Patients of a site, how many times as frequent a class is, and frequencies."""
 
 
 @functools.cache
