@@ -11,6 +11,7 @@ NAMES: dict[str, str] = {
         "growth",
         "table",
         "bounding",
+        "features",
         "files",
         "pairwise",
         "points",

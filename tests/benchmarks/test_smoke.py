@@ -33,7 +33,7 @@ ALL = [entry for command in COMMANDS if command != "streams" for entry in entrie
 LONG = {
     *("update", "startup", "growth", "files", "hadamard", "matrices", "local", "parties"),
     *("signs", "points", "coverage-all"),
-    *("ingest", "marginal", "processes", "bounding", "pairwise"),
+    *("ingest", "marginal", "processes", "bounding", "features", "pairwise"),
     *(
         "standard-error",
         "crossover",
