@@ -45,6 +45,7 @@ _DOUBLINGS = 40
 _VISIBLE = 1e-4  # relative
 _CERTAIN = 1 - 1e-12
 _ROUNDING = 1e-9
+_KEPT = 8  # laws, those with drift of up to 0.2 GB each
 _NOTHING: Signal = np.zeros(1), np.ones(1)
 
 
@@ -137,9 +138,12 @@ class GapLaw:
         """Mean and standard deviation of T where nothing differs; in squared data units."""
         return self._noisy.moments
 
-    @functools.cached_property
+    @property
     def _laws(self) -> tuple[Law, ...]:
-        """The laws of T for differences of many items and of few."""
+        return _laws_of(self)
+
+    def least_favourable(self) -> tuple[Law, ...]:
+        """Return the laws of T for differences of many items and of few."""
         # of drift alone, averages of few items have no longer tail than those of many (simulated to 0.1 %)
         items = self._few if self.tolerance**2 > _SMALL * self._noisy.moments[1] else ()
         if self.drift and len(items) > 1:  # those that are least favourable without drift
@@ -221,6 +225,12 @@ def gap_law(
 ) -> GapLaw:
     """Return a `GapLaw`, the same one again: the windows of a series have few different ones."""
     return GapLaw(projection, noise, place, tolerance, drift)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _laws_of(law: GapLaw) -> tuple[Law, ...]:
+    """Return the laws of T, again for the last ones: a long series of averages would fill the memory with its laws."""
+    return law.least_favourable()
 
 
 def check_level(level: float, name: str = "level") -> None:

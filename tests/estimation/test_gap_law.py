@@ -1,5 +1,6 @@
 """The law of the squared distance of two sketches' cells, against enumeration and laws known in closed form."""
 
+import gc
 import itertools
 import math
 from collections import defaultdict
@@ -13,6 +14,7 @@ from scipy.stats import chi2, norm
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import GapLaw, NoiseTerm
+from streamsketch.estimation.square_sums import Gamma
 from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Noise, NoiseMoments
 from streamsketch.projections import Identity, Projection, Rademacher
 
@@ -172,3 +174,11 @@ def test_the_distance_that_is_visible_is_found_with_that_power(distance: float) 
     law = GapLaw(count_sketch(256), (WIDE, WIDE), tolerance=distance)
     assert law.power(law.visible(0.8, 0.01), 0.01) == pytest.approx(0.8, abs=0.002)
     assert law.power(distance, 0.01) <= 0.0101
+
+
+def test_a_long_series_does_not_keep_all_of_its_laws() -> None:
+    series = [GapLaw(count_sketch(4), tolerance=float(tolerance)) for tolerance in range(1, 41)]
+    before = [law.p_value(9.0) for law in series]
+    kept = [law for law in gc.get_objects() if isinstance(law, Gamma)]
+    assert len(kept) < len(series)
+    assert [law.p_value(9.0) for law in series] == before
