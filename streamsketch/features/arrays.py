@@ -11,7 +11,9 @@ from streamsketch.core import Floats, Ints
 from streamsketch.data import HASHED_DIM, indices_of, is_text_type, value_type
 from streamsketch.errors import InvalidInputError
 
-_NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?\s*$"
+_DIGITS = r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?\s*"
+_NUMBER = rf"^{_DIGITS}$"
+_LIST = rf"^\s*\[({_DIGITS}|\s*null\s*)(,({_DIGITS}|\s*null\s*))*\]\s*$"
 _MISSING = -1
 
 
@@ -99,21 +101,33 @@ def _codes(texts: pa.Array) -> Any:
 def vectors_in(array: pa.Array, size: int, name: str) -> Floats:
     """Return lists of numbers as a matrix, float64, (n, size): zeros for those of another length, NaN for nulls.
 
+    Text is read as a list of JSON, and is zeros if it is none of numbers and nulls.
+
     Raises
     ------
     InvalidInputError
         For a type that never holds lists of numbers.
     """
+    if is_text_type(value_type(array)):
+        array = _lists_of(array)
     kind = array.type
     lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    numbers = lists and (pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type))
-    if not numbers:
+    known = pa.types.is_integer, pa.types.is_floating, pa.types.is_large_string
+    if not lists or not any(is_kind(kind.value_type) for is_kind in known):
         raise InvalidInputError(f"the column {name} holds {kind}, and embeddings are lists of numbers")
     lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
     fits = lengths == size
     out = np.zeros((len(array), size))
     if fits.any():
         kept = array if fits.all() else array.filter(pa.array(fits))
-        flat = kept.flatten().cast(pa.float64(), safe=False)
-        out[fits] = flat.to_numpy(zero_copy_only=False).reshape(-1, size)  # nulls become NaN, so the row is missing
+        out[fits] = numbers_in(kept.flatten(), name).reshape(-1, size)  # nulls become NaN, so the row is missing
     return out
+
+
+def _lists_of(array: pa.Array) -> pa.Array:
+    """Return text as lists of the texts of their entries, null where it is no list of numbers and nulls."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    text = _valid(array.cast(pa.large_string()))
+    text = pc.if_else(pc.match_substring_regex(text, _LIST), text, None)
+    return pc.split_pattern(pc.utf8_trim(text, characters="[] \t\n\f\r"), ",")

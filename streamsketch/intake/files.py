@@ -62,7 +62,8 @@ class RowReader:
         """Arguments of `data.batches`: if a format leaves types open, what the agreement casts is read as text."""
         any_text, columns = self.agreement.missing != "keep", self.columns
         text = columns if any_text else [name for name in columns if name != self.agreement.value]
-        return {"columns": columns, "text": text, "delimiter": self.delimiter, "any_text": any_text}
+        lenient = list(getattr(self.agreement.features, "columns", ()))
+        return {"columns": columns, "text": text, "delimiter": self.delimiter, "any_text": any_text, "lenient": lenient}
 
     def batches(self, path: str | os.PathLike[str], on_read: Callable[[int], None] = lambda _: None) -> Iterator[Any]:
         """Yield the batches of a file; call ``on_read`` with the number of bytes read so far. A bad line is an error.

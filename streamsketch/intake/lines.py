@@ -5,7 +5,7 @@ import functools
 import os
 import re
 import select
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeAlias
@@ -112,6 +112,8 @@ class Lines:
         Delimiter of CSV.
     any_text
         Whether numbers, booleans and nulls of JSON are read as text too, for an agreement to cast.
+    lenient
+        Text columns, those of features, in which JSON may hold anything.
     """
 
     name: str
@@ -121,6 +123,7 @@ class Lines:
     bad: BadLines
     delimiter: str = ","
     any_text: bool = False
+    lenient: Sequence[str] = ()
     mark: Callable[[bytes], None] | None = None
     """Called with the bytes of whole lines before they are yielded."""
     _first: bytes = b""
@@ -211,7 +214,8 @@ class Lines:
     def _read(self, data: bytes) -> pa.RecordBatch:
         if self._header is None:
             lines = data.split(b"\n")
-            return json_batch(lines, self.name, self.columns, self.text, self._number, any_text=self.any_text)
+            options: dict[str, Any] = {"any_text": self.any_text, "lenient": self.lenient}
+            return json_batch(lines, self.name, self.columns, self.text, self._number, **options)
         return csv_piece(
             data, self._header, self.name, self.columns, self.text, delimiter=self.delimiter, first=self._number
         )

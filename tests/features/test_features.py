@@ -177,7 +177,7 @@ def test_scales_are_never_learned() -> None:
     [
         (Number(0, 1), pa.array([[1.0]]), "no number"),
         (Category(["a"]), pa.array([0.5]), "categories are text"),
-        (Embedding(2), pa.array(["a"]), "lists of numbers"),
+        (Embedding(2), pa.array([1.5]), "lists of numbers"),
     ],
 )
 def test_columns_of_other_types_are_refused(column: Any, array: pa.Array, message: str) -> None:

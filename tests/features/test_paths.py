@@ -109,6 +109,41 @@ def test_command_reads_embeddings_from_parquet(tmp_path: Path, forks: Forks) -> 
     assert load_raw(tmp_path / "out.raw-sketch").state == ss.sketch(scans, agreement)
 
 
+LINES = b"""
+{"patient": "Ann", "age": 47.5, "scan": [1, 2.5], "more": {}}
+{"patient": "Bob", "age": null, "scan": [0.5]}
+{"patient": "Cid", "age": [3], "scan": "[-1, 4e0]"}
+{"patient": "Dee"}
+{"patient": "Eve", "age": NaN, "scan": [1, "x"]}
+{"patient": "Fay", "age": {"x": 1}, "scan": [[1, 2]]}
+{"patient": "Guy", "age": -Infinity, "scan": [1, null]}
+"""
+
+
+@pytest.mark.parametrize("missing", ["refuse", "drop", "keep"])
+def test_command_reads_whatever_features_hold_in_json_lines(missing: Any, tmp_path: Path, forks: Forks) -> None:
+    features = Features({"age": Number(0, 110), "scan": Embedding(2, waves=2)}, seed=3)
+    agreement = ss.Agreement(features=features, unit="patient", neighbours=ONE, clip="equal", missing=missing)
+    agreement.save(tmp_path / "agreement.json")
+    (tmp_path / "rows.jsonl").write_bytes(LINES)
+    rows = ["sketch", "rows.jsonl", "--agreement", "agreement.json", "-o", "out.raw-sketch"]
+    forks.succeeded(*rows, cwd=tmp_path)
+    people = {
+        "patient": ["Ann", "Bob", "Cid", "Dee", "Eve", "Fay", "Guy"],
+        "age": [47.5, None, None, None, None, None, -np.inf],
+        "scan": [[1, 2.5], [0.5], [-1, 4], None, None, None, [1, None]],
+    }
+    assert load_raw(tmp_path / "out.raw-sketch").state == ss.bound(pa.table(people), agreement)
+
+
+@pytest.mark.parametrize("line", [b"[1]", b'{"patient": [1]}', b'{"age": 1}', b'{"patient": NaN}', b'{"patient": "A"'])
+def test_other_columns_of_json_lines_are_refused_as_ever(line: bytes, tmp_path: Path, forks: Forks) -> None:
+    AGREEMENT.replace(key=None).save(tmp_path / "agreement.json")
+    (tmp_path / "rows.jsonl").write_bytes(line)
+    rows = ["sketch", "rows.jsonl", "--agreement", "agreement.json", "-o", "out.raw-sketch"]
+    assert "line 1 of rows.jsonl is not a JSON object" in forks.refused(*rows, cwd=tmp_path)
+
+
 def test_agreement_returns_from_json() -> None:
     again = ss.Agreement.from_json(AGREEMENT.to_json())
     assert again == AGREEMENT

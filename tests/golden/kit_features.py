@@ -68,6 +68,11 @@ CASES: list[tuple[str, Message, list[list[Any]]]] = [
         ],
     ),
     (
+        "embeddings as text",
+        _fields([embedding("scan", 2, waves=2)], 11),
+        [["[1, -2.5e0]", " [ .5,1e999 ] ", "[1,null]", "[1,2,3]", "[1,2", "[1,true]", "[[1,2]]", "", None, "[-3,\t4]"]],
+    ),
+    (
         "numbers together",
         _fields([number("x", -1.0, 1.0, moments=1), number("y", 0.0, 0.1)], 5, 3, width=0.375, joint_weight=2),
         [[0.25, None, 1.0], [0.1, 0.03, None]],

@@ -82,8 +82,13 @@ def category(column: dict[str, Any], value: str | int | None, length: int, seed:
     return cells
 
 
-def embedding(column: dict[str, Any], value: list[float | None] | None, length: int, seed: int) -> list[int]:
+def embedding(column: dict[str, Any], value: list[float | None] | str | None, length: int, seed: int) -> list[int]:
     """Return the cells of an embedding."""
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*\[([^\[\]]*)\]\s*", value, re.ASCII)
+        texts = found[1].split(",") if found else []
+        known = all(NUMBER.fullmatch(text) or text.strip() == "null" for text in texts)
+        value = [None if text.strip() == "null" else float(text) for text in texts] if known else None
     entries = [one for one in value or [] if one is not None and math.isfinite(one)]
     if not len(entries) == len(value or []) == column["size"] or not any(entries):
         return [0] * (2 * column["waves"]) + [length]
@@ -92,11 +97,11 @@ def embedding(column: dict[str, Any], value: list[float | None] | None, length: 
     norm = math.sqrt(sum(level * level for level in levels))
     factor = float(Fraction(TURN, 256) / (2 * Fraction(PI) * Fraction(column["width"])))
     amplitude = math.isqrt(length * length // column["waves"])
-    found = []
+    cells = []
     for wave in frequencies(seed, column["name"], column["size"], column["waves"]):
         phase = sum(one * other for one, other in zip(wave, levels, strict=True))
-        found += pair(math.floor(phase / norm * factor), amplitude)
-    return [*found, 0]
+        cells += pair(math.floor(phase / norm * factor), amplitude)
+    return [*cells, 0]
 
 
 def frequencies(seed: int, name: str, size: int, waves: int) -> list[list[int]]:

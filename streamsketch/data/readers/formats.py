@@ -1,7 +1,7 @@
 """Files of each format as Arrow record batches, nothing in them guessed: a reader for each in a file of its own."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ def parts_of(file: Any, path: str, form: Format | None = None) -> int:
     return parquet.row_groups(file, path) if (form or format_of(path)) == "parquet" else 1
 
 
-def batches(
+def batches(  # noqa: PLR0913 - what a format leaves open
     file: Any,
     path: str,
     part: int,
@@ -41,16 +41,17 @@ def batches(
     *,
     delimiter: str = ",",
     any_text: bool = False,
+    lenient: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Return the batches of a part of a file, columns of ``text`` as text where the format leaves it open.
 
-    With ``any_text``, JSON's numbers, booleans and nulls are taken in them too.
+    With ``any_text``, JSON's numbers, booleans and nulls are taken in them too; in those ``lenient``, all of JSON is.
     """
     form = form or format_of(path)
     if form == "parquet":
         return parquet.batches(file, path, part, columns)
     if form == "jsonl":
-        return json_lines.batches(file, path, columns, text, any_text=any_text)
+        return json_lines.batches(file, path, columns, text, any_text=any_text, lenient=lenient)
     if form == "csv":
         return delimited.batches(file, path, columns, text, delimiter)
     return (text_lines.batches if form == "lines" else _avro)(file, path, columns, text)

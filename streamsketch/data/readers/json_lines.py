@@ -1,8 +1,9 @@
 """Lines of JSON objects as Arrow record batches, nothing in them guessed."""
 
 import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -19,22 +20,37 @@ _NO_NUMBER = re.compile(rb":\s*-?(?:[NI]|[0-9.]+[eE][-+]?[0-9]{15})")  # NaN, in
 
 
 def batches(
-    file: Any, path: str, columns: list[str], text: list[str], *, any_text: bool = False
+    file: Any,
+    path: str,
+    columns: list[str],
+    text: list[str],
+    *,
+    any_text: bool = False,
+    lenient: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of a file of JSON lines; ``any_text`` as in `json_batch`."""
+    """Yield the columns of a file of JSON lines; ``any_text`` and ``lenient`` as in `json_batch`."""
     first = 1
     for lines in blocks_of_lines(uncompressed(file, path), path):
-        yield json_batch(lines, path, columns, text, first, any_text=any_text)
+        yield json_batch(lines, path, columns, text, first, any_text=any_text, lenient=lenient)
         first += len(lines)
 
 
 def json_batch(
-    lines: list[bytes], path: str, columns: list[str], text: list[str], first: int = 1, *, any_text: bool = False
+    lines: list[bytes],
+    path: str,
+    columns: list[str],
+    text: list[str],
+    first: int = 1,
+    *,
+    any_text: bool = False,
+    lenient: Sequence[str] = (),
 ) -> pa.RecordBatch:
     """Return lines of JSON objects as a record batch: the ``text`` columns as text, the others as exact decimals.
 
     Integers among the text columns become text, so that the number 7 is the key "7" in files of every kind. With
-    ``any_text`` all numbers and booleans do, as they are written, and null stays null: an agreement reads them.
+    ``any_text`` all numbers and booleans do, as they are written, and null stays null: an agreement reads them. Of the
+    text columns that are ``lenient``, as features are, a line may hold anything, or nothing: lists of numbers become
+    their text, and what is no text, number, boolean or such a list becomes null.
 
     Raises
     ------
@@ -42,7 +58,9 @@ def json_batch(
         For a line that is not an object with these fields, by its number, counted from ``first``.
     """
     found = _by_arrow(lines, columns, text)
-    return _line_by_line(lines, path, columns, text, first, any_text=any_text) if found is None else found
+    return (
+        _line_by_line(lines, path, columns, text, first, any_text=any_text, lenient=lenient) if found is None else found
+    )
 
 
 def _by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> pa.RecordBatch | None:
@@ -87,23 +105,41 @@ def _by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> pa.Rec
 
 
 def _line_by_line(
-    lines: list[bytes], path: str, columns: list[str], text: list[str], first: int, *, any_text: bool = False
+    lines: list[bytes],
+    path: str,
+    columns: list[str],
+    text: list[str],
+    first: int,
+    *,
+    any_text: bool = False,
+    lenient: Sequence[str] = (),
 ) -> pa.RecordBatch:
     to_text = _any_text if any_text else _json_text
+    constant = float if lenient else _refuse
     cells: list[list[Any]] = [[] for _ in columns]
     for number, line in enumerate(lines, first):
         if not line.strip():
             continue
         try:
-            row = json.loads(line, parse_float=Decimal, parse_constant=_refuse)
-            for name, column in zip(columns, cells, strict=True):
-                column.append(to_text(row[name]) if name in text else _json_number(row[name]))
+            row = json.loads(line, parse_float=Decimal, parse_constant=constant)
+            if not isinstance(row, dict):
+                raise TypeError  # noqa: TRY301 - as what follows raises
+            found = [
+                _lenient_text(row.get(name))
+                if name in lenient
+                else to_text(row[name])
+                if name in text
+                else _json_number(row[name])
+                for name in columns
+            ]
         except (ValueError, ArithmeticError, KeyError, TypeError, RecursionError) as error:
             # the library's own text may quote the line, which is private
             raise InvalidInputError(
                 f"line {number} of {path} is not a JSON object with the fields {', '.join(columns)}: text or integers "
                 f"for keys and indices, {NUMBER_FORM} for values ({type(error).__name__})"
             ) from None
+        for column, value in zip(cells, found, strict=True):
+            column.append(value)
     kinds = [pa.string() if name in text else NUMBER for name in columns]
     return pa.RecordBatch.from_arrays(
         [pa.array(column, kind) for column, kind in zip(cells, kinds, strict=True)], columns
@@ -124,6 +160,19 @@ def _any_text(value: Any) -> str | None:
     if isinstance(value, Decimal):
         return format(value, "f") if abs(value.adjusted()) <= _PLACES else str(value)
     return _json_text(value)
+
+
+def _lenient_text(value: Any) -> str | None:
+    """Return a value as text that features are read from."""
+    if isinstance(value, list):
+        numbers = all(isinstance(one, int | Decimal) and not isinstance(one, bool) for one in value)
+        return f"[{','.join(map(str, map(_any_text, value)))}]" if numbers else None
+    if isinstance(value, float):  # a constant: NaN, or an infinity, which is beyond every range
+        return None if math.isnan(value) else "1e999" if value > 0 else "-1e999"
+    try:
+        return _any_text(value)
+    except (TypeError, UnicodeEncodeError):
+        return None
 
 
 def _json_number(value: Any) -> Decimal:
