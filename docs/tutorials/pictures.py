@@ -19,9 +19,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.cluster.hierarchy import dendrogram
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import streamsketch as ss
+from pipelines.data import make_sites
+from streamsketch.features import Category, Number
 
 FOLDER = Path(__file__).parent / "pictures"
 DATA = Path("pipelines/data")
@@ -354,6 +357,63 @@ def what_changed() -> Draw:
     return draw
 
 
+def sites() -> Draw:
+    """Return how to draw which of five hospitals are alike, and in which columns they differ from the first."""
+    kinds = {
+        "age": Number(0, 110),
+        "sex": Category(["F", "M"]),
+        "smoker": Category(["yes", "no"]),
+        "systolic": Number(60, 240),
+        "haemoglobin": Number(4, 20),
+        "creatinine": Number(20, 400),
+        "glucose": Number(2, 25),
+        "diagnosis": Category(hashed=64),
+    }
+    people = make_sites.sites()
+    features = ss.Features(kinds, seed=2028, joint=8)
+    agreement = ss.agree(people.schema, features=features, unit="person_id")
+    how = {"epsilon": 1.0, "delta": 1e-6, "neighbours": agreement.neighbours}
+    names = list(make_sites.SITES)
+    tables = [people.filter(pc.equal(people["site"], name)) for name in names]
+    releases = [ss.bound(table, agreement).release(**how) for table in tables]
+    tree = ss.linkage(releases, by="mean")
+    differ = {
+        name: ss.column_differences(releases[0], each, agreement).to_pandas().set_index("column")
+        for name, each in zip(names[1:], releases[1:], strict=True)
+    }
+    marks = {"south": ("third", "o"), "east": ("second", "s"), "west": ("first", "D"), "harbour": ("text", "^")}
+    least = 1e-4
+
+    def draw(colours: Colours) -> Figure:
+        figure = Figure(figsize=(9.5, 4), layout="constrained")
+        figure.get_layout_engine().set(wspace=0.06)
+        left, right = figure.subplots(1, 2, width_ratios=[1, 2])
+        style = {"color_threshold": 0, "above_threshold_color": colours["first"]}
+        dendrogram(tree, labels=names, orientation="left", ax=left, **style)
+        left.spines["left"].set_visible(False)
+        left.tick_params(axis="y", labelsize=10, length=0)
+        left.set_xlabel("distance of average patients")
+        columns = [*kinds, "(joint)"]
+        for shift, (name, table) in zip((-0.24, -0.08, 0.08, 0.24), differ.items(), strict=True):
+            found = table.loc[columns].clip(lower=least)
+            bars = [found["estimate"] - found["low"], found["high"] - found["estimate"]]
+            colour, mark = marks[name]
+            place = np.arange(len(columns)) + shift
+            right.errorbar(
+                found["estimate"], place, xerr=bars, fmt=mark, markersize=4, color=colours[colour], label=name
+            )
+        right.set_xscale("log")
+        right.set_xlim(least, 4)
+        right.set_yticks(range(len(columns)), columns)
+        right.invert_yaxis()
+        right.grid(axis="x", color=colours["grid"], linewidth=0.5)
+        right.set_xlabel("squared distance from north, of at most 4")
+        right.legend(frameon=False, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1), fontsize=9)
+        return figure
+
+    return draw
+
+
 PICTURES = {
     "two-parties": two_parties,
     "unbounded-stream": unbounded_stream,
@@ -362,6 +422,7 @@ PICTURES = {
     "phones": phones,
     "alike": alike,
     "what-changed": what_changed,
+    "sites": sites,
 }
 
 

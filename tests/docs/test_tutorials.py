@@ -12,9 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import streamsketch as ss
+from pipelines.data.make_sites import SITES, sites
 from tests.cli.running import ROOT, Forks
 from tests.docs.pages import Reader, blocks_of
 
@@ -131,3 +133,18 @@ def test_what_changed(read: Read) -> None:
     flights = re.findall(r"EWR-(?:LAX|SFO) +([\d.]+)", said[said.index(said_with(said, "alarms: ")) + 1])
     check_near([(float(count), 2.6) for count in flights], [85, 85], rounding=1, largest_error=4)
     assert all(Path(name).stat().st_size > 3_000 for name in ("when.svg", "what.svg"))
+
+
+def test_sites(read: Read) -> None:
+    said = read("sites.md")
+    means = np.array(estimates_in(said_with(said, "age, mean"))).reshape(4, 5, 2)  # of a column at each hospital
+    people = sites().to_pandas().groupby("site", observed=True)
+    for found, column, ends in zip(
+        means, ["age", "creatinine", "glucose"], [(0, 110), (20, 400), (2, 25)], strict=False
+    ):
+        truths = people[column].apply(lambda values, ends=ends: values.clip(*ends).mean())[list(SITES)].tolist()
+        check_near([tuple(one) for one in found], truths, rounding=0.01, largest_error=3)
+    p_values = [float(p) for p in re.findall(r"p = (\S+)", said_with(said, "harbour: p"))]
+    assert p_values[0] < 1e-4 < p_values[1]
+    [(corrected, _)] = estimates_in(said_with(said, "ε = 2"))
+    assert corrected < 0.001  # it was 0.5

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.data import make_retail, make_visits
+from pipelines.data import make_retail, make_sites, make_visits
 
 
 def test_the_large_shop_is_as_described(tmp_path: Path) -> None:
@@ -41,3 +41,25 @@ def test_visits_are_as_described(tmp_path: Path) -> None:
     places = named.group_by("patient").aggregate([("clinic", "count_distinct")])["clinic_count_distinct"].to_numpy()
     assert set(places) == {1, 2}
     assert set(made["clinic"].unique().to_pylist()) == set(make_visits.CLINICS)
+
+
+def test_hospitals_are_as_described(tmp_path: Path) -> None:
+    made = make_sites.sites(patients=4000)
+    assert made.equals(make_sites.sites(patients=4000))
+    assert not made.equals(make_sites.sites(patients=4000, seed=1))
+    assert len(made["person_id"].unique()) == made.num_rows
+    files = make_sites.write_sites(tmp_path, patients=4000)
+    tables = {path.stem: pq.read_table(path) for path in files}
+    assert list(tables) == list(make_sites.SITES)
+    assert sum(table.num_rows for table in tables.values()) == made.num_rows
+    assert 200 < len(made["diagnosis"].unique()) <= make_sites.CODES + 1  # and null
+    assert 0 < (made["age"].to_numpy() == 999).sum() < 40
+    for name, share in (("smoker", 0.06), ("creatinine", 0.04), ("glucose", 0.05), ("diagnosis", 0.02)):
+        assert abs(made[name].null_count / made.num_rows - share) < 0.02
+    middle = {name: [pc.quantile(table[of])[0].as_py() for of in ("age", "glucose")] for name, table in tables.items()}
+    others = [name for name in tables if name != "west"]
+    assert middle["west"][0] > max(middle[name][0] for name in others) + 10
+    assert middle["east"][1] > 10 * max(middle[name][1] for name in tables if name != "east")
+    in_mg = {name: pc.mean(pc.less(table["creatinine"], 10)).as_py() for name, table in tables.items()}
+    assert 0.2 < in_mg.pop("harbour") < 0.4
+    assert max(in_mg.values()) == 0
