@@ -243,7 +243,8 @@ class _Measure(NamedTuple):
         else:
             value, error = self.square
             low, high = (math.sqrt(max(value + side * reach * error, 0.0)) for side in (-1, 1))
-        return max(low, self.lowest), min(high, self.highest)
+        low, high = (min(max(end, self.lowest), self.highest) for end in (low, high))
+        return low, high
 
 
 class _Population(NamedTuple):

@@ -159,8 +159,9 @@ def test_standard_deviations_have_intervals_of_their_squares() -> None:
     row = next(row for row in table if row["measure"] == "standard deviation")
     assert row["low"] > 0
     assert math.isclose(row["low"] ** 2 + row["high"] ** 2, 2 * row["estimate"] ** 2, rel_tol=1e-9)
-    few = describe(released(X, 0.5), AGREEMENT).to_pylist()
-    assert all(0 <= row["low"] <= row["high"] or math.isnan(row["low"]) for row in few)
+    for _ in range(10):  # estimates of shares are beyond 0 and 1
+        few = describe(released(X, 0.5), AGREEMENT).to_pylist()
+        assert all(0 <= row["low"] <= row["high"] or math.isnan(row["low"]) for row in few)
 
 
 def test_too_few_people_are_told() -> None:

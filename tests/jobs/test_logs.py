@@ -65,14 +65,14 @@ def test_a_failure_shows_no_data_either(tmp_path: Path, forks: Forks) -> None:
 def test_of_others_messages_the_place_alone_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     before = logging.getLogger().handlers
     with logs("json", stream="flights"):
-        logging.getLogger("apache_beam.runners").error("%s", CANARY)
+        logging.getLogger("apache_beam.transforms").error("%s", CANARY)
         logging.getLogger("pyarrow").error(CANARY, exc_info=ValueError(CANARY))
         logging.getLogger("streamsketch.beam").warning("ours")
         logging.getLogger("apache_beam").info("quiet")
     assert logging.getLogger().handlers == before
     lines = said(capsys.readouterr().err)
     assert [line.get("text") for line in lines] == [None, None, "ours"]
-    assert [line["logger"] for line in lines][:2] == ["apache_beam.runners", "pyarrow"]
+    assert [line["logger"] for line in lines][:2] == ["apache_beam.transforms", "pyarrow"]
 
 
 def test_a_job_that_cannot_be_built_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
