@@ -35,13 +35,13 @@ demo: env  ## which of sixteen airlines fly alike: private cosines on real data
 parties-demo: env  ## five processes publish the sum of their flights with one noise, and none sees another's
 	$(BIN)/python -m pipelines.parties_demo --input pipelines/data/flights.parquet
 
-test: env  ## every test, doctest and README block, but those of the other targets
+test: env  ## every law, doctest and README block; the other targets have the rest
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test-long: env  ## larger versions of tests, marked long, and more examples of Hypothesis: for every night
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "long or hypothesis" --hypothesis-profile long
 
-test-tools: env  ## the wheel, the benchmarks' entries, the pictures' scripts, and kernels as other processors get them
+test-tools: env  ## pages, pictures, demos, the wheel, the benchmarks' entries, and kernels as other processors get them
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "tools and not long" tests
 
 test-streams: env $(PRISM)  ## streams on Prism, Beam's local runner with event time, which go builds in some 100 seconds

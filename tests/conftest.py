@@ -78,11 +78,14 @@ TOOLS = (
     "tests/test_wheel.py",
     "tests/benchmarks/",
     "tests/docs/test_gallery.py",
+    "tests/docs/test_pages.py",
+    "tests/docs/test_tutorials.py",
+    "tests/pipelines/",
     "tests/core/test_jit.py",
     "tests/kernels/test_targets.py",
     "tests/kernels/test_carryless.py::test_every_code_gives_the_same_bits_without_another_instruction",
 )
-"""What changes rarely and takes a tenth as long as all else: `make test-tools`, which CI runs, too."""
+"""Pages, programs and builds around the library, no laws of it: `make test-tools`, which CI runs, too."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
