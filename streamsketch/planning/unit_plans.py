@@ -529,7 +529,9 @@ def _notes(plan: UnitPlan) -> Iterator[str]:
     if not plan.facts.knows_all and keys < plan.facts.sizes.keys.max() + 1:
         where = "one key" if keys == 1 else f"{keys} keys"
         yield f"What one {plan.unit} adds beyond {where} is dropped: give max_keys if some are in more."
-    for other in plan.alternatives()[1:]:
+    # of one bound and noise the better way of clipping says it
+    others = {(one.neighbours.kind, one.mechanism): one for one in reversed(plan.alternatives()[1:])}
+    for other in reversed(others.values()):
         if (
             other.error > _WORTH_SAYING * chosen.error
             and other.is_raw == chosen.is_raw
