@@ -1,4 +1,4 @@
-"""Features of rows: a public map from mixed columns to a vector of length at most 1 (THEORY.md 10)."""
+"""Features of rows: a public map from mixed columns to a vector of length 1 (THEORY.md 10)."""
 
 import dataclasses
 import hashlib
