@@ -3,17 +3,29 @@
 Formulas: THEORY.md 4.4.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Floats
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.blocks import AnySketch, Block, Units, block_of, check_comparable, mark_secret, pair_of
+from streamsketch.estimation.blocks import (
+    AnySketch,
+    Block,
+    Units,
+    block_of,
+    check_comparable,
+    difference,
+    mark_secret,
+    pair_of,
+)
 from streamsketch.estimation.distances import fourth_power_sums, from_first, squared_gaps
 from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.intervals import norm_growth
+from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
+from streamsketch.projections import MapVariance
 
 LEAST_UNITS = 2.0
 """Standard errors of a number of units, above which there is an average."""
@@ -150,18 +162,87 @@ def mean_distances_between(rows: Block, columns: Block, *, same: bool) -> Estima
     """
     first = averages_of(rows)
     second = first if same else averages_of(columns)
-    a, b, effect, variance = first.block, second.block, rows.effect, rows.variance
-    k2, k4 = a.k2[:, None] + b.k2, a.k4[:, None] + b.k4
+    a, b = first.block, second.block
     x, y = from_first(a, a), from_first(b, a)
-    norms = first.squared_norms[:, None], second.squared_norms
-    biases = (first.excess * a.squared_norms)[:, None], second.excess * b.squared_norms
-    value = squared_gaps(x, y, a, b) - effect.count * k2 - biases[0] - biases[1]
+    sides = _side(first, a.squared_norms).as_rows(), _side(second, b.squared_norms)
 
-    size, lengths = np.maximum(value, 0.0), [np.maximum(norm, 0.0) for norm in norms]
-    spreads = first.spread[:, None], second.spread
-    squared_product = np.minimum((norms[0] + norms[1] - value) ** 2 / 4, lengths[0] * lengths[1])
+    def fourths(sizes: Floats) -> Floats | None:
+        return fourth_power_sums(x, y, (a.k2[:, None] + b.k2, a.k4[:, None] + b.k4), a, sizes)
+
+    found = _distances(squared_gaps(x, y, a, b), sides, rows.effect, rows.variance, fourths)
+    if same:
+        for array in found.parts():
+            np.fill_diagonal(array, 0.0)
+    return mark_secret(_where(first.known[:, None] & second.known, found), rows, columns)
+
+
+def mean_distances_in(rows: Block, columns: Block, places: Sequence[slice]) -> Estimates:
+    """Estimate the squared distance of two averages under the identity in each of m ranges of cells: (m,) arrays.
+
+    They are NaN where a number of units is within two standard errors of 0.
+
+    Raises
+    ------
+    InvalidInputError
+        If units were not counted in a sketch.
+    """
+    first, second = averages_of(rows), averages_of(columns)
+    a, b = first.block, second.block
+    ends = np.array([(one.start, one.stop) for one in places], dtype=np.intp)
+    counts: Any = (ends[:, 1] - ends[:, 0]).astype(np.float64)
+    effect = OutputNoise(counts)  # its formulas are those of arrays, too
+
+    def sums(values: Floats) -> Floats:
+        found: Floats = np.add.reduceat(np.append(values**2, 0.0), ends.ravel())[::2]
+        return found
+
+    if a.cell_units[0] == b.cell_units[0]:
+        apart = a.cell_units[0] * difference(a.cells[0], b.cells[0])
+    else:
+        apart = a.values[0] - b.values[0]
+    sides = [_side(one, sums(one.block.values[0]) - counts * one.block.k2) for one in (first, second)]
+    found = _distances(sums(apart), (sides[0], sides[1]), effect, rows.variance, lambda _: None)
+    return mark_secret(_where(first.known & second.known, found), rows, columns)
+
+
+class _Side(NamedTuple):
+    """Averages on one side of pairs; arrays of shapes that go together."""
+
+    norms: Floats
+    """Their estimated squared norms."""
+    bias: Floats
+    """What the errors of their numbers add to squared norms."""
+    k2: Floats
+    k4: Floats
+    spread: Floats
+
+    def as_rows(self) -> "_Side":
+        """Return them as rows of a table of pairs."""
+        return _Side(*(part[:, None] for part in self))
+
+
+def _side(averages: Averages, norms: Floats) -> _Side:
+    """Return averages whose cells have these squared norms, without what noise adds."""
+    scaled, excess = averages.block, averages.excess
+    return _Side(norms * (1 - excess), norms * excess, scaled.k2, scaled.k4, averages.spread)
+
+
+def _distances(
+    gaps: Floats,
+    sides: tuple[_Side, _Side],
+    effect: OutputNoise | InputNoise,
+    variance: MapVariance,
+    fourths: Callable[[Floats], Floats | None],
+) -> Estimates:
+    """Return estimates from squared distances of cells; ``fourths`` has ‖z‖₄⁴ at these sizes of z, where it counts."""
+    a, b = sides
+    k2, k4 = a.k2 + b.k2, a.k4 + b.k4
+    value = gaps - effect.count * k2 - a.bias - b.bias
+    size, lengths = np.maximum(value, 0.0), [np.maximum(side.norms, 0.0) for side in sides]
+    spreads = a.spread, b.spread
+    squared_product = np.minimum((a.norms + b.norms - value) ** 2 / 4, lengths[0] * lengths[1])
     # ⟨z, x̄⟩ and -⟨z, ȳ⟩: how fast the distance grows with the lengths of the averages
-    along = [(value + norms[0] - norms[1]) / 2, (value + norms[1] - norms[0]) / 2]
+    along = [(value + a.norms - b.norms) / 2, (value + b.norms - a.norms) / 2]
     longer = size + spreads[0] * lengths[0] + spreads[1] * lengths[1]
     _, curving = norm_growth(variance, effect, size, k2)
     noise_slope = effect.squared_norm_slope(k2)
@@ -174,13 +255,9 @@ def mean_distances_between(rows: Block, columns: Block, *, same: bool) -> Estima
         of_counts = of_counts + 4 * t * np.clip(clean, 0.0, size * length)
         slope = slope + 4 * t * inner
         curvature = curvature + t
-    of_map = variance.of_squared_norm(longer, fourth_power_sums(x, y, (k2, k4), a, size))
+    of_map = variance.of_squared_norm(longer, fourths(size))
     of_noise = np.maximum(effect.squared_norm_variance(longer, k2, k4), 0.0) + of_counts
-    if same:
-        for array in (value, of_map, of_noise, slope, curvature):
-            np.fill_diagonal(array, 0.0)
-    found = Estimates(value, of_map, of_noise, lowest=0.0, slope=slope, curvature=curvature)
-    return mark_secret(_where(first.known[:, None] & second.known, found), rows, columns)
+    return Estimates(value, of_map, of_noise, lowest=0.0, slope=slope, curvature=curvature)
 
 
 def mean_products_between(rows: Block, columns: Block) -> Estimates:

@@ -7,16 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import gammainccinv, ndtr
+from scipy.special import gammainccinv
 
 from streamsketch.agreement import Agreement, check_alike
 from streamsketch.core import Floats
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, is_secret, mark_secret, pair_of
+from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, is_secret, pair_of
 from streamsketch.estimation.estimate import SECRET_METADATA, Estimate, Estimates
-from streamsketch.estimation.intervals import Interval, quantile
-from streamsketch.estimation.means import few_units, mean_distances_between
-from streamsketch.estimation.noise_effect import OutputNoise
+from streamsketch.estimation.intervals import ErrorModel, Intervals, invert, invert_selected, quantile
+from streamsketch.estimation.means import check_known, few_units, mean_distances_in
 from streamsketch.features import JOINT, REST, Category, Embedding, Features, Number
 from streamsketch.features import Block as FeatureBlock
 
@@ -71,15 +70,16 @@ def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
     0.056
     """
     features = _features_of([x, y], agreement)
-    first, second = pair_of(x, y)
-    whole = _averaged(first, second)
-    size, relative = max(whole.value, 0.0), 0.0
-    for block in features.blocks:
-        part, spread = _part(features, block, first, second)
-        # where nothing seems to differ, blocks count by their lengths
-        share = min(max(part.value, 0.0) / size, 1.0) if size else (block.amplitude / (1 << 15)) ** 2
-        relative += spread * share**2
-    return mark_secret(_spread_out(whole, relative, highest=4.0), first)
+    parts, relative = _parts(features, x, y)
+    whole, own = parts[0], np.maximum(parts.value[1 : relative.size + 1], 0.0)
+    size = max(whole.value, 0.0)
+    # where nothing seems to differ, blocks count by their lengths
+    shares = np.minimum(own / size, 1.0) if size else _lengths(features) ** 2
+    added = float(relative @ shares**2)
+    return dataclasses.replace(
+        whole, projection_variance=added * size**2, lowest=0.0, highest=4.0,
+        slope=whole.slope + 2 * added * size, curvature=whole.curvature + added,
+    )  # fmt: skip
 
 
 def column_differences(x: AnySketch, y: AnySketch, agreement: Agreement, *, confidence: float = 0.95) -> pa.Table:
@@ -118,24 +118,26 @@ def column_differences(x: AnySketch, y: AnySketch, agreement: Agreement, *, conf
     """
     features = _features_of([x, y], agreement)
     quantile(confidence, "normal")
-    first, second = pair_of(x, y)
-    found: list[tuple[str, Estimate]] = []
-    for block in features.blocks:
-        if block.name != REST:
-            whole = _spread_out(*_part(features, block, first, second))
-            found.append((block.name, whole.scaled((1 << 30) / block.amplitude**2)))
-    found.sort(key=lambda one: -_clearness(one[1]))
-    ends = [_ends(one, features.block(name).cells, len(found), confidence) for name, one in found]
-    table = pa.table(
-        {
-            "column": [name for name, _ in found],
-            "estimate": [one.value for _, one in found],
-            "error": [one.standard_error for _, one in found],
-            "low": [low for low, _ in ends],
-            "high": [min(high, 4.0) for _, high in ends],
-        }
+    parts, relative = _parts(features, x, y)
+    blocks = [block for block in features.blocks if block.name != REST]
+    scale = 1 / _lengths(features)[: len(blocks)] ** 2
+    value, _, noise, slope, curvature = (part[1 : len(blocks) + 1] for part in parts.parts())
+    size, relative = np.maximum(value, 0.0), relative[: len(blocks)]
+    added = relative * size**2
+    stated = ErrorModel(
+        *(value * scale, added * scale**2, noise * scale**2, (slope + 2 * relative * size) * scale),
+        *(curvature + relative, 0.0, math.inf),
     )
-    return table.replace_schema_metadata(SECRET_METADATA) if is_secret([x, y]) else table
+    low, high = _ends(stated, np.array([block.cells for block in blocks]), confidence)
+    error = np.sqrt(stated.projection_variance + stated.noise_variance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        clearness = np.where(error > 0, stated.value / error, np.where(value > 0, np.inf, -np.inf))
+    order = np.argsort(-clearness, kind="stable")
+    columns = {"estimate": stated.value, "error": error, "low": low, "high": np.minimum(high, 4.0)}
+    table = pa.table(
+        {"column": [blocks[place].name for place in order], **{name: one[order] for name, one in columns.items()}}
+    )
+    return table.replace_schema_metadata(SECRET_METADATA) if parts.secret else table
 
 
 def describe(
@@ -340,66 +342,52 @@ def _features_of(sketches: Sequence[AnySketch], agreement: Agreement) -> Feature
     return agreement.features
 
 
-def _only(block: Block, features: FeatureBlock) -> Block:
-    """Return the cells of some features as a block of their own."""
-    return block._replace(cells=block.cells[:, features.places], effect=OutputNoise(features.cells))
+def _lengths(features: Features) -> Floats:
+    """Return the length of each block in a row: (b,)."""
+    return np.array([block.amplitude for block in features.blocks]) / (1 << 15)
 
 
-def _averaged(first: Block, second: Block) -> Estimate:
-    """Estimate the squared distance of averages; raise as `mean_distance`."""
-    found: Estimates = mean_distances_between(first, second, same=False)
-    if np.isnan(found.value).any():
-        raise InvalidInputError(
-            "the average is undefined: the number of units in a sketch is within two standard errors of zero. Check "
-            "release.units, and release more units together, with a larger epsilon"
-        )
-    return found[0, 0]
+def _parts(features: Features, x: AnySketch, y: AnySketch) -> tuple[Estimates, Floats]:
+    """Estimate the squared distance of averages: of all cells, of each of b blocks, and of each frequency in these.
 
-
-def _spread_out(estimate: Estimate, relative: float, highest: float = math.inf) -> Estimate:
-    """Return an estimate with the variance that its random features add, as a share of its square."""
-    size = max(estimate.value, 0.0)
-    return dataclasses.replace(
-        estimate, projection_variance=relative * size**2, lowest=0.0, highest=highest,
-        slope=estimate.slope + 2 * relative * size, curvature=estimate.curvature + relative,
-    )  # fmt: skip
-
-
-def _part(features: Features, block: FeatureBlock, first: Block, second: Block) -> tuple[Estimate, float]:
-    """Return the squared distance in a block, and the relative variance that random features add, over their seed.
-
-    Frequencies are independent, so their parts vary as a sample of as many: what noise adds to that is taken off. Few
-    say little of how they vary, so as many again count as those of a shift do. Hashed categories vary as under
-    `CountSketch`.
+    Also return the relative variance of each block, (b,), that random features add, over their seed. Frequencies are
+    independent, so their parts vary as a sample of as many: what noise adds to that is taken off. Few say little of how
+    they vary, so four more count as those of a shift do. Hashed categories vary as under `CountSketch`.
     """
-    whole = _averaged(_only(first, block), _only(second, block))
+    first, second = pair_of(x, y)
+    waves = [_waves(features, block) for block in features.blocks]
+    places = [slice(0, features.dim), *(block.places for block in features.blocks)]
+    for block, number in zip(features.blocks, waves, strict=True):
+        places += [slice(block.first + 2 * wave, block.first + 2 * wave + 2) for wave in range(number)]
+    found = mean_distances_in(first, second, places)
+    check_known(~np.isnan(found.value))
+    after, relative = len(waves) + 1, np.zeros(len(waves))
+    for place, (block, number) in enumerate(zip(features.blocks, waves, strict=True)):
+        column = features.columns.get(block.name)
+        if number:
+            own = slice(after, after + number)
+            values, noise = found.value[own], float(found.noise_variance[own].sum())
+            after += number
+            seen = max(float(((values - values.mean()) ** 2).sum()) * number - (number - 1) * noise, 0.0)
+            squares = max(found.value[place + 1], 0.0) ** 2 + found.noise_variance[place + 1]
+            relative[place] = ((seen / squares if squares else 0.0) + _PRIOR * 2 / number) / (number - 1 + _PRIOR)
+        elif isinstance(column, Category) and column.values is None:
+            relative[place] = 2 / (block.cells - 1)
+    return found, relative
+
+
+def _waves(features: Features, block: FeatureBlock) -> int:
+    """Return how many frequencies a block has."""
     column = features.columns.get(block.name)
-    if isinstance(column, Category) and column.values is None:
-        return whole, 2 / (block.cells - 1)
-    waves = column.waves if isinstance(column, Embedding) else features.joint if block.name == JOINT else 0
-    if not waves:
-        return whole, 0.0
-    parts = [
-        _averaged(_only(first, pair), _only(second, pair))
-        for pair in (block._replace(first=block.first + 2 * wave, cells=2) for wave in range(waves))
-    ]
-    values, noise = np.array([part.value for part in parts]), sum(part.noise_variance for part in parts)
-    seen = max(float(((values - values.mean()) ** 2).sum()) * waves - (waves - 1) * noise, 0.0)
-    squares = max(whole.value, 0.0) ** 2 + whole.noise_variance
-    relative = ((seen / squares if squares else 0.0) + _PRIOR * 2 / waves) / (waves - 1 + _PRIOR)
-    return whole, relative
+    return column.waves if isinstance(column, Embedding) else features.joint if block.name == JOINT else 0
 
 
-def _ends(estimate: Estimate, cells: int, candidates: int, confidence: float) -> Interval:
-    """Return a simultaneous interval of a squared distance of few cells.
+def _ends(stated: ErrorModel, cells: Floats, confidence: float) -> Intervals:
+    """Return simultaneous intervals of squared distances of few cells each.
 
-    Noise alone makes it χ² of as many degrees of freedom, which reaches farther above 0 than a normal law.
+    Noise alone makes them χ² of as many degrees of freedom, which reaches farther above 0 than a normal law.
     """
-    low, high = estimate.selected_interval(candidates, confidence)
-    tail = (1 - confidence) / (2 * candidates)
-    reach = (2 * float(gammainccinv(cells / 2, tail)) - cells) / math.sqrt(2 * cells)
-    return Interval(min(low, estimate.interval(1 - 2 * float(ndtr(-min(reach, _FARTHEST)))).low), high)
-
-
-def _clearness(estimate: Estimate) -> float:
-    return estimate.value / estimate.standard_error if estimate.standard_error else math.inf * estimate.value
+    tail = (1 - confidence) / (2 * cells.size)
+    reach = (2 * gammainccinv(cells / 2, tail) - cells) / np.sqrt(2 * cells)
+    low, high = invert_selected(stated, cells.size, confidence)
+    return Intervals(np.minimum(low, invert(stated, np.minimum(reach, _FARTHEST)).low), high)
