@@ -19,7 +19,6 @@ from streamsketch.estimation.means import check_known, few_units, mean_distances
 from streamsketch.features import JOINT, REST, Category, Embedding, Features, Number
 from streamsketch.features import Block as FeatureBlock
 
-_FARTHEST = 8.0  # standard errors, where a normal law has 1e-15 left
 _PRIOR = 4  # waves, of which the parts of a squared distance are taken to vary as squares of normal numbers
 
 
@@ -390,4 +389,4 @@ def _ends(stated: ErrorModel, cells: Floats, confidence: float) -> Intervals:
     tail = (1 - confidence) / (2 * cells.size)
     reach = (2 * gammainccinv(cells / 2, tail) - cells) / np.sqrt(2 * cells)
     low, high = invert_selected(stated, cells.size, confidence)
-    return Intervals(np.minimum(low, invert(stated, np.minimum(reach, _FARTHEST)).low), high)
+    return Intervals(np.minimum(low, invert(stated, reach).low), high)
