@@ -18,6 +18,7 @@ from .columns import (
 from .data_ids import SECRET_BYTES, DataIds, from_list
 from .grid import NO_LOSS, quantise, quantise_and_tell, quantise_one, warn_of_truncation
 from .keys import canonical_column, check_hashed_dim, encode_columns, index_of, indices_of
+from .lenient import lenient_column, lenient_json
 from .matrices import matrix_of, steps_of
 from .readers.delimited import check_delimiter, csv_header, csv_piece
 from .readers.formats import Format, batches, format_of, parts_of
@@ -55,6 +56,8 @@ __all__ = [
     "json_batch",
     "key_column",
     "keys_named",
+    "lenient_column",
+    "lenient_json",
     "matrix_of",
     "message_batches",
     "names_of",

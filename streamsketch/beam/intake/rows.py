@@ -1,6 +1,6 @@
 """Rows of Python objects as Arrow batches: the one way in for elements that are no columns."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -13,8 +13,9 @@ from apache_beam.utils.windowed_value import WindowedValue
 from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.run.steps import Step
-from streamsketch.data import arrow_column
+from streamsketch.data import arrow_column, lenient_column
 from streamsketch.errors import InvalidInputError
+from streamsketch.features import Embedding
 from streamsketch.intake import Intake, salvage
 
 _EVERYWHERE = GlobalWindow()
@@ -28,7 +29,9 @@ class RowsToBatches(beam.PTransform):
     keep their windows, and get their window's last time: window them first. Arrow batches among them pass.
 
     Where the agreement has a column of units, a row that is malformed is dropped, as it may be one unit's: one of
-    another shape, or with a field that does not fit its type. Elsewhere it ends the job.
+    another shape, or with a field that does not fit its type. Elsewhere it ends the job. A field of features may hold
+    anything, also lists and arrays of NumPy: what does not fit it, or is not in a dictionary, is missing, and its row
+    is kept.
 
     Parameters
     ----------
@@ -88,6 +91,9 @@ class _Rows(Step):
 
     def __init__(self, intake: Intake, columns: list[str], *, count: bool) -> None:
         self._intake, self._columns, self._count = intake, columns, count
+        self._features = feature_columns(intake.agreement)
+        self._lenient = [place for place, name in enumerate(columns) if name in self._features]
+        self._needed = set(columns) - self._features.keys()
         self._drops = intake.agreement.unit is not None
         self._width, self._most_fields = len(columns), len(columns) * _ROWS
 
@@ -111,7 +117,7 @@ class _Rows(Step):
 
     def _tuple(self, row: Any) -> tuple[Any, ...]:
         """Return the fields of a row; an empty tuple for anything else."""
-        if isinstance(row, dict) and row.keys() >= set(self._columns):
+        if isinstance(row, dict) and row.keys() >= self._needed:
             return tuple(map(row.get, self._columns))
         return tuple(row) if isinstance(row, tuple) else ()
 
@@ -121,7 +127,7 @@ class _Rows(Step):
 
     def _batches(self, window: BoundedWindow) -> Iterator[WindowedValue]:
         fields, self._last = self._waiting.pop(window), None
-        for group in alike_rows([fields[place :: self._width] for place in range(self._width)]):
+        for group in alike_rows([fields[place :: self._width] for place in range(self._width)], self._lenient):
             for batch in self._cast(group):
                 yield WindowedValue(batch, window.max_timestamp(), (window,))
 
@@ -132,7 +138,9 @@ class _Rows(Step):
             if start == stop:  # no column is at fault here: its types are those of the rows
                 return None
             arrays = [
-                _array(column[start:stop], name, number=name == self._intake.agreement.value)
+                lenient_column(column[start:stop], lists=self._features[name])
+                if name in self._features
+                else _array(column[start:stop], name, number=name == self._intake.agreement.value)
                 for column, name in zip(columns, self._columns, strict=True)
             ]
             return self._intake.cast(pa.RecordBatch.from_arrays(arrays, self._columns))
@@ -166,14 +174,25 @@ class _GlobalRows(_Rows):
         return self._add(row, _EVERYWHERE)
 
 
-def alike_rows(columns: list[list[Any]]) -> Iterator[list[list[Any]]]:
-    """Yield the columns of rows whose fields have the same types: what else is beside a row must not matter."""
-    if all(len(set(map(type, column))) == 1 for column in columns):
+def feature_columns(agreement: Agreement) -> dict[str, bool]:
+    """Return the columns of features, in which rows may hold anything, and whether each holds embeddings."""
+    columns = {} if agreement.features is None else agreement.features.columns
+    return {name: isinstance(column, Embedding) for name, column in columns.items()}
+
+
+def alike_rows(columns: list[list[Any]], lenient: Collection[int] = ()) -> Iterator[list[list[Any]]]:
+    """Yield the columns of rows whose fields have the same types: what else is beside a row must not matter.
+
+    In the columns at the places ``lenient``, fields of any types are together.
+    """
+    typed = [column for place, column in enumerate(columns) if place not in lenient]
+    if all(len(set(map(type, column))) == 1 for column in typed):
         yield columns
         return
     groups: dict[tuple[type, ...], list[list[Any]]] = {}
-    for row in zip(*columns, strict=True):
-        group = groups.setdefault(tuple(map(type, row)), [[] for _ in columns])
+    kinds = zip(*(map(type, column) for column in typed), strict=True)
+    for kind, row in zip(kinds, zip(*columns, strict=True), strict=True):
+        group = groups.setdefault(kind, [[] for _ in columns])
         for column, field in zip(group, row, strict=True):
             column.append(field)
     yield from groups.values()

@@ -4,6 +4,7 @@ import datetime as dt
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 import apache_beam as beam
@@ -19,10 +20,10 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.keys import METRICS
-from streamsketch.beam.intake.rows import alike_rows
+from streamsketch.beam.intake.rows import alike_rows, feature_columns
 from streamsketch.beam.intake.windows import LATE, column_of
 from streamsketch.core import current_limits
-from streamsketch.data import message_batches
+from streamsketch.data import lenient_column, lenient_json, message_batches
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Intake, Tumbling, microseconds, salvage
 
@@ -62,7 +63,8 @@ class DecodeMessages(beam.PTransform):
         Length and start of the windows, as in `TumblingWindows`.
     format
         ``"arrow"``: an Arrow IPC stream a message, the fast way. ``"json"``: a JSON object, or one a line; times are
-        numbers of the column's unit since 1970, or text in ISO 8601.
+        numbers of the column's unit since 1970, or text in ISO 8601. A column of features may hold anything, or
+        nothing: what does not fit it is missing, and its row is kept.
     count_private_data
         Count late rows and messages set aside as Beam metrics (``rows_late``, ``messages_malformed``): data without
         noise, for the operator's eyes only.
@@ -143,6 +145,8 @@ class _Decode(beam.DoFn):
         self._intake = Intake(agreement, bounded=agreement.unit is not None, time=time)
         self._names = list(dict.fromkeys([*agreement.names, time]))
         self._plain = plain_types(agreement, time)
+        self._features = {name: lists for name, lists in feature_columns(agreement).items() if name != time}
+        self._lenient = [place for place, name in enumerate(self._names) if name in self._features]
 
     def start_bundle(self) -> None:
         self._waiting: dict[int, list[bytes]] = {}
@@ -218,13 +222,13 @@ class _Decode(beam.DoFn):
             for message in group:
                 for line in filter(bytes.strip, message.splitlines()):
                     try:
-                        row = [*self._row(json.loads(line.decode())), message]
+                        row = [*self._row(line.decode()), message]
                     except _ANY:
                         yield message
                         continue
                     for column, field in zip(columns, row, strict=True):
                         column.append(field)
-        for *fields, own in alike_rows(columns):
+        for *fields, own in alike_rows(columns, self._lenient):
             bad: list[int] = []
 
             def read(start: int, stop: int, fields: list[list[Any]] = fields) -> pa.RecordBatch:
@@ -240,16 +244,25 @@ class _Decode(beam.DoFn):
         except _ANY:
             return None
 
-    def _row(self, row: Any) -> Sequence[Any]:
+    def _row(self, line: str) -> Sequence[Any]:
+        row = lenient_json(line) if self._features else json.loads(line)
         if not isinstance(row, dict):
             raise TypeError("a row must be a JSON object")
         if isinstance(text := row.get(self._time), str):
             given = dt.datetime.fromisoformat(text)
             row = row | {self._time: given.astimezone(dt.UTC) if given.tzinfo else given.replace(tzinfo=dt.UTC)}
-        return [row.get(name) for name in self._names]
+        fields = [row.get(name) for name in self._names]
+        return [
+            float(field) if isinstance(field, Decimal) and place not in self._lenient else field
+            for place, field in enumerate(fields)
+        ]
 
     def _typed(self, columns: list[list[Any]]) -> pa.RecordBatch:
-        arrays = [pa.array(column) for column in columns]  # given the type, it would truncate fractions
+        arrays = [
+            # given the type, it would truncate fractions
+            lenient_column(column, lists=self._features[name]) if name in self._features else pa.array(column)
+            for name, column in zip(self._names, columns, strict=True)
+        ]
         texts = [column.cast(pa.string()) if pa.types.is_null(column.type) else column for column in arrays]
         return self._shaped(pa.RecordBatch.from_arrays(texts, names=self._names))
 
@@ -283,14 +296,14 @@ class _Decode(beam.DoFn):
 
 
 def plain_types(agreement: Agreement, time: str) -> pa.Schema | None:
-    """Return the JSON types of columns, or None if they may be others than text and integers.
+    """Return the JSON types of columns, or None if they may be others than text and integers, as of features.
 
     Times are numbers here, and agreed values integers: rows in which they are not are read one by one.
     """
     kinds = {name: {"text": pa.string(), "integer": pa.int64()}.get(kind) for name, kind in _types(agreement).items()}
     kinds |= {} if agreement.value is None else {agreement.value: pa.int64()}
     kinds[time] = pa.int64()
-    return None if None in kinds.values() else pa.schema(kinds)
+    return None if agreement.features is not None or None in kinds.values() else pa.schema(kinds)
 
 
 def read_plain(messages: Sequence[bytes], types: pa.Schema) -> pa.RecordBatch | None:

@@ -130,13 +130,19 @@ def _type(kind: Any, name: str, named: dict[str, Any]) -> pa.DataType:
         return _type(named[kind], name, named)
     if isinstance(kind, dict):
         stored, logical = kind["type"], kind.get("logicalType")
+        if stored == "array":
+            entries = _type(kind["items"], name, named)
+            if pa.types.is_floating(entries) or pa.types.is_int64(entries):
+                return pa.list_(entries)
         if logical == "decimal" and stored in ("bytes", "fixed"):
             return _decimal_type(kind, name)
         if logical in ("time-millis", "time-micros"):
             raise InvalidInputError(f"{name} holds times of day ({logical}), which are not read; convert it first")
         # where it is not one of its stored type, a logical type means nothing
         return _LOGICAL_TYPES.get((stored, logical)) or _type(stored, name, named)
-    raise InvalidInputError(f"{name} is neither text, bytes, a number nor a time, or may be several; convert it first")
+    raise InvalidInputError(
+        f"{name} is neither text, bytes, a number, a time nor a list of numbers, or may be several; convert it first"
+    )
 
 
 def _decimal_type(kind: dict[str, Any], name: str) -> pa.DataType:

@@ -1,7 +1,6 @@
 """Lines of JSON objects as Arrow record batches, nothing in them guessed."""
 
 import json
-import math
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -10,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pa_json
 
+from streamsketch.data.lenient import decimal_text, lenient_json, lenient_text
 from streamsketch.data.readers.opening import NUMBER, NUMBER_FORM, arrows_own, blocks_of_lines, uncompressed
 from streamsketch.errors import InvalidInputError
 
 _PLAIN_BYTES = 4000  # of a line: no integer in it has more digits than Python reads
-_PLACES = 40  # a number of more is left as it is written, for whoever reads it to refuse
 _PLAIN_NUMBER = rb"-?[0-9]{1,26}(?:\.[0-9]{1,12})?\s*[,}]"
 _NO_NUMBER = re.compile(rb":\s*-?(?:[NI]|[0-9.]+[eE][-+]?[0-9]{15})")  # NaN, infinity, an exponent that no Decimal has
 
@@ -115,17 +114,16 @@ def _line_by_line(
     lenient: Sequence[str] = (),
 ) -> pa.RecordBatch:
     to_text = _any_text if any_text else _json_text
-    constant = float if lenient else _refuse
     cells: list[list[Any]] = [[] for _ in columns]
     for number, line in enumerate(lines, first):
         if not line.strip():
             continue
         try:
-            row = json.loads(line, parse_float=Decimal, parse_constant=constant)
+            row = lenient_json(line) if lenient else json.loads(line, parse_float=Decimal, parse_constant=_refuse)
             if not isinstance(row, dict):
                 raise TypeError  # noqa: TRY301 - as what follows raises
             found = [
-                _lenient_text(row.get(name))
+                lenient_text(row.get(name))
                 if name in lenient
                 else to_text(row[name])
                 if name in text
@@ -158,21 +156,8 @@ def _any_text(value: Any) -> str | None:
     if value is None or isinstance(value, bool):
         return None if value is None else str(value).lower()
     if isinstance(value, Decimal):
-        return format(value, "f") if abs(value.adjusted()) <= _PLACES else str(value)
+        return decimal_text(value)
     return _json_text(value)
-
-
-def _lenient_text(value: Any) -> str | None:
-    """Return a value as text that features are read from."""
-    if isinstance(value, list):
-        numbers = all(isinstance(one, int | Decimal) and not isinstance(one, bool) for one in value)
-        return f"[{','.join(map(str, map(_any_text, value)))}]" if numbers else None
-    if isinstance(value, float):  # a constant: NaN, or an infinity, which is beyond every range
-        return None if math.isnan(value) else "1e999" if value > 0 else "-1e999"
-    try:
-        return _any_text(value)
-    except (TypeError, UnicodeEncodeError):
-        return None
 
 
 def _json_number(value: Any) -> Decimal:

@@ -113,13 +113,15 @@ AVRO_FIELDS = [
     {"name": "value", "type": "double"},
     {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
     {"name": "paid", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
-    {"name": "nested", "type": {"type": "array", "items": "int"}},
+    {"name": "nested", "type": {"type": "array", "items": {"type": "array", "items": "int"}}},
 ]
 NOON = dt.datetime(2024, 3, 1, 12, tzinfo=dt.UTC)
 
 
 def write_avro(path: Path, codec: str = "null") -> None:
-    records = [{**row, "at": NOON, "paid": Decimal("1.25"), "nested": [1]} for row in TABLE.select(COLUMNS).to_pylist()]
+    records = [
+        {**row, "at": NOON, "paid": Decimal("1.25"), "nested": [[1]]} for row in TABLE.select(COLUMNS).to_pylist()
+    ]
     with path.open("wb") as file:
         fastavro.writer(file, {"type": "record", "name": "sale", "fields": AVRO_FIELDS}, records, codec=codec)
 
