@@ -23,9 +23,11 @@ from streamsketch.cli._agreeing import (
     Value,
     column_name,
     columns_from,
+    given_options,
     neighbours_of,
     projection_from,
 )
+from streamsketch.cli._features import check_columns, features_text, load_features
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, show_result
 
@@ -37,6 +39,14 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     ] = None,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The .json file to write, for all parties.")],
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of an index: columns that populations are compared by, with their public ranges and "
+            "categories, a JSON file.",
+            show_default=False,
+        ),
+    ] = None,
     index: Index = None,
     key: Key = None,
     value: Value = None,
@@ -80,12 +90,26 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
 
     A column is NAME:TYPE, of type integer, text, bytes, date, timestamp, boolean or decimal(PLACES). A name alone has
     the type it has in SAMPLE; without SAMPLE it is text.
+
+    With --features, sites are compared by sums over units of numbers, categories and embeddings. The file holds
+    columns, a seed, and joint, the number of waves over all numbers together: {"columns": [{"name": "age", "kind":
+    "number", "low": 0, "high": 110}, {"name": "sex", "kind": "category", "values": ["F", "M"]}, {"name": "diagnosis",
+    "kind": "category", "hashed": 64}], "seed": 7, "joint": 8}. Nothing in it is learned from rows.
     """
     new_file(output, ".json", "an agreement")
-    if not index:
-        raise ss.InvalidInputError("say which columns are sketched: --index NAME:TYPE for each, in order")
     schema = None if sample is None else _schema(sample)
-    by = projection_from(projection, sketch_dim=sketch_dim, sparsity=sparsity, resolution=resolution, seed=seed)
+    options: dict[str, Any] = {"sketch_dim": sketch_dim, "sparsity": sparsity, "resolution": resolution}
+    by: ss.Projection
+    if features is None:
+        if not index:
+            raise ss.InvalidInputError(
+                "say which columns are sketched: --index NAME:TYPE for each, in order; or --features FILE"
+            )
+        columns, by = None, projection_from(projection, **options, seed=seed)
+    else:
+        options |= {"projection": projection, "l1": l1, "l2": l2, "one_coordinate": one_coordinate}
+        columns = _features(features, seed, options | {"index": index, "value": value}, unit_column)
+        by = columns.projection
     options = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
     word = unit or ("event" if unit_column is None else column_name(unit_column))
     in_keys = 1 if key is None and max_keys is None else max_keys  # without keys there is one stream
@@ -94,19 +118,49 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         bounds = whole_unit_bounds(by, word, keyed=key is not None, max_keys=max_keys, clip=clip)  # type: ignore[arg-type]
     elif bounds["neighbours"] is None and (unit is not None or max_keys is not None or count):
         raise ss.InvalidInputError("--unit, --max-keys and --count belong to a bound: say --unit-column, or --l1 BOUND")
-    fine = fine_enough(by, bounds["neighbours"])
+    fine = by if columns is not None else fine_enough(by, bounds["neighbours"])
     if count is not None:
         bounds["counting"] = counting_of(fine, bounds["neighbours"]) if count else None
     fields: dict[str, Any] = {
-        **columns_from(index, key, unit_column, value, () if schema is None else schema.names),
+        **columns_from(index or [], key, unit_column, value, () if schema is None else schema.names),
         **bounds,
         "missing": missing,
         "title": title,
     }
+    if columns is not None:
+        fields |= {"features": columns, "index": None}
     agreed = ss.Agreement(fine, **fields) if schema is None else ss.agree(schema, fine, **fields)
+    _check_features(agreed, sample, schema)
     agreed.save(output)
     fields = {"file": str(output), "fingerprint": agreed.fingerprint, "agreement": agreed.to_dict()}
     show_result(str(output), _facts(agreed, by), fields, as_json=as_json)
+
+
+def _features(path: Path, seed: int | None, others: dict[str, Any], unit_column: str | None) -> ss.Features:
+    """Return the features in a file, if what else was said goes with them."""
+    if given := given_options(others):
+        raise ss.InvalidInputError(
+            f"{path} says what is added up, on which grid; rows have length 1 whatever they hold: leave out {given}"
+        )
+    if unit_column is None:
+        raise ss.InvalidInputError(
+            "features are compared as averages over units, so say which column names them: --unit-column patient"
+        )
+    return load_features(path, seed)
+
+
+def _check_features(agreed: ss.Agreement, sample: Path | None, schema: pa.Schema | None) -> None:
+    """Raise `InvalidInputError` where features would have no averages, or a sample has other columns."""
+    if agreed.features is None:
+        return
+    if agreed.counting is None:
+        many = agreed.neighbours is not None and agreed.neighbours.any_keys
+        remedy = "say --max-keys, in how many keys a unit may be" if many else "say --count"
+        raise ss.InvalidInputError(
+            f"features are compared as averages over units, and so their number must be published: {remedy}"
+        )
+    if sample is not None and schema is not None:
+        check_columns(agreed.features, schema, sample)
 
 
 def _facts(agreed: ss.Agreement, given: ss.Projection) -> dict[str, str]:
@@ -119,19 +173,28 @@ def _facts(agreed: ss.Agreement, given: ss.Projection) -> dict[str, str]:
     )
     facts = {
         "title": agreed.title,
+        "features": "" if agreed.features is None else features_text(agreed.features),
+        "cells": "" if agreed.features is None else f"{agreed.features.dim:,}, by the seed {agreed.features.seed}",
         "index": ", ".join(map(str, agreed.index)),
-        "value": agreed.value or "1 a row",
+        "value": "" if agreed.features is not None else agreed.value or "1 a row",
         "key": "" if agreed.key is None else str(agreed.key),
         "unit": "" if agreed.unit is None else str(agreed.unit),
         "bound": "" if agreed.neighbours is None else str(agreed.neighbours),
         "clip": agreed.clip or "",
         "published": _counts(agreed),
         "grid": grid,
-        "missing": agreed.missing,
-        "projection": agreed.projection.to_json(),
+        "missing": _missing(agreed),
+        "projection": "" if agreed.features is not None else agreed.projection.to_json(),
         "fingerprint": agreed.fingerprint,
     }
     return {name: fact for name, fact in facts.items() if fact}
+
+
+def _missing(agreed: ss.Agreement) -> str:
+    if agreed.features is None:
+        return agreed.missing
+    named = " or ".join(column.name for column in agreed.columns)
+    return f"{agreed.missing} rows without {named}; in others it is a feature"
 
 
 def _counts(agreed: ss.Agreement) -> str:

@@ -86,6 +86,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "steps of readers above": (
         "beam/intake/read read_batches",
         "cli/_agreeing load_projection",
+        "cli/_features load_features",
         "cli/_reading load_files",
         "cli/_reading load_published",
         "cli/_reading load_raw_file",
