@@ -9,6 +9,7 @@ from .plausible_lengths import all_fit, implausible
 from .priv_unit_g import PrivUnitG
 from .proj_unit import ProjUnit
 from .report import Report, Reports
+from .updates import ModelUpdates
 
 __all__ = [
     "SQKR",
@@ -16,6 +17,7 @@ __all__ = [
     "GaussianMechanism",
     "MeanAggregator",
     "Mechanism",
+    "ModelUpdates",
     "PrivHS",
     "PrivUnit",
     "PrivUnitG",
