@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import gammainccinv
+from scipy.special import gammainccinv, ndtri
 
 from streamsketch.agreement import Agreement, check_alike
 from streamsketch.core import Floats
@@ -15,10 +15,12 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, is_secret, pair_of
 from streamsketch.estimation.estimate import SECRET_METADATA, Estimate, Estimates
 from streamsketch.estimation.intervals import ErrorModel, Intervals, invert, invert_selected, quantile
-from streamsketch.estimation.means import check_known, few_units, mean_distances_in
+from streamsketch.estimation.means import averages_of, check_known, few_units, mean_distances_in, mean_norms_of
+from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.features import JOINT, REST, Category, Embedding, Features, Number
 from streamsketch.features import Block as FeatureBlock
 
+_FEWER = 3.0  # standard errors, by which numbers of units and norms may be smaller than estimated
 _PRIOR = 4  # waves, of which the parts of a squared distance are taken to vary as squares of normal numbers
 
 
@@ -81,8 +83,15 @@ def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
     )  # fmt: skip
 
 
-def column_differences(x: AnySketch, y: AnySketch, agreement: Agreement, *, confidence: float = 0.95) -> pa.Table:
+def column_differences(
+    x: AnySketch, y: AnySketch, agreement: Agreement, *, confidence: float = 0.95, samples: bool = False
+) -> pa.Table:
     """Estimate which columns make two populations differ: the discrepancy of each column's own features.
+
+    The intervals are those of the units that were counted. Two samples of one population differ a little in every
+    column, so with enough units all intervals leave out 0. With ``samples=True`` they are those of the populations of
+    which the units are samples: wider by a bound on the distance of the samples' averages from theirs, for independent
+    units with one row each, whatever their populations (THEORY.md 10.2).
 
     Parameters
     ----------
@@ -90,6 +99,8 @@ def column_differences(x: AnySketch, y: AnySketch, agreement: Agreement, *, conf
         As in `mmd`.
     confidence
         Probability in (0, 1) with which all intervals hold together (Bonferroni).
+    samples
+        Whether intervals are of the populations, not of the units that were counted.
 
     Returns
     -------
@@ -127,7 +138,12 @@ def column_differences(x: AnySketch, y: AnySketch, agreement: Agreement, *, conf
         *(value * scale, added * scale**2, noise * scale**2, (slope + 2 * relative * size) * scale),
         *(curvature + relative, 0.0, math.inf),
     )
-    low, high = _ends(stated, np.array([block.cells for block in blocks]), confidence)
+    cells = np.array([block.cells for block in blocks])
+    low, high = _ends(stated, cells, (1 + confidence) / 2 if samples else confidence)
+    if samples:
+        reach = _sampled_reach(blocks, x, y, (1 - confidence) / (2 * cells.size))
+        low = np.maximum(np.sqrt(np.maximum(low, 0.0)) - reach, 0.0) ** 2
+        high = (np.sqrt(np.maximum(high, 0.0)) + reach) ** 2
     error = np.sqrt(stated.projection_variance + stated.noise_variance)
     with np.errstate(divide="ignore", invalid="ignore"):
         clearness = np.where(error > 0, stated.value / error, np.where(value > 0, np.inf, -np.inf))
@@ -379,6 +395,25 @@ def _waves(features: Features, block: FeatureBlock) -> int:
     """Return how many frequencies a block has."""
     column = features.columns.get(block.name)
     return column.waves if isinstance(column, Embedding) else features.joint if block.name == JOINT else 0
+
+
+def _sampled_reach(blocks: Sequence[FeatureBlock], x: AnySketch, y: AnySketch, tail: float) -> Floats:
+    """Return how far the averages of two samples are from those of their populations in b blocks, but for a tail: (b,).
+
+    In lengths of a block, of which a unit with one row has at most 1. So the squared distance is at most
+    (1 - ‖x̄‖²)/n_x + (1 - ‖ȳ‖²)/n_y on average, and of all quadratic forms of normal numbers that of a single one has
+    the longest tail (Székely and Bakirov 2003).
+    """
+    expected = np.zeros(len(blocks))
+    for one in pair_of(x, y):
+        averages = averages_of(one)
+        fewest = max(float(averages.numbers[0] * (1 - _FEWER * math.sqrt(averages.spread[0]))), 1.0)
+        for place, block in enumerate(blocks):
+            own = one._replace(cells=one.cells[:, block.places], effect=OutputNoise(block.cells))
+            norm = mean_norms_of(own)[0].scaled((1 << 30) / block.amplitude**2)
+            least = norm.value - _FEWER * norm.standard_error
+            expected[place] += (1 - min(max(least, 0.0), 1.0)) / fewest
+    return -float(ndtri(tail / 2)) * np.sqrt(expected)
 
 
 def _ends(stated: ErrorModel, cells: Floats, confidence: float) -> Intervals:

@@ -79,6 +79,33 @@ def test_columns_are_ranked_by_their_own_discrepancy() -> None:
     assert noisy["low"][0].as_py() > 0
 
 
+def test_columns_of_two_samples_of_one_population_do_not_differ_and_others_do() -> None:
+    """Of 20 pairs at most 5 may have an interval without 0 at 95 %: more have a probability of 4e-4."""
+    random, alarms, shown = np.random.default_rng(11), 0, 0
+    features = Features({"a": Number(0, 1), "b": Number(0, 1), "c": Category(["x", "y"])}, seed=3)
+    schema = pa.schema({"patient": pa.int64(), "a": pa.float64(), "b": pa.float64(), "c": pa.string()})
+    agreement = ss.agree(schema, features=features, unit="patient")
+
+    def sums(count: int, shift: float) -> Any:
+        """Return people who differ in one direction only, which is the least favourable case."""
+        either = random.random(count) < 0.5
+        columns = [np.arange(count), either * 1.0, either * (1.0 - shift), np.where(either, "x", "y")]
+        return bound(pa.table(columns, schema=schema), agreement)
+
+    for _ in range(20):
+        x, same, other = sums(400, 0.0), sums(300, 0.0), sums(400, 0.6)
+        alarms += (column_differences(x, same, agreement, samples=True)["low"].to_numpy() > 0).any()
+        found = column_differences(x, other, agreement, samples=True).to_pylist()
+        shown += [one["column"] for one in found if one["low"] > 0] == ["b"]
+    assert alarms <= 5
+    assert shown >= 15
+    # what is shown of the people who were counted needs no such allowance
+    of_people, of_populations = (
+        column_differences(x, same, agreement, samples=samples)["high"].to_numpy() for samples in (False, True)
+    )
+    assert (of_people < of_populations).all()
+
+
 def test_description_of_a_raw_sketch_is_that_of_the_people() -> None:
     table = describe(X, AGREEMENT, shares={"code": ["E11"]})
     found = {
