@@ -1,17 +1,32 @@
-"""Features in files, as people write them, and in words."""
+"""Features in files, as people write them, in words, and in releases."""
 
 import dataclasses
 import difflib
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import pyarrow as pa
+import typer
 
 import streamsketch as ss
+from streamsketch.agreement import check_alike
+from streamsketch.cli._reading import name_in_errors
 from streamsketch.cli._showing import join_names, meant
 from streamsketch.core import aligned, current_limits, json_fields, read_bounded, short
+from streamsketch.estimation import AnySketch
 from streamsketch.features import JOINT, Category, Embedding, FeatureColumn, Number
+
+Shares = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--share",
+        help="Of a hashed category: also estimate the share of this value; COLUMN=VALUE, repeatable.",
+        metavar="COLUMN=VALUE",
+        show_default=False,
+    ),
+]
 
 _KINDS: dict[str, Any] = {one.kind: one for one in get_args(FeatureColumn)}
 _PUBLIC = "is public: take it from a textbook or a data dictionary, as it is never learned from rows"
@@ -110,6 +125,29 @@ def _unless_default(column: FeatureColumn, field: str) -> str:
     default = next(one.default for one in dataclasses.fields(column) if one.name == field)
     value = getattr(column, field)
     return "" if value == default else f", {field} {value}"
+
+
+def load_agreement(path: Path, sketches: Mapping[str, AnySketch]) -> tuple[ss.Agreement, ss.Features]:
+    """Return the agreement in a file, which these sketches of one agreement follow, and its features.
+
+    Raises
+    ------
+    InvalidInputError
+        For an agreement without features.
+    IncompatibleProjectionsError, IncompatibleAgreementsError
+        If sketches follow another one.
+    """
+    agreed = ss.Agreement.load(path)
+    if agreed.features is None:
+        raise ss.InvalidInputError(
+            f"{path} has no features, so its releases are of items: frequency shows these, and compare --why those "
+            f"that differ"
+        )
+    name, sketch = next(iter(sketches.items()))
+    with name_in_errors(name, str(path)):
+        sketch.projection.check_same(agreed.projection)
+        check_alike(sketch.agreement, agreed)
+    return agreed, agreed.features
 
 
 def shares_of(features: ss.Features, given: list[str] | None) -> dict[str, list[str]]:

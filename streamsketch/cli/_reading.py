@@ -24,7 +24,7 @@ from streamsketch.wire import kind_of
 SIGNS, TABLE = ".signs", ".parquet"
 
 _MOST_WARNINGS = 5  # of one file
-_TAKES_RAW = {"compare": "compare", "frequency": "query"}
+_TAKES_RAW = {"compare": "compare", "describe": "describe", "frequency": "query"}
 _NAMES: dict[type[Any], str] = {
     ss.PrivateSketch: "private sketch",
     ss.PrivateTable: "table of private sketches",

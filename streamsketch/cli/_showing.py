@@ -92,12 +92,14 @@ def show_result(title: str, facts: dict[str, str], fields: Any, *, as_json: bool
         show_facts(title, facts)
 
 
-def table_of(columns: dict[str, list[str]], *, title: str | None = None) -> Table:
-    """Return a table whose first column is text and whose others are numbers."""
+def table_of(columns: dict[str, list[str]], *, title: str | None = None, texts: int = 1) -> Table:
+    """Return a table whose first columns, so many, are text and whose others are numbers."""
     table = Table(box=box.SIMPLE_HEAD, title=title and escape(printable(title)), title_justify="left")
     for place, name in enumerate(columns):
         if place == 0:
             table.add_column(name, overflow="fold", min_width=13)
+        elif place < texts:
+            table.add_column(name, overflow="fold")
         else:
             table.add_column(name, justify="right", overflow="fold")
     for row in zip(*columns.values(), strict=True):

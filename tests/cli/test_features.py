@@ -10,6 +10,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.features import Category, Embedding, Number
+from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.storage import RawSketch, save_raw
 from tests.cli.running import Forks
 
 FEATURES = ss.Features(
@@ -130,3 +132,97 @@ def test_mistakes_of_agreeing_are_sentences(arguments: list[object], message: st
 def test_units_are_needed(folder: Path, forks: Forks) -> None:
     refused = forks.refused(*AGREE[:3], *AGREE[5:], cwd=folder)
     assert "say which column names them: --unit-column patient" in refused
+
+
+SITES = {"north": ROWS, "south": people(300, 400, 40), "west": people(700, 300, 70)}
+NOISE = {"epsilon": 20.0, "delta": 1e-6, "neighbours": AGREEMENT.neighbours}
+
+
+@pytest.fixture(scope="module")
+def releases() -> dict[str, ss.PrivateSketch]:
+    """Return the releases of three sites, of which west's people are 30 years older, with little noise."""
+    bits = KeyedBits(bytes(32), b"sites")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("streamsketch.release.publishers.SystemBits", lambda: bits)
+        found: dict[str, ss.PrivateSketch] = {
+            name: ss.bound(rows, AGREEMENT).release(**NOISE) for name, rows in SITES.items()
+        }
+        return found
+
+
+@pytest.fixture
+def sites(folder: Path, releases: dict[str, ss.PrivateSketch]) -> Path:
+    for name, release in releases.items():
+        release.save(folder / f"{name}.sketch")
+    ss.agree(ROWS, ss.SJLT(sketch_dim=64, sparsity=4, seed=5), index="code", unit="patient").save(folder / "items.json")
+    AGREEMENT.replace(title="Other").save(folder / "other.json")
+    return folder
+
+
+FILES = [f"{name}.sketch" for name in SITES]
+BY = ["--agreement", "agreed.json"]
+
+
+def test_people_are_described_as_by_the_library(
+    sites: Path, releases: dict[str, ss.PrivateSketch], forks: Forks
+) -> None:
+    asked = ["describe", *FILES, *BY, "--share", "code=E1", "--share", "code=E3", "--confidence", "0.9"]
+    shown = json.loads(forks.succeeded(*asked, "--json", cwd=sites))
+    assert [one["of"] for one in shown] == list(SITES)
+    for one, release in zip(shown, releases.values(), strict=True):
+        table = ss.describe(release, AGREEMENT, shares={"code": ["E1", "E3"]}, confidence=0.9)
+        rows = [{("error" if at == "standard_error" else at): row[at] for at in row} for row in one["measures"]]
+        assert rows == table.to_pylist()
+        assert one["units"]["value"] == release.units.value
+    text = forks.succeeded(*asked, "--only", "[nw]*", cwd=sites)
+    assert max(map(len, text.splitlines())) <= 80
+    lines = [line.split() for line in text.splitlines()]
+    (number,) = [place for place, line in enumerate(lines) if line[:2] == ["patient", "number"]]
+    assert [line[0] for line in lines[number + 1 : number + 3]] == ["west", "age"]
+    (mean,) = [place for place, line in enumerate(lines) if line[:2] == ["age", "mean"]]
+    assert lines[mean][2:5] == ["north", f"{releases_mean(releases['north']):.2f}", "±"]
+    assert "of west" in forks.succeeded("describe", "west.sketch", *BY, "--column", "sex", cwd=sites).splitlines()[0]
+
+
+def releases_mean(release: ss.PrivateSketch) -> float:
+    return float(ss.describe(release, AGREEMENT)["estimate"][0].as_py())
+
+
+def test_a_mean_at_the_end_of_its_range_is_said(sites: Path, forks: Forks) -> None:
+    far = ROWS.set_column(1, "age", pa.array([999] * len(ROWS)))
+    save_raw(RawSketch(ss.bound(far, AGREEMENT), 300), sites / "far.raw-sketch")
+    asked = ["describe", "far.raw-sketch", *BY]
+    assert "say --raw to describe it all the same" in forks.refused(*asked, cwd=sites)
+    done = forks.run(*asked, "--raw", "--column", "age", cwd=sites)
+    assert "the mean of age is at the end 110 of its range" in done.stderr
+    assert "as secret as they are" in done.stderr
+    (fields,) = json.loads(forks.succeeded(*asked, "--raw", "--json", cwd=sites))
+    assert fields["secret"]
+    assert fields["units"]["value"] == 300
+
+
+def test_sites_that_are_too_small_have_no_averages(sites: Path, forks: Forks) -> None:
+    few = ss.bound(ROWS.slice(0, 2), AGREEMENT).release(**NOISE | {"epsilon": 0.01})
+    few.save(sites / "few.sketch")
+    done = forks.run("describe", "few.sketch", "north.sketch", *BY, cwd=sites)
+    assert "undefined" in done.stdout
+    assert "two standard errors of zero" in done.stderr
+    assert done.stderr.rstrip().endswith(": few.")
+    (fields,) = json.loads(forks.succeeded("describe", "few.sketch", *BY, "--json", cwd=sites))
+    assert {row["low"] for row in fields["measures"]} == {row["estimate"] for row in fields["measures"]} == {None}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--agreement", "items.json"], "items.json has no features, so its releases are of items: frequency shows"),
+        (["--agreement", "other.json"], "north and other.json: the agreements differ: fingerprint"),
+        (["--share", "E1"], "--share takes COLUMN=VALUE, such as diagnosis=E11, got E1"),
+        (["--share", "cod=E1"], "which are code; got cod=E1. Did you mean code?"),
+        (["--share", "sex=F"], "the categories of sex are listed in the agreement, and all their shares shown"),
+        (["--column", "ages"], "there is no column ages; columns are age, sex, code, scan. Did you mean age?"),
+        (["--only", "east"], "--only east leaves no sketch, and describe needs at least 1"),
+    ],
+)
+def test_mistakes_of_describing_are_sentences(arguments: list[str], message: str, sites: Path, forks: Forks) -> None:
+    assert message in forks.refused("describe", *FILES, *BY, *arguments, cwd=sites)

@@ -1,0 +1,178 @@
+"""``streamsketch describe``: what the columns of populations hold, from releases of features."""
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+import streamsketch as ss
+from streamsketch.cli._features import Shares, load_agreement, shares_of
+from streamsketch.cli._keys import Signers
+from streamsketch.cli._pairs import Only, select_names
+from streamsketch.cli._reading import Files, Raw, load_sketches
+from streamsketch.cli._showing import (
+    UNDEFINED,
+    Confidence,
+    Json,
+    estimate_fields,
+    interval_name,
+    join_names,
+    meant,
+    say,
+    show,
+    show_json,
+    table_of,
+)
+from streamsketch.estimation import AnySketch, Interval, block_of, interval_text, is_secret, value_text
+from streamsketch.features import Number
+
+_SHORT = {"standard deviation": "std. dev."}
+
+
+class _Described(NamedTuple):
+    """What a population is like."""
+
+    number: ss.Estimate
+    """Of its units."""
+    rows: list[dict[str, Any]]
+    """Of `streamsketch.describe`."""
+    secret: bool
+
+
+def describe(  # noqa: PLR0913 - a command's options are its parameters
+    files: Files,
+    *,
+    agreement: Annotated[
+        Path, typer.Option("--agreement", help="What the rows were sketched by, a JSON file that has features.")
+    ],
+    share: Shares = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="Show only this column; repeatable.", show_default=False)
+    ] = None,
+    confidence: Confidence = 0.95,
+    only: Only = None,
+    signer: Signers = None,
+    raw: Raw = False,
+    as_json: Json = False,
+) -> None:
+    """Describe the people of releases of features: means, deviations and shares, column by column.
+
+    Means and standard deviations are of numbers cut to their agreed ranges, among units that have one. Shares are of
+    all units. Someone with several rows counts once, by the mean direction of their features. Each interval is for
+    itself alone, and is clipped to what is possible; an estimate itself may be a little below 0, as noise is.
+    """
+    sketches = load_sketches(files, least=1, command="describe", raw=raw, signer=signer)
+    sketches = select_names(sketches, only, "describe", least=1)
+    agreed, features = load_agreement(agreement, sketches)
+    shares = shares_of(features, share)
+    known = list(features.columns)
+    for name in column or []:
+        if name not in known:
+            raise ss.InvalidInputError(
+                f"there is no column {name}; columns are {join_names(known)}{meant(name, known)}"
+            )
+    described = {
+        name: _Described(
+            _number(sketch),
+            [
+                row
+                for row in ss.describe(sketch, agreed, shares=shares, confidence=confidence).to_pylist()
+                if not column or row["column"] in column
+            ],
+            secret=is_secret([sketch]),
+        )
+        for name, sketch in sketches.items()
+    }
+    few = [name for name, one in described.items() if all(math.isnan(row["estimate"]) for row in one.rows)]
+    if as_json:
+        show_json([_fields(name, one, confidence) for name, one in described.items()])
+    else:
+        unit = "unit" if agreed.neighbours is None else agreed.neighbours.unit
+        title = f"of {next(iter(described))}" if len(described) == 1 else None
+        show(table_of(_columns(described, unit, confidence), title=title, texts=2 + (title is None)))
+    for name, one in described.items():
+        for text in _at_ends(features, one.rows):
+            say(f"{name}: {text}")
+    if few:
+        say(
+            f"Without averages, as the number of units is within two standard errors of zero (an empty site, or one "
+            f"too small for its noise): {join_names(few)}."
+        )
+    if is_secret(sketches.values()):
+        say("Raw sketches took part: what is printed here is as secret as they are.")
+
+
+def _number(sketch: AnySketch) -> ss.Estimate:
+    """Return the number of units."""
+    units = block_of([sketch]).units
+    if units is None:
+        raise ss.InvalidInputError(
+            "units were not counted, so there are no averages: bound the rows, with no other rows added, under an "
+            "agreement that counts units"
+        )
+    return ss.Estimate(float(units.number[0]), 0.0, float(units.variance[0]), lowest=0.0)
+
+
+def _at_ends(features: ss.Features, rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield a sentence on each mean that is at the end of its column's range."""
+    for row in rows:
+        number = features.columns[row["column"]]
+        if not isinstance(number, Number) or row["measure"] != "mean" or number.low < row["estimate"] < number.high:
+            continue
+        if math.isfinite(row["estimate"]):
+            end = number.low if row["estimate"] <= number.low else number.high
+            yield (
+                f"the mean of {row['column']} is at the end {end:g} of its range, so most values are there or beyond. "
+                f"Are they in another unit?"
+            )
+
+
+def _fields(name: str, described: _Described, confidence: float) -> dict[str, Any]:
+    """Return the description of a release as JSON; null where there are too few units."""
+    measures = [
+        {
+            {"error": "standard_error"}.get(at, at): None if isinstance(value, float) and math.isnan(value) else value
+            for at, value in row.items()
+        }
+        for row in described.rows
+    ]
+    for row in measures:
+        for end in ("low", "high"):
+            row[end] = row[end] if row["estimate"] is not None else None
+    fields = {"of": name, "units": estimate_fields(described.number, confidence, "value"), "measures": measures}
+    return fields | {"confidence": confidence} | ({"secret": True} if described.secret else {})
+
+
+def _columns(described: Mapping[str, _Described], unit: str, confidence: float) -> dict[str, list[str]]:
+    """Return descriptions as columns of a table for people: for each measure a row of each release."""
+    heads = ("column", "measure", "of", "estimate ± s.e.", interval_name(confidence))
+    numbers = {name: one.number for name, one in described.items()}
+    rows: list[tuple[str, ...]] = [
+        (unit, "number", name, value_text(one), interval_text(one, one.interval(confidence)))
+        for name, one in numbers.items()
+    ]
+    for same in zip(*(one.rows for one in described.values()), strict=True):
+        rows += [
+            (row["column"], _SHORT.get(row["measure"], row["measure"]), name, *_cells(row))
+            for name, row in zip(described, same, strict=True)
+        ]
+    shown = [
+        (_unless_same(row, before, 1), _unless_same(row, before, 2), *row[2:])
+        for row, before in zip(rows, [("",) * 5, *rows], strict=False)
+    ]
+    of_one = len(described) == 1
+    return {head: [row[place] for row in shown] for place, head in enumerate(heads) if head != "of" or not of_one}
+
+
+def _unless_same(row: tuple[str, ...], before: tuple[str, ...], count: int) -> str:
+    """Return the last of so many cells, or nothing where the row before begins with the same."""
+    return "" if row[:count] == before[:count] else row[count - 1]
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, str]:
+    if math.isnan(row["estimate"]):
+        return UNDEFINED, ""
+    one = ss.Estimate(row["estimate"], 0.0, row["error"] ** 2)
+    return value_text(one), interval_text(one, Interval(row["low"], row["high"]))
