@@ -39,10 +39,12 @@ from .points import PointEstimator, Points, check_point_estimator, frequency, po
 from .populations import column_differences, describe, mmd
 from .ranking import Ranks
 from .same import SameBy, SameTest, check_same_by, check_tolerance, test_same
+from .sites import MOST_PAIRS, SiteComparison, compare_sites
 
 __all__ = [
     "LEAST_UNITS",
     "MEASURES",
+    "MOST_PAIRS",
     "SECRECY",
     "SECRET_METADATA",
     "Against",
@@ -69,6 +71,7 @@ __all__ = [
     "SameTest",
     "SecretEstimate",
     "SecretEstimates",
+    "SiteComparison",
     "Top",
     "below_noise_floor",
     "block_of",
@@ -80,6 +83,7 @@ __all__ = [
     "check_tolerance",
     "column_differences",
     "compare_blocks",
+    "compare_sites",
     "cosine",
     "describe",
     "differences_from_others",
