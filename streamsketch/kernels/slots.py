@@ -234,7 +234,7 @@ def add_to_cells(table: Ints, masses: Ints, rows: Ints, cells: Ints, steps: Ints
 
 
 @kernel
-def add_dense(table: Ints, masses: Ints, slots: Ints, rows: NDArray[np.int32]) -> int:
+def add_dense(table: Ints, masses: Ints, slots: Ints, rows: NDArray[np.int32] | Ints) -> int:
     """Add each row, (n, k), to ``table[slots[i]]``, and Σ|entries| to ``masses[slots[i]]``; return the largest |entry|.
 
     Sums of a row stay below 2^31 · 2^24. A mass saturates at 2^63 - 1.

@@ -177,11 +177,15 @@ class SketchTable(Mapping[Any, Sketch]):
         IndexError
             For a code out of range; the table is then unchanged.
         """
-        cells, masses, slots, rows = self._with_rows(distinct, codes)
-        largest = add_dense(cells, masses, rows, features)
-        self._largest = max(self._largest, largest)
+        self._largest = max(self._largest, self.add_whole(distinct, codes, features))
+
+    def add_whole(self, distinct: Sequence[Any], codes: NDArray[Any], rows: Cells | Ints) -> int:
+        """Add rows of all cells, (n, sketch_dim), otherwise as `add_cells`; return the largest absolute value."""
+        cells, masses, slots, places = self._with_rows(distinct, codes)
+        largest = add_dense(cells, masses, places, rows)
         self._cells, self._masses, self._slots = cells, masses, slots
         self._bounds = self._bounds.updated()
+        return largest
 
     def add_steps(self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
         """Add events that are quantised already, with keys given by their positions in a list.

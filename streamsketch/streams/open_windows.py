@@ -37,7 +37,7 @@ _EVENT = ("unit_1", "unit_2", "key", "index", "steps")
 
 
 class UnitsWindow:
-    """Events with their units, which are clipped once all are there: 40 bytes each.
+    """Events with their units, which are clipped once all are there: 40 bytes each, or 24 and 4 for each feature.
 
     Parameters
     ----------
@@ -67,6 +67,7 @@ class UnitsWindow:
         """The events in Arrow's stream format, as a state holds them."""
         events = concatenated(self._parts)
         self._parts = [events]
+        events = events.one_by_one()
         keys = pa.array([], pa.string()) if not events.slots else key_column([key for key, _ in events.slots], "key")
         start = str(events.slots[0][1] if events.slots else 0)
         columns = [

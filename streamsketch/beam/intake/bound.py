@@ -256,6 +256,7 @@ class _Prepare(beam.DoFn):
         if known is not None:
             public = np.array([key in known for key, _ in found.slots], dtype=bool)
             found = found if public.all() else found.rows(public[found.codes])
+        found = found.one_by_one()
         self._parts.setdefault(window, []).append(found)
         self._rows += len(found)
 

@@ -6,8 +6,10 @@ No map and no rows are assumed: what is bounded is what is added, after all coll
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.core import Ints, kernel
+from streamsketch.features import Cells
 from streamsketch.kernels import Places, Signs, Words
 from streamsketch.sketching.bounding.clip_kernels import magnitude
 
@@ -78,6 +80,41 @@ def rows_to_cells(table: Ints, out_cells: Ints, out_steps: Ints, at: int, ends: 
             at += table[pair, cell] != 0
         ends[pair] = at
     return at
+
+
+@kernel
+def sum_features(features: Cells, rows: Ints, starts: Ints, stops: Ints, out: Ints) -> None:
+    """Write the sum of the features of each pair's rows.
+
+    Features are below 2^31 in absolute value, so sums of fewer than 2^32 rows fit.
+
+    Parameters
+    ----------
+    features
+        Of all rows, (n, D).
+    rows, starts, stops
+        Places of rows, and where those of each pair begin and end among them.
+    out
+        (p, D), a row for each pair.
+    """
+    for pair in range(starts.size):
+        out[pair] = 0
+        for i in range(starts[pair], stops[pair]):
+            row = rows[i]
+            for cell in range(out.shape[1]):
+                out[pair, cell] += features[row, cell]
+
+
+@kernel
+def not_zero(table: Ints) -> NDArray[np.bool_]:
+    """Return which rows have an entry that is not zero."""
+    found = np.zeros(table.shape[0], dtype=np.bool_)
+    for row in range(table.shape[0]):
+        for entry in table[row]:
+            if entry != 0:
+                found[row] = True
+                break
+    return found
 
 
 @kernel

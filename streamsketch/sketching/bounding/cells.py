@@ -3,11 +3,12 @@
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from streamsketch.core import Ints
+from streamsketch.features import Cells
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.cell_kernels import (
     SHIFTS,
@@ -15,9 +16,11 @@ from streamsketch.sketching.bounding.cell_kernels import (
     clip_cells,
     entries_to_cells,
     norm_of,
+    not_zero,
     ratio_of,
     rows_to_cells,
     scale_cells,
+    sum_features,
     with_codes,
 )
 from streamsketch.sketching.bounding.clip import Bounded, Draws, Sums, summed
@@ -53,13 +56,15 @@ def bounded_cells(
     ------
     Bounded
         In cells, some 2^17 or more where there are many slots; those of a unit with more than 2^20 may be in several
-        parts. Its tally has norms.
+        parts. Its tally has norms. Of features, all cells of each pair of a unit and a slot, in rows.
     """
     slots = events.slots
-    sums = summed(events, max_keys, Draws(slots, secret), totals=False)
+    given = events if events.features is None else events.of_rows()
+    sums = summed(given, max_keys, Draws(slots, secret), totals=False)
     if not sums.unit_ends.size:
         return
-    finder, tally = _CellFinder(sums, projection), sums.tally
+    finder = _CellFinder(sums, projection) if events.features is None else _FeatureFinder(sums, events.features)
+    tally = sums.tally
     unit_starts = np.append(0, sums.unit_ends[:-1])
     sizes, most = np.add.reduceat(finder.most, unit_starts), max(_PART, _CELLS_A_SLOT * len(slots))
     for start, stop in _spans(sizes, most):
@@ -70,9 +75,15 @@ def bounded_cells(
             parts = _at_once(finder, pairs, stops, limit, equal=equal)
         for part in parts:
             pair_codes = sums.pair_codes[part.pairs]
-            codes, left = with_codes(pair_codes, part.ends, part.cells, part.steps)
-            columns = codes[:left], part.cells[:left], part.steps[:left]
-            held = pair_codes[np.diff(part.ends, prepend=0) > 0]
+            if events.features is None:
+                codes, left = with_codes(pair_codes, part.ends, part.cells, part.steps)
+                columns = codes[:left], part.cells[:left], part.steps[:left]
+                held = pair_codes[np.diff(part.ends, prepend=0) > 0]
+            else:
+                rows = part.steps.reshape(part.ends.size, -1)
+                kept = not_zero(rows)
+                held, rows = (pair_codes, rows) if kept.all() else (pair_codes[kept], rows[kept])
+                columns = held, part.cells, rows
             units_of, units_left = (np.bincount(owners, minlength=len(slots)) for owners in (pair_codes, held))
             norms = tally.normed(*part.norms)
             yield Bounded(slots, *columns, units_of, norms, in_cells=True, units_left=units_left)
@@ -89,14 +100,14 @@ class _Part(NamedTuple):
     norms: tuple[int, int, float, float, float]
 
 
-def _at_once(finder: "_CellFinder", pairs: slice, stops: Ints, limit: int, *, equal: bool) -> Iterator[_Part]:
+def _at_once(finder: "_Finder", pairs: slice, stops: Ints, limit: int, *, equal: bool) -> Iterator[_Part]:
     """Yield the cells of whole units, whose pairs end at ``stops``."""
     cells, steps, ends = finder.cells_of(pairs)
     norms = clip_cells(steps, ends[stops - 1 - pairs.start], limit, equal)
     yield _Part(pairs, cells, steps, ends, norms)
 
 
-def _in_turn(finder: "_CellFinder", pairs: slice, most: int, limit: int, *, equal: bool) -> Iterator[_Part]:
+def _in_turn(finder: "_Finder", pairs: slice, most: int, limit: int, *, equal: bool) -> Iterator[_Part]:
     """Yield the cells of one unit that has too many for memory: all are found, and measured, before any is clipped."""
     pieces = [slice(pairs.start + first, pairs.start + last) for first, last in _spans(finder.most[pairs], most)]
     squares = np.zeros(SHIFTS, dtype=np.uint64)
@@ -113,6 +124,14 @@ def _in_turn(finder: "_CellFinder", pairs: slice, most: int, limit: int, *, equa
         if piece.stop == pairs.stop:
             norms = int(above), int(equal and below), norm, math.sqrt(kept) if above or equal else norm, norm
         yield _Part(piece, cells, steps, ends, norms)
+
+
+class _Finder(Protocol):
+    """Finds the cells of pairs of a unit and a slot."""
+
+    most: Ints
+
+    def cells_of(self, pairs: slice) -> tuple[Ints, Ints, Ints]: ...
 
 
 class _CellFinder:
@@ -151,6 +170,22 @@ class _CellFinder:
         table = np.zeros((starts.size, self._projection.sketch_dim), dtype=np.int64)
         self._projection.add_to_rows(table, np.repeat(np.arange(starts.size), stops - starts), indices, values)
         return rows_to_cells(table, cells, steps, at, ends)
+
+
+class _FeatureFinder:
+    """Finds the cells of pairs of a unit and a slot as sums of the features of their rows: all cells, also zeros."""
+
+    def __init__(self, sums: Sums, features: Cells) -> None:
+        self._rows, self._starts, self._ends = sums.indices, np.append(0, sums.pair_ends[:-1]), sums.pair_ends
+        self._features = features
+        self.most = np.full(self._ends.size, features.shape[1])
+
+    def cells_of(self, pairs: slice) -> tuple[Ints, Ints, Ints]:
+        """Return no cells, as all are there in their order; the sums in them, and where those of each pair end."""
+        width = self._features.shape[1]
+        table = np.empty((pairs.stop - pairs.start, width), dtype=np.int64)
+        sum_features(self._features, self._rows, self._starts[pairs], self._ends[pairs], table)
+        return np.empty(0, dtype=np.int64), table.reshape(-1), np.arange(1, len(table) + 1) * width
 
 
 def _spans(sizes: Ints, most: int) -> Iterator[tuple[int, int]]:

@@ -47,7 +47,7 @@ class Bounded:
         What the bounds took, for the operator alone.
     in_cells
         Whether ``indices`` are cells, in [0, sketch_dim), and ``steps`` what is added to them: what clipping in sketch
-        space leaves.
+        space leaves. Of features ``indices`` is empty, and ``steps`` has rows of all cells, (n, sketch_dim).
     units_left
         The number of units of which a row is left in each slot: int64, (len(slots),), no more than ``units_of``.
     """

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints
+from streamsketch.features import Cells
 from streamsketch.intake import Events
 from streamsketch.kernels import Words
 from streamsketch.sketching.bounding.digests import UnitDigests
@@ -39,6 +40,8 @@ class Contributions:
         The position of each event's slot in ``slots``: int64, (n,).
     indices, steps
         Indices in [0, dim), and values in grid steps: int64, (n,).
+    features
+        Of rows of an agreement with `Features`: int32, (n, D). ``indices`` and ``steps`` are then empty.
     """
 
     units: Words
@@ -46,18 +49,19 @@ class Contributions:
     codes: Ints
     indices: Ints
     steps: Ints
+    features: Cells | None = None
 
     @classmethod
     def of(cls, events: Events, digests: UnitDigests, window: int = WHOLE) -> "Contributions":
         """Return events that were read to be bounded, with units; ``window`` is part of their slots."""
-        events = events.one_by_one()
         if not len(events):
             return concatenated([])
         names, codes = (
             ([NO_KEY], np.zeros(len(events), dtype=np.int64)) if events.keys is None else codes_of(events.keys)
         )
         slots = [(name, window) for name in names]
-        return cls(digests.of(events.units), slots, codes.astype(np.int64), events.indices, events.steps)
+        units, codes = digests.of(events.units), codes.astype(np.int64)
+        return cls(units, slots, codes, events.indices, events.steps, events.features)
 
     def __len__(self) -> int:
         return self.codes.size
@@ -66,7 +70,23 @@ class Contributions:
         """Return some of the events, selected by a mask, by positions or, without copying, by a slice."""
         if isinstance(rows, np.ndarray) and rows.dtype == np.bool_:
             rows = np.flatnonzero(rows)  # once, not for each column
-        return Contributions(self.units[rows], self.slots, self.codes[rows], self.indices[rows], self.steps[rows])
+        units, codes = self.units[rows], self.codes[rows]
+        if self.features is not None:
+            return Contributions(units, self.slots, codes, self.indices, self.steps, self.features[rows])
+        return Contributions(units, self.slots, codes, self.indices[rows], self.steps[rows])
+
+    def one_by_one(self) -> "Contributions":
+        """Return events of one index and one step each, where these are of features: a row of D becomes at most D."""
+        if self.features is None:
+            return self
+        rows, indices = np.nonzero(self.features)
+        steps = self.features[rows, indices].astype(np.int64)
+        return Contributions(self.units[rows], self.slots, self.codes[rows], indices, steps)
+
+    def of_rows(self) -> "Contributions":
+        """Return an event of one step for each row of features, whose index is the number of the row."""
+        numbers = np.arange(len(self))
+        return Contributions(self.units, self.slots, self.codes, numbers, np.ones_like(numbers))
 
     def compact(self) -> "Contributions":
         """Return the same events without many unused slots, for sending events in many parts."""
@@ -85,9 +105,12 @@ def used_slots(slots: list[Slot], codes: Ints) -> tuple[list[Slot], Ints]:
 
 
 def concatenated(parts: Sequence[Contributions]) -> Contributions:
-    """Return the events of all parts as one object."""
+    """Return the events of all parts as one object, of features if all are."""
     if len(parts) == 1:
         return parts[0]
+    features = [part.features for part in parts if part.features is not None]
+    if features and any(part.features is None and len(part) for part in parts):
+        return concatenated([part.one_by_one() for part in parts])
     slots: dict[Slot, int] = {}
     codes = [np.empty(0, dtype=np.int64)]
     for part in parts:
@@ -100,4 +123,5 @@ def concatenated(parts: Sequence[Contributions]) -> Contributions:
         np.concatenate(codes),
         np.concatenate([codes[0], *(part.indices for part in parts)]),
         np.concatenate([codes[0], *(part.steps for part in parts)]),
+        np.concatenate(features) if features else None,
     )

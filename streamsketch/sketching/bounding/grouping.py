@@ -8,9 +8,10 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
-from typing import IO, Self, TypeAlias
+from typing import IO, Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.core import Ints
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
@@ -19,10 +20,11 @@ ROWS = 1 << 20
 """How many events are in memory at a time."""
 
 _SPLIT_BITS, _MOST_LEVELS = 6, 4
-_COLUMNS = 5  # two words of the unit, code, index, steps
-_ROW_BYTES = 8 * _COLUMNS
+_HEAD_BYTES, _EVENT_BYTES = 24, 40  # two words of the unit and the code; with index and steps
 
 File: TypeAlias = IO[bytes]
+Table: TypeAlias = NDArray[Any]
+"""Rows of integers: two words of the unit, code, then index and steps; or of half as wide ones, with features."""
 
 
 class GroupedEvents:
@@ -34,14 +36,15 @@ class GroupedEvents:
         Where to put files; by default where the system keeps temporary ones. Only their owner can read them (mode
         0600), and they have no names, so that nothing is left behind even if the process is killed.
     rows
-        How many events may be in memory. Fewer than that never reach a file. A unit with more different pairs of key
-        and index takes more.
+        How many events may be in memory, or features that take as much. Fewer than that never reach a file. A unit with
+        more different pairs of key and index takes more.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None, rows: int = ROWS) -> None:
         self._folder, self._rows = folder, rows
+        self._features = 0  # of a row
         self._slots: dict[Slot, int] = {}
-        self._waiting: list[Ints] = []
+        self._waiting: list[Table] = []
         self._files: list[File] = []
         self._stack = contextlib.ExitStack()
 
@@ -53,80 +56,110 @@ class GroupedEvents:
         self._stack.close()
 
     def add(self, events: Contributions) -> None:
-        """Add events."""
+        """Add events; either all that are added are of features, as many each, or none are."""
+        if not len(events):
+            return
         places = np.array([self._slots.setdefault(slot, len(self._slots)) for slot in events.slots], dtype=np.int64)
-        table = np.empty((len(events), _COLUMNS), dtype=np.int64)
-        table[:, :2] = events.units.view(np.int64)
-        table[:, 2] = places[events.codes]
-        table[:, 3], table[:, 4] = events.indices, events.steps
+        columns: list[Any] = [events.units.view(np.int64), places[events.codes]]
+        if events.features is None:
+            table = np.column_stack([*columns, events.indices, events.steps])
+        else:
+            self._features = events.features.shape[1]
+            table = np.column_stack([np.column_stack(columns).view(np.int32), events.features])
         self._waiting.append(table)
-        if sum(map(len, self._waiting)) > self._rows:
+        if sum(map(len, self._waiting)) > self._most:
             self._write()
 
     def groups(self) -> Iterator[Contributions]:
         """Yield the events of all units, those of one unit in one group; call it once."""
         slots = list(self._slots)
         if not self._files:
-            yield self._contributions(_joined(self._waiting), slots)
+            yield _contributions(_joined(self._waiting), slots)
             return
         self._write()
         for file in self._files:
             yield from self._groups_in(file, 1, slots)
 
+    @property
+    def _row_bytes(self) -> int:
+        return _HEAD_BYTES + 4 * self._features if self._features else _EVENT_BYTES
+
+    @property
+    def _most(self) -> int:
+        """How many rows may be in memory."""
+        return max(1, self._rows * _EVENT_BYTES // self._row_bytes)
+
     def _write(self) -> None:
         if not self._files:
             self._files = _new_files(self._stack, self._folder)
-        _split(_joined(self._waiting), self._files, 0)
+        for table in self._waiting:
+            _split(table, self._files, 0)
         self._waiting = []
 
     def _groups_in(self, file: File, level: int, slots: list[Slot]) -> Iterator[Contributions]:
         """Yield the events in a file, which is closed afterwards; one that is too large is split first."""
         with file:
-            if file.tell() <= self._rows * _ROW_BYTES:
-                found = _joined(list(_parts(file, self._rows)))
+            if file.tell() <= self._most * self._row_bytes:
+                found = _joined(list(self._parts(file, self._most)))
             elif level == _MOST_LEVELS:  # it is one unit, or few: only sums are needed of it
-                found = np.empty((0, _COLUMNS), dtype=np.int64)
-                for part in _parts(file, self._rows):
-                    found = _sums(_joined([found, part]))
+                found = _joined([])
+                for part in self._parts(file, max(1, self._rows // max(1, self._features))):
+                    found = _sums(_joined([found, _of_events(part)]))
             else:
                 with contextlib.ExitStack() as stack:
                     files = _new_files(stack, self._folder)
-                    for part in _parts(file, self._rows):
+                    for part in self._parts(file, self._most):
                         _split(part, files, level)
                     file.truncate(0)
                     for one in files:
                         yield from self._groups_in(one, level + 1, slots)
                 return
-        yield self._contributions(found, slots)
+        yield _contributions(found, slots)
 
-    @staticmethod
-    def _contributions(table: Ints, slots: list[Slot]) -> Contributions:
-        units, codes, indices, steps = table[:, :2], *(np.ascontiguousarray(table[:, at]) for at in (2, 3, 4))
-        return Contributions(np.ascontiguousarray(units).view(np.uint64), slots, codes, indices, steps).compact()
+    def _parts(self, file: File, rows: int) -> Iterator[Table]:
+        """Yield what a file holds, so many rows at a time."""
+        file.seek(0)
+        while data := file.read(rows * self._row_bytes):
+            words = np.frombuffer(data, dtype=np.int32 if self._features else np.int64)
+            yield words.reshape(-1, self._row_bytes // words.itemsize)
 
 
 def _new_files(stack: contextlib.ExitStack, folder: str | os.PathLike[str] | None) -> list[File]:
     return [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(1 << _SPLIT_BITS)]
 
 
-def _split(table: Ints, files: list[File], level: int) -> None:
+def _split(table: Table, files: list[File], level: int) -> None:
     """Append each row to the file that six bits of its unit's digest name."""
-    names = (table[:, 0] >> (_SPLIT_BITS * level)) & (len(files) - 1)
+    names = ((table[:, 0] >> (_SPLIT_BITS * level)) & (len(files) - 1)).astype(np.uint8)
     order = np.argsort(names, kind="stable")
     stops = np.searchsorted(names[order], np.arange(len(files)), side="right")
     for file, rows in zip(files, np.split(order, stops[:-1]), strict=True):
-        file.write(table[rows].tobytes())
+        file.write(table[rows].data)
 
 
-def _parts(file: File, rows: int) -> Iterator[Ints]:
-    """Yield what a file holds, so many rows at a time."""
-    file.seek(0)
-    while data := file.read(rows * _ROW_BYTES):
-        yield np.frombuffer(data, dtype=np.int64).reshape(-1, _COLUMNS)
+def _joined(tables: list[Table]) -> Table:
+    if len(tables) == 1:
+        return tables[0]
+    return np.concatenate(tables or [np.empty((0, _EVENT_BYTES // 8), dtype=np.int64)])
 
 
-def _joined(tables: list[Ints]) -> Ints:
-    return np.concatenate([np.empty((0, _COLUMNS), dtype=np.int64), *tables])
+def _contributions(table: Table, slots: list[Slot]) -> Contributions:
+    words = _HEAD_BYTES // table.itemsize
+    head = np.ascontiguousarray(table[:, :words]).view(np.int64)
+    units, codes = np.ascontiguousarray(head[:, :2]).view(np.uint64), np.ascontiguousarray(head[:, 2])
+    if table.dtype == np.int32:
+        none, features = np.empty(0, dtype=np.int64), np.ascontiguousarray(table[:, words:])
+        return Contributions(units, slots, codes, none, none, features).compact()
+    indices, steps = np.ascontiguousarray(table[:, 3]), np.ascontiguousarray(table[:, 4])
+    return Contributions(units, slots, codes, indices, steps).compact()
+
+
+def _of_events(table: Table) -> Table:
+    """Return a row for each event where there is one for the features of several."""
+    if table.dtype == np.int64:
+        return table
+    events = _contributions(table, []).one_by_one()
+    return np.column_stack([events.units.view(np.int64), events.codes, events.indices, events.steps])
 
 
 def _sums(table: Ints) -> Ints:

@@ -5,7 +5,7 @@ bucket by a hash table. So nobody can choose units that meet in one place.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,7 @@ class Runs:
     codes: Ints
     indices: Ints
     steps: Ints
+    features: ClassVar[None] = None
 
     def __len__(self) -> int:
         return self.codes.size

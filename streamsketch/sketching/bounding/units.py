@@ -275,15 +275,19 @@ class UnitBounds:
                 wanted = np.array([key in public for key, _ in found.slots], dtype=bool)[found.codes]
                 summary.rows_of_other_keys += int((~wanted).sum())
                 found = found.rows(wanted)
-            yield found
+            yield found if self._in_cells else found.one_by_one()
         warn_of_other_types(public or (), held.values())
 
     def add_to(self, table: SketchTable, events: Contributions, secret: bytes, summary: BoundingSummary) -> None:
         """Add what the bounds leave of whole units, read with the same secret, to a table of the projection."""
         step = self._projection.cell_unit if self._in_cells else float(self._projection.grid)
         for left in self.clipped_parts(events, secret):
-            add, keys = table.add_cells if left.in_cells else table.add_steps, [key for key, _ in left.slots]
-            add(keys, left.codes, left.indices, left.steps)
+            keys = [key for key, _ in left.slots]
+            if left.steps.ndim > 1:
+                table.add_whole(keys, left.codes, left.steps)
+            else:
+                add = table.add_cells if left.in_cells else table.add_steps
+                add(keys, left.codes, left.indices, left.steps)
             if self._known.counted:
                 table.add_counts(keys, left.counts)
             summary.add(left.tally, step)
@@ -364,7 +368,7 @@ def totals_of(
     digests = UnitDigests(os.urandom(SECRET_BYTES))
     with GroupedEvents(folder) as events:
         for batch in batches:
-            events.add(Contributions.of(batch, digests))
+            events.add(Contributions.of(batch, digests).one_by_one())
         for group in events.groups():
             found = summed(group)
             if found.unit_ends.size:
