@@ -16,8 +16,18 @@ from streamsketch.core import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import InputNoise, effect_of
 from streamsketch.estimation.noise_law import Lattice, NoiseTerm, lattice_of, on_grid, with_normal
-from streamsketch.estimation.square_sums import WINDOW, Gamma, Hits, Law, Mixture, Point, Squares, Stretched
-from streamsketch.privacy import NoisePlace
+from streamsketch.estimation.square_sums import (
+    WINDOW,
+    Gamma,
+    Hits,
+    Law,
+    Mixture,
+    NormalSquares,
+    Point,
+    Squares,
+    Stretched,
+)
+from streamsketch.privacy import DiscreteGaussian, NoiseMoments, NoisePlace
 from streamsketch.projections import Projection
 
 Signal: TypeAlias = tuple[Floats, Floats]
@@ -35,6 +45,7 @@ _REACH = 9.0  # of it, in standard deviations
 _MOST_HITS = 6  # of one cell, by a few items
 _FEW = 1, 2, 3, 5, 8, 12  # items
 _MANY_COORDINATES = 1 << 16  # of noise before the map, beyond which its squared norm has nearly a Gamma law
+_WIDE = 1000.0  # steps in the standard deviation of noise that is taken as normal
 _SMALL = 1e-3  # of a standard deviation of T: what makes so little difference is left out
 _CLASSES = {True: (0.1, 128), False: (0.5, 64)}
 """Widths of classes of drifts, in standard deviations of T, and how many there are: finer ones where nothing differs
@@ -144,6 +155,8 @@ class GapLaw:
 
     def least_favourable(self) -> tuple[Law, ...]:
         """Return the laws of T for differences of many items and of few."""
+        if self._is_normal:  # alike in all directions
+            return (self._at(self.tolerance),)
         # of drift alone, averages of few items have no longer tail than those of many (simulated to 0.1 %)
         items = self._few if self.tolerance**2 > _SMALL * self._noisy.moments[1] else ()
         if self.drift and len(items) > 1:  # those that are least favourable without drift
@@ -161,6 +174,12 @@ class GapLaw:
     def _noisy(self) -> Law:
         """The law where there is no difference, nor drift."""
         return self._of(0.0, None)
+
+    @functools.cached_property
+    def _is_normal(self) -> bool:
+        """Whether T is the squared norm of a normal vector: of wide Gaussian noise, and nothing from the map."""
+        exact = _is_exact(self.projection) and not isinstance(effect_of(self.projection, self.place), InputNoise)
+        return exact and bool(self.noise) and all(map(_is_wide_normal, (*self.noise, *self.drift)))
 
     @property
     def _few(self) -> tuple[int, ...]:
@@ -180,6 +199,9 @@ class GapLaw:
 
     def _mixed(self, distance: float, items: int | None) -> Law:
         """Return the law at a distance, mixed over what drifts, for a difference of so many items; many if None."""
+        if self._is_normal:
+            noise, moved = (float(sum(term.moments.k2 for term in terms)) for terms in (self.noise, self.drift))
+            return NormalSquares(noise, self.projection.sketch_dim, distance, moved)
         if not self.drift:
             return self._of(distance, items)
         drift = lattice_of(self.drift)
@@ -237,6 +259,13 @@ def check_level(level: float, name: str = "level") -> None:
     """Raise `InvalidInputError` unless a probability is between 0 and 1."""
     if not 0 < level < 1:
         raise InvalidInputError(f"{name} must lie in (0, 1), got {level}")
+
+
+def _is_wide_normal(term: NoiseTerm) -> bool:
+    """Return whether noise is normal, but for steps of a thousandth of its standard deviation and less."""
+    if isinstance(term.noise, NoiseMoments):
+        return term.noise.k4 == 0
+    return isinstance(term.noise, DiscreteGaussian) and term.noise.cumulants.k2 >= _WIDE**2
 
 
 def _is_exact(projection: Projection) -> bool:

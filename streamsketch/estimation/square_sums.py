@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
-from scipy.special import gammaincc, gammainccinv, gammaincinv, gammaln
+from scipy.special import gammaincc, gammainccinv, gammaincinv, gammaln, ndtr
 
 from streamsketch.core import Floats
 
@@ -30,6 +30,7 @@ _GOLDEN_STEPS = 16
 _BELOW = 8.0  # standard deviations below its mean, where no sum is
 _JUMPS = 8.0  # of the largest square, that a tilted sum is from its mean
 _STRETCHES = 4000  # of a factor, to integrate over
+_PLACES = 4001  # of a normal variable, to integrate over
 _LENGTHS = 48  # of a vector, between which the logarithm of the tail is interpolated
 
 
@@ -112,6 +113,49 @@ class Gamma(Law):
     def line(self, level: float) -> float:
         """Return the quantile at 1 - level."""
         return self.mean * float(gammainccinv(self.freedom / 2, level)) * 2 / self.freedom
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NormalSquares(Law):
+    """T is the squared norm of a normal vector: of ``cells`` cells of variance ``variance``, moved along one direction.
+
+    That is by ``distance`` and by a normal number of variance ``drift``.
+    """
+
+    variance: float
+    cells: int
+    distance: float
+    drift: float
+
+    def tail(self, value: float) -> float:
+        """Return P(T ≥ value)."""
+        return max(self.rough_tail(value), SMALLEST)
+
+    def rough_tails(self, values: Floats) -> Floats:
+        """Return P(T ≥ each value), the mean over the cell along the direction."""
+        deviation = math.sqrt(self.variance + self.drift)
+        if self.cells == 1:
+            ends = np.sqrt(np.maximum(values, 0.0))
+            found: Floats = ndtr((self.distance - ends) / deviation) + ndtr(-(self.distance + ends) / deviation)
+            return found
+        places, weights = _normal_rule()
+        left = np.maximum(values[:, None] - (self.distance + deviation * places) ** 2, 0.0)
+        return np.minimum(gammaincc((self.cells - 1) / 2, left / (2 * self.variance)) @ weights, 1.0)
+
+    @property
+    def moments(self) -> tuple[float, float]:
+        """Mean and standard deviation."""
+        along, others = self.variance + self.drift, self.cells - 1
+        square = 2 * others * self.variance**2 + 2 * along**2 + 4 * self.distance**2 * along
+        return others * self.variance + along + self.distance**2, math.sqrt(square)
+
+
+@functools.cache
+def _normal_rule() -> tuple[Floats, Floats]:
+    """Return places and weights for a mean over a standard normal variable."""
+    places = np.linspace(-WINDOW / 2, WINDOW / 2, _PLACES)
+    weights = np.exp(-(places**2) / 2)
+    return places, weights / weights.sum()
 
 
 class Hits(NamedTuple):

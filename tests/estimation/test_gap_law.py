@@ -1,5 +1,6 @@
 """The law of the squared distance of two sketches' cells, against enumeration and laws known in closed form."""
 
+import dataclasses
 import gc
 import itertools
 import math
@@ -9,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, ncx2, norm
 
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError
@@ -144,7 +145,8 @@ def test_unknown_noise_has_the_law_of_sums_of_laplace_noises_with_its_cumulants(
 
 def test_drift_along_the_difference_is_mixed_over() -> None:
     normal = NoiseTerm(NoiseMoments(4.0), 1.0)
-    law = GapLaw(Identity(dim=8), (WIDE,), drift=(normal,))
+    steps = NoiseTerm(DiscreteGaussian(Fraction(40**2)), 1 / 40)  # not so wide that it counts as normal
+    law = GapLaw(Identity(dim=8), (steps,), drift=(normal,))
     # a normal multiple of a fixed direction beside χ²_8: one cell of variance 5
     value = 30.0
     roots = np.linspace(0, 9, 20_001)
@@ -152,6 +154,24 @@ def test_drift_along_the_difference_is_mixed_over() -> None:
     assert law._at(0.0).tail(value) == pytest.approx(float(exact), rel=0.02)
     few = GapLaw(count_sketch(8), (WIDE,), tolerance=5.0, drift=(normal,))
     assert few.p_value(90) > GapLaw(count_sketch(8), (WIDE,), tolerance=5.0).p_value(90) > few.p_value(900) > 0
+
+
+@pytest.mark.parametrize("cells", [1, 2, 9])
+@pytest.mark.parametrize("tolerance", [0.0, 3.0])
+def test_under_wide_gaussian_noise_the_identity_has_the_law_of_normal_vectors(cells: int, tolerance: float) -> None:
+    law = GapLaw(Identity(dim=cells), (WIDE,), "output", tolerance)
+    drifting = dataclasses.replace(law, drift=(NoiseTerm(NoiseMoments(4.0), 1.0),))
+    for value in (0.5 * cells, 2.0 * cells + 10, 4.0 * cells + 50):
+        assert law.p_value(value) == pytest.approx(ncx2.sf(value, cells, tolerance**2), rel=1e-3)
+        # one cell of variance 5
+        roots = (tolerance + math.sqrt(5) * np.linspace(-9, 9, 20_001)) ** 2
+        tails = chi2.sf(value - roots, cells - 1) if cells > 1 else roots >= value
+        expected = np.trapezoid(norm.pdf(np.linspace(-9, 9, 20_001)) * tails, np.linspace(-9, 9, 20_001))
+        assert drifting.p_value(value) == pytest.approx(float(expected), rel=5e-3)
+    assert law.power(6.0, 0.01) == pytest.approx(ncx2.sf(law.line(0.01), cells, 36), rel=1e-3)
+    mean, deviation = drifting._at(tolerance).moments
+    assert mean == pytest.approx(cells + 4 + tolerance**2)
+    assert deviation**2 == pytest.approx(2 * (cells - 1) + 50 + 20 * tolerance**2)
 
 
 def test_drift_with_a_long_tail_is_mixed_over_in_fine_classes() -> None:
