@@ -13,10 +13,11 @@ import typer
 import streamsketch as ss
 from streamsketch.agreement import check_alike
 from streamsketch.cli._reading import name_in_errors
-from streamsketch.cli._showing import join_names, meant
+from streamsketch.cli._showing import join_names, meant, say
 from streamsketch.core import aligned, current_limits, json_fields, read_bounded, short
 from streamsketch.estimation import AnySketch
 from streamsketch.features import JOINT, Category, Embedding, FeatureColumn, Number
+from streamsketch.projections import Identity
 
 Shares = Annotated[
     list[str] | None,
@@ -148,6 +149,12 @@ def load_agreement(path: Path, sketches: Mapping[str, AnySketch]) -> tuple[ss.Ag
         sketch.projection.check_same(agreed.projection)
         check_alike(sketch.agreement, agreed)
     return agreed, agreed.features
+
+
+def say_agreement_is_missing(sketch: AnySketch) -> None:
+    """Say that releases which may be of features need their agreement to be compared as populations."""
+    if isinstance(sketch.projection, Identity) and isinstance(sketch, ss.PrivateSketch) and sketch.clip == "equal":
+        say("If these are sums of features, say --agreement FILE: populations are compared, whatever their sizes.")
 
 
 def shares_of(features: ss.Features, given: list[str] | None) -> dict[str, list[str]]:

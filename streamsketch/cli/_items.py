@@ -25,7 +25,7 @@ FollowedAgreement = Annotated[
     Path | None,
     typer.Option(
         "--agreement",
-        help="What the streams were sketched by, a JSON file: items get its types.",
+        help="What the streams were sketched by, a JSON file: it says what items, or cells of features, are.",
         show_default=False,
     ),
 ]

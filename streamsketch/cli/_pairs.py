@@ -38,12 +38,12 @@ from streamsketch.estimation import (
 )
 from streamsketch.signs import Signs, needs_norms
 
-_BY = (
-    "distance: squared distances, which measure size too; cosine; profile: squared distances of streams scaled to "
-    "length 1, so to what they consist of; mean: squared distances of what one unit adds on average, where units were "
-    "counted."
+BY_HELP = (
+    "What to compare by. distance: squared distances, which measure size too; cosine; profile: squared distances of "
+    "streams scaled to length 1, so to what they consist of; mean: squared distances of what one unit adds on average, "
+    "where units were counted."
 )
-ByOption = Annotated[By, typer.Option("--by", help=f"What to compare by. {_BY}", metavar="MEASURE")]
+ByOption = Annotated[By, typer.Option("--by", help=BY_HELP, metavar="MEASURE")]
 Only = Annotated[
     list[str] | None,
     typer.Option(

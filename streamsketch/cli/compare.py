@@ -7,17 +7,28 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._differences import Why, show_differences
+from streamsketch.cli._features import load_agreement, say_agreement_is_missing
 from streamsketch.cli._items import FollowedAgreement, Index
 from streamsketch.cli._keys import Signers
-from streamsketch.cli._pairs import ByOption, Norms, Only, check_top, load_pairs
+from streamsketch.cli._pairs import BY_HELP, Norms, Only, Pairs, SketchPairs, check_top, load_pairs
+from streamsketch.cli._populations import show_populations
 from streamsketch.cli._reading import Files, Raw
 from streamsketch.cli._showing import Confidence, Json, show, show_json, table_of
+from streamsketch.estimation import By
 
 
 def compare(  # noqa: PLR0913 - a command's options are its parameters
     files: Files,
     *,
-    by: ByOption = "distance",
+    by: Annotated[
+        By | None,
+        typer.Option(
+            "--by",
+            help=f"{BY_HELP} By default, distance; of features, their discrepancy.",
+            metavar="MEASURE",
+            show_default=False,
+        ),
+    ] = None,
     top: Annotated[
         int | None,
         typer.Option(
@@ -63,44 +74,62 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     distance may be negative and a cosine above 1; intervals are clipped to what is possible. Those of --together hold
     for all pairs at once, and are shown without the measure beside.
 
+    With an --agreement that has features, the discrepancy of populations, from 0 to 4, with p-values of the hypothesis
+    that they are the same; and of the two that are farthest apart, the columns in which they differ. --by asks for
+    another measure.
+
     With --why, the items of a public dictionary in which the sums of two streams differ most, or with --by mean their
     averages; all its intervals hold at once. --only names two of many streams.
 
     Between published signs: how many differ, and angles and cosines, with the flips' share taken out.
     """
     check_top(top)
+    given: dict[str, Any] = {"only": only, "signer": signer, "raw": raw}
+    how: dict[str, Any] = {"confidence": confidence, "as_json": as_json}
+    of_why = {"--index": index, "--category": category, "--picture": picture}
+    agreed_on_features = _features_file(agreement, {"--why": why, **of_why, "--norm": norm})
+    if agreed_on_features is not None and by is None:
+        show_populations(files, agreed_on_features, top=top, together=together, **given, **how)
+        return
     if why is not None:
         if together:
             raise ss.InvalidInputError("the intervals of --why always hold together: leave out --together")
         asked = Why(why, index, category, agreement, picture)
-        show_differences(
-            files,
-            asked,
-            by=by,
-            top=top or 10,
-            only=only,
-            confidence=confidence,
-            norm=norm,
-            signer=signer,
-            raw=raw,
-            as_json=as_json,
-        )
+        show_differences(files, asked, by=by or "distance", top=top or 10, norm=norm, **given, **how)
         return
-    of_why = {"--index": index, "--category": category, "--agreement": agreement, "--picture": picture}
-    for option, given in of_why.items():
-        if given is not None:
+    for option, value in (of_why | {"--agreement": None if agreed_on_features else agreement}).items():
+        if value is not None:
             raise ss.InvalidInputError(f"{option} is for what separates two streams: say --why DICTIONARY")
-    among = load_pairs(files, "compare", by=by, only=only, norm=norm, signer=signer, raw=raw)
+    among = load_pairs(files, "compare", by=by or "distance", norm=norm, **given)
+    if isinstance(among, SketchPairs):
+        if agreed_on_features is not None:
+            load_agreement(agreed_on_features, among.sketches)
+        elif by is None:
+            say_agreement_is_missing(next(iter(among.sketches.values())))
+    _show(among, top, together=together, **how)
+
+
+def _features_file(agreement: Path | None, others: dict[str, Any]) -> Path | None:
+    """Return the file of an agreement that has features, which goes with none of some options; None of another."""
+    if agreement is None or ss.Agreement.load(agreement).features is None:
+        return None
+    if given := [option for option, value in others.items() if value]:
+        raise ss.InvalidInputError(f"{agreement} has features, which are no items: leave out {', '.join(given)}")
+    return agreement
+
+
+def _show(among: Pairs, top: int | None, confidence: float, *, together: bool, as_json: bool) -> None:
+    """Print pairs, nearest first."""
     candidates = len(among.names) * (len(among.names) - 1) // 2 if together else None
     pairs = among.nearest_pairs(top)
-    named = [(among.names[i], among.names[j]) for i, j in pairs]
+    names = [(among.names[i], among.names[j]) for i, j in pairs]
     if as_json:
         rows: list[dict[str, Any]] = [
             {"first": first, "second": second, **among.fields(pair, confidence, candidates)}
-            for pair, (first, second) in zip(pairs, named, strict=True)
+            for pair, (first, second) in zip(pairs, names, strict=True)
         ]
         show_json(rows)
     else:
-        names = {"pair": [f"{first} – {second}" for first, second in named]}
-        show(table_of(names | among.columns(pairs, confidence, candidates), title=among.title(pairs)))
+        column = {"pair": [f"{first} – {second}" for first, second in names]}
+        show(table_of(column | among.columns(pairs, confidence, candidates), title=among.title(pairs)))
     among.say_notes(pairs)

@@ -171,7 +171,7 @@ def test_mistakes_are_sentences(folder: Path, forks: Forks) -> None:
         (["--category", "kind"], "--category is for what separates two streams: say --why DICTIONARY"),
         (["--picture", "a.svg"], "--picture is for what separates two streams"),
         (["--index", "word"], "--index is for what separates two streams"),
-        (["--agreement", "a.json"], "--agreement is for what separates two streams"),
+        (["--agreement", "a.json"], "a.json cannot be read"),
     ]:
         assert message in forks.refused("compare", "north.sketch", "east.sketch", *arguments, cwd=folder)
 

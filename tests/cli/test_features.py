@@ -226,3 +226,90 @@ def test_sites_that_are_too_small_have_no_averages(sites: Path, forks: Forks) ->
 )
 def test_mistakes_of_describing_are_sentences(arguments: list[str], message: str, sites: Path, forks: Forks) -> None:
     assert message in forks.refused("describe", *FILES, *BY, *arguments, cwd=sites)
+
+
+def by_names(shown: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(pair["first"], pair["second"]): pair for pair in shown}
+
+
+def test_populations_are_compared_as_by_the_library(
+    sites: Path, releases: dict[str, ss.PrivateSketch], forks: Forks
+) -> None:
+    shown = json.loads(forks.succeeded("compare", *FILES, *BY, "--json", cwd=sites))
+    found = by_names(shown)
+    assert list(found) == [("north", "south"), *sorted(list(found)[1:], key=lambda pair: found[pair]["discrepancy"])]
+    for (first, second), pair in found.items():
+        x, y = releases[first], releases[second]
+        estimate = ss.mmd(x, y, AGREEMENT)
+        assert (pair["discrepancy"], pair["standard_error"]) == (estimate.value, estimate.standard_error)
+        assert (pair["low"], pair["high"]) == estimate.interval(0.95)
+        assert pair["p_value"] == ss.test_same(x, y, by="mean", samples=True).p_value
+        rows = ss.column_differences(x, y, AGREEMENT, samples=True).to_pylist()
+        columns = {row.pop("column"): row for row in pair["columns"]}
+        assert {name: row["low"] for name, row in columns.items()} == {row["column"]: row["low"] for row in rows}
+        assert {name for name, row in columns.items() if row["differs"]} == (
+            set() if (first, second) == ("north", "south") else {"age", "(joint)"}
+        )
+    (nearest,) = json.loads(forks.succeeded("compare", *FILES, *BY, "--top", 1, "--together", "--json", cwd=sites))
+    assert nearest["candidates"] == 3
+    # Holm's, of three: the largest of them stays as it is
+    assert nearest["p_value"] == found["north", "south"]["p_value"]
+    ends = ss.mmd(releases["north"], releases["south"], AGREEMENT).selected_interval(3)
+    assert (nearest["low"], nearest["high"]) == ends
+
+
+def test_people_see_pairs_and_the_columns_of_the_farthest(sites: Path, forks: Forks) -> None:
+    done = forks.run("compare", *FILES, *BY, cwd=sites)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[3].split()[:3] == ["north", "–", "south"]
+    (title,) = [place for place, line in enumerate(lines) if "column by column" in line]
+    pair = lines[title].split(",")[0]
+    assert pair == " ".join(lines[5].split()[:3]), "the farthest pair"
+    assert [line.split()[-1] for line in lines[title + 4 : title + 6]] == ["differs", "differs"]
+    assert f"{pair.replace(' –', ' and')} are shown to differ in 2 of 5 rows." in " ".join(done.stderr.split())
+    assert "Of 3 pairs this is the one farthest apart" in done.stderr
+    two = forks.run("compare", *FILES, *BY, "--only", "[ns]*", cwd=sites)
+    assert "north and south are shown to differ in 0 of 5 rows." in two.stderr
+
+
+def test_a_population_without_average_is_named(sites: Path, forks: Forks) -> None:
+    ss.bound(ROWS.slice(0, 2), AGREEMENT).release(**NOISE | {"epsilon": 0.01}).save(sites / "few.sketch")
+    files = ["few.sketch", *FILES[:2]]
+    done = forks.run("compare", *files, *BY, cwd=sites)
+    assert "north – south, column by column" in done.stdout
+    assert done.stdout.count("undefined") == 2
+    assert done.stderr.rstrip().endswith(": few.")
+    shown = by_names(json.loads(forks.succeeded("compare", *files, *BY, "--json", cwd=sites)))
+    assert shown["few", "north"] == {"first": "few", "second": "north"} | dict.fromkeys(
+        ["discrepancy", "p_value", "columns"]
+    )
+    none = forks.run("compare", *files[:2], *BY, "--together", cwd=sites)
+    assert none.returncode == 0, none.stderr
+    assert "column by column" not in none.stdout
+
+
+def test_other_measures_and_agreements_stay(sites: Path, releases: dict[str, ss.PrivateSketch], forks: Forks) -> None:
+    means = json.loads(forks.succeeded("compare", *FILES[:2], *BY, "--by", "mean", "--json", cwd=sites))
+    x, y = releases["north"], releases["south"]
+    assert means[0]["mean_distance"] == ss.mean_distance(x, y).value
+    assert "say --agreement FILE" in forks.run("compare", *FILES, cwd=sites).stderr
+    save_raw(RawSketch(ss.bound(ROWS, AGREEMENT), 300), sites / "own.raw-sketch")
+    done = forks.run("compare", "own.raw-sketch", "south.sketch", "--raw", *BY, cwd=sites)
+    assert "as secret as they are" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--agreement", "other.json"], "north and other.json: the agreements differ: fingerprint"),
+        (["--agreement", "other.json", "--by", "mean"], "north and other.json: the agreements differ: fingerprint"),
+        (["--agreement", "items.json"], "--agreement is for what separates two streams: say --why DICTIONARY"),
+        ([*BY, "--why", "a.csv"], "agreed.json has features, which are no items: leave out --why"),
+        ([*BY, "--picture", "a.svg", "--index", "a"], "no items: leave out --index, --picture"),
+        ([*BY, "--top", "0"], "--top must be at least 1, got 0"),
+    ],
+)
+def test_mistakes_of_comparing_are_sentences(arguments: list[str], message: str, sites: Path, forks: Forks) -> None:
+    assert message in forks.refused("compare", *FILES, *arguments, cwd=sites)

@@ -1,0 +1,209 @@
+"""Populations compared by features, as `compare --agreement` shows them."""
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import streamsketch as ss
+from streamsketch.cli._features import load_agreement
+from streamsketch.cli._pairs import Pair, select_names
+from streamsketch.cli._reading import load_sketches, name_in_errors
+from streamsketch.cli._showing import (
+    estimate_columns,
+    estimate_fields,
+    interval_name,
+    join_names,
+    plural,
+    progress_bar,
+    say,
+    selected_fields,
+    show,
+    show_json,
+    table_of,
+)
+from streamsketch.estimation import AnySketch, Interval, block_of, estimate_cells, few_units, is_secret
+from streamsketch.features import JOINT
+
+_NAME = "discrepancy"
+
+
+def show_populations(  # noqa: PLR0913 - the options of a command
+    files: list[Path],
+    agreement: Path,
+    *,
+    top: int | None,
+    only: list[str] | None,
+    confidence: float,
+    together: bool,
+    signer: list[Path] | None,
+    raw: bool,
+    as_json: bool,
+) -> None:
+    """Print how far apart populations are, whether they are shown to differ, and in which columns the farthest do.
+
+    Raises
+    ------
+    InvalidInputError
+        For an agreement without features, units that were not counted, and as `load_sketches` and `select_names`.
+    IncompatibleProjectionsError, IncompatibleAgreementsError, DependentNoiseError, SignatureError
+        As `load_sketches` and `load_agreement`.
+    """
+    sketches = load_sketches(files, least=2, command="compare", raw=raw, signer=signer)
+    populations = Populations(select_names(sketches, only, "compare"), agreement)
+    pairs = populations.nearest_pairs()
+    shown = pairs[:top]
+    # adjusted ones depend on all
+    p_values = populations.p_values(pairs if together else shown)
+    if together:
+        p_values = _adjusted(p_values)
+    candidates = len(pairs) if together else None
+    if as_json:
+        show_json([populations.fields(pair, p_values[pair], confidence, candidates) for pair in shown])
+    else:
+        populations.show(shown, p_values, confidence, candidates)
+        farthest = next((pair for pair in reversed(pairs) if populations.is_defined(pair)), None)
+        if farthest is not None:
+            populations.show_columns(farthest, confidence, of=len(pairs))
+    populations.say_notes()
+
+
+class Populations:
+    """Pairs of populations by name.
+
+    Parameters
+    ----------
+    sketches
+        By name.
+    agreement
+        The file of the agreement that they follow, which has features.
+    """
+
+    def __init__(self, sketches: Mapping[str, AnySketch], agreement: Path) -> None:
+        self.names = list(sketches)
+        self._sketches = list(sketches.values())
+        self._agreed, _ = load_agreement(agreement, sketches)
+        block = block_of(self._sketches)
+        if block.units is None or np.isnan(block.units.number).any():
+            raise ss.InvalidInputError(
+                "units were not counted, so there are no averages to compare: bound the rows, with no other rows "
+                "added, under an agreement that counts units"
+            )
+        self._few = few_units(block)
+
+    def is_defined(self, pair: Pair) -> bool:
+        """Return whether both populations have an average."""
+        return not self._few[list(pair)].any()
+
+    @functools.cached_property
+    def _found(self) -> dict[Pair, ss.Estimate | None]:
+        found: dict[Pair, ss.Estimate | None] = {}
+        for pair in combinations(range(len(self.names)), 2):
+            with self._naming(pair):
+                found[pair] = ss.mmd(*self._both(pair), self._agreed) if self.is_defined(pair) else None
+        return found
+
+    def _both(self, pair: Pair) -> tuple[AnySketch, AnySketch]:
+        first, second = pair
+        return self._sketches[first], self._sketches[second]
+
+    def _naming(self, pair: Pair) -> Any:
+        return name_in_errors(*(self.names[place] for place in pair))
+
+    def nearest_pairs(self) -> list[Pair]:
+        """Return all pairs, nearest first; those without averages come last."""
+        return sorted(self._found, key=lambda pair: math.inf if (one := self._found[pair]) is None else one.value)
+
+    def p_values(self, pairs: Sequence[Pair]) -> dict[Pair, float | None]:
+        """Return the p-values of the hypothesis that two populations are the same; None without averages."""
+        found: dict[Pair, float | None] = {}
+        with progress_bar("tests") as progress:
+            task = progress.add_task("testing", total=len(pairs), events=0)
+            for place, pair in enumerate(pairs, 1):
+                with self._naming(pair):
+                    defined = self.is_defined(pair)
+                    found[pair] = ss.test_same(*self._both(pair), by="mean", samples=True).p_value if defined else None
+                progress.update(task, completed=place, events=place)
+        return found
+
+    def columns(self, pair: Pair, confidence: float) -> list[dict[str, Any]]:
+        """Return how far apart two populations are in each column, those that differ first."""
+        with self._naming(pair):
+            first, second = self._both(pair)
+            found = ss.column_differences(first, second, self._agreed, confidence=confidence, samples=True)
+        rows = [row | {"differs": row["low"] > 0} for row in found.to_pylist()]
+        return sorted(rows, key=lambda row: not row["differs"])  # each part stays clearest first
+
+    def fields(self, pair: Pair, p_value: float | None, confidence: float, candidates: int | None) -> dict[str, Any]:
+        """Return all that is known of a pair as JSON."""
+        first, second = (self.names[place] for place in pair)
+        one, columns = self._found[pair], None
+        if one is None:
+            shown: dict[str, Any] = {_NAME: None}
+        else:
+            shown = (
+                estimate_fields(one, confidence, _NAME)
+                if candidates is None
+                else selected_fields(one, confidence, candidates, _NAME)
+            )
+            columns = [
+                {{"error": "standard_error"}.get(name, name): value for name, value in row.items()}
+                for row in self.columns(pair, confidence)
+            ]
+        return {"first": first, "second": second, **shown, "p_value": p_value, "columns": columns}
+
+    def show(
+        self, pairs: Sequence[Pair], p_values: Mapping[Pair, float | None], confidence: float, candidates: int | None
+    ) -> None:
+        """Print pairs for people."""
+        names = {"pair": [" – ".join(self.names[place] for place in pair) for pair in pairs]}
+        estimates = estimate_columns([self._found[pair] for pair in pairs], confidence, _NAME, candidates=candidates)
+        tests = {"p": ["" if (p := p_values[pair]) is None else f"{p:.2g}" for pair in pairs]}
+        show(table_of(names | estimates | tests))
+        of_all = " For all pairs together." if candidates else ""
+        say(f"p: how probable is a discrepancy as large as this, if both are samples of one population.{of_all}")
+
+    def show_columns(self, pair: Pair, confidence: float, *, of: int) -> None:
+        """Print in which columns a pair differs."""
+        rows = self.columns(pair, confidence)
+        cells = [
+            estimate_cells(ss.Estimate(row["estimate"], 0.0, row["error"] ** 2), Interval(row["low"], row["high"]))
+            for row in rows
+        ]
+        heads = (_NAME, "± s.e.", interval_name(confidence))
+        columns = {"column": [row["column"] for row in rows]}
+        columns |= {head: [cell[place] for cell in cells] for place, head in enumerate(heads)}
+        columns[""] = ["differs" if row["differs"] else "" for row in rows]
+        first, second = (self.names[place] for place in pair)
+        show(table_of(columns, title=f"{first} – {second}, column by column"))
+        differing = sum(row["differs"] for row in rows)
+        joint = f" {JOINT} is all numbers together." if JOINT in columns["column"] else ""
+        say(
+            f"{first} and {second} are shown to differ in {differing} of {plural(len(rows), 'row')}. These intervals "
+            f"are of populations, and hold for all rows at once.{joint}"
+        )
+        if of > 1:
+            say(f"Of {plural(of, 'pair')} this is the one farthest apart; --only names another.")
+
+    def say_notes(self) -> None:
+        """Say which populations have no average, and whether anything is secret."""
+        few = [name for name, is_few in zip(self.names, self._few, strict=True) if is_few]
+        if few:
+            say(
+                f"Without averages, as the number of units is within two standard errors of zero (an empty site, or "
+                f"one too small for its noise): {join_names(few)}."
+            )
+        if is_secret(self._sketches):
+            say("Raw sketches took part: what is printed here is as secret as they are.")
+
+
+def _adjusted(p_values: Mapping[Pair, float | None]) -> dict[Pair, float | None]:
+    """Return p-values that allow for how many there are (Holm 1979)."""
+    known = sorted((p, pair) for pair, p in p_values.items() if p is not None)
+    adjusted = np.maximum.accumulate([min((len(known) - rank) * p, 1.0) for rank, (p, _) in enumerate(known)])
+    found = {pair: float(p) for p, (_, pair) in zip(adjusted, known, strict=True)}
+    return {pair: found.get(pair) for pair in p_values}
