@@ -105,7 +105,7 @@ def column_differences(
     Returns
     -------
     pyarrow.Table
-        A row for each column, and for all numbers together where there are joint features, clearest first: by the
+        A row for each column with features, and for all numbers together where there are joint features, clearest first: by the
         estimate over its standard error. Columns: ``column``, ``estimate`` of MMD² of this column's kernel alone, from
         0 to 4, ``error``, ``low`` and ``high``, float64.
 
@@ -220,7 +220,10 @@ def describe(
     check_comparable([release])
     population = _population(block_of([release]))
     rows: list[tuple[str, _Measure]] = []
-    for block, column in zip(features.blocks, features.columns.values(), strict=False):
+    for block in features.blocks:
+        column = features.columns.get(block.name)
+        if column is None:
+            continue
         if isinstance(column, Number):
             found = population.number(block, column)
         elif isinstance(column, Category):
@@ -231,8 +234,8 @@ def describe(
     ends = [one.ends(reach) for _, one in rows]
     table = pa.table(
         {
-            "column": [name for name, _ in rows],
-            "measure": [one.name for _, one in rows],
+            "column": pa.array([name for name, _ in rows], pa.string()),
+            "measure": pa.array([one.name for _, one in rows], pa.string()),
             "estimate": pa.array([one.estimate for _, one in rows], pa.float64()),
             "error": pa.array([one.error for _, one in rows], pa.float64()),
             "low": pa.array([low for low, _ in ends], pa.float64()),

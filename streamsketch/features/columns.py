@@ -32,7 +32,8 @@ class Number:
         The range, finite. It is public: take it from knowledge of the field, or from public data, never from the data
         to be protected.
     moments
-        m, 1 to 16.
+        m, up to 16. With 0 the column has no features of its own, and no weight: joint features alone see it, where a
+        missing number counts as the middle of the range.
     weight
         How much the column counts beside others: a share of the squared length of a row, over the sum of all weights.
 
@@ -59,13 +60,13 @@ class Number:
             object.__setattr__(self, name, float(value))
         if not self.low < self.high or math.isinf(self.high - self.low):
             raise InvalidInputError(f"low must be below high, got {self.low!r} and {self.high!r}")
-        check_int(self.moments, "moments", 1, MOST_MOMENTS)
+        check_int(self.moments, "moments", 0, MOST_MOMENTS)
         check_int(self.weight, "weight", 1, _MOST_WEIGHT)
 
     @property
     def cells(self) -> int:
-        """How many features it has."""
-        return self.moments + 1
+        """How many features of its own it has."""
+        return self.moments + 1 if self.moments else 0
 
 
 @dataclasses.dataclass(frozen=True)

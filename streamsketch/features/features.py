@@ -119,7 +119,8 @@ class Features:
     width: float | None = None
     joint_weight: int | None = None
     blocks: tuple[Block, ...] = dataclasses.field(init=False, repr=False, compare=False)
-    """Its blocks: of the columns in their order, then `JOINT` and `REST`, if there are numbers."""
+    """Its blocks: of the columns in their order, then `JOINT` and `REST`, if there are numbers. Numbers with
+    ``moments=0`` have none."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not 1 <= len(self.columns) <= _MOST_COLUMNS:
@@ -140,6 +141,11 @@ class Features:
         check_int(self.seed, "seed", 0, _MOST_SEED)
         check_int(self.joint, "joint", 0, MOST_CELLS // 2)
         if not self.joint:
+            unseen = [name for name, column in self.columns.items() if not column.cells]
+            if unseen:
+                raise InvalidInputError(
+                    f"{short(unseen[0])} has no features, as its moments are 0: give it some, or joint ones, joint=16"
+                )
             if (self.width, self.joint_weight) != (None, None):
                 raise InvalidInputError("width and joint_weight are those of joint features: say how many, joint=16")
         else:
@@ -153,7 +159,7 @@ class Features:
         object.__setattr__(self, "blocks", self._blocks())
 
     def _blocks(self) -> tuple[Block, ...]:
-        given = [(name, column.cells, column.weight) for name, column in self.columns.items()]
+        given = [(name, column.cells, column.weight) for name, column in self.columns.items() if column.cells]
         given += [(JOINT, 2 * self.joint, int(self.joint_weight or 0))] if self.joint else []
         total, first, found = sum(weight for _, _, weight in given), 0, []
         for name, cells, weight in given:
@@ -243,11 +249,12 @@ class Features:
         numbers = sum(isinstance(column, Number) for column in self.columns.values()) if self.joint else 0
         together = np.zeros((max(numbers, 1), size), dtype=np.int64)
         rest, scratch, at = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64), 0
-        for block, column in zip(self.blocks, self.columns.values(), strict=False):
-            array = columns[block.name]
-            check_codes(array, block.name)
+        blocks = {block.name: block for block in self.blocks}
+        for name, column in self.columns.items():
+            array, block = columns[name], blocks.get(name, Block(name, 0, 0, 0))
+            check_codes(array, name)
             if isinstance(column, Number):
-                amplitude = math.isqrt(block.amplitude**2 // column.moments)
+                amplitude = math.isqrt(block.amplitude**2 // max(column.moments, 1))
                 held = together[at] if numbers else scratch
                 at += 1
                 values = np.clip(numbers_in(array, block.name), column.low, column.high)

@@ -32,7 +32,8 @@ def add_numbers(
     shares
         Where each number is on its range, from 0 to 1: (n,). What is no number is NaN.
     moments, amplitude, missing
-        m, what 1 becomes in these cells, and what is added to the one behind them where a number is missing.
+        m, what 1 becomes in these cells, and what is added to the one behind them where a number is missing; without
+        cells, if m is 0, and both are 0.
     out, first
         (n, D), zeros, changed in place; and the first of the cells.
     at
@@ -44,7 +45,8 @@ def add_numbers(
     for i in range(shares.size):
         if math.isnan(shares[i]):
             at[i] = 0
-            out[i, first + moments] = missing
+            if moments:
+                out[i, first + moments] = missing
             rest[i] -= missing**2
             continue
         u = np.int64(np.rint(shares[i] * (2 * one))) - one

@@ -181,6 +181,18 @@ def test_columns_that_do_not_differ_do_not_stand_out() -> None:
         assert max(low) == 0
 
 
+def test_numbers_that_joint_features_alone_see() -> None:
+    columns = {"age": Number(0, 110, moments=0), "ward": Category(["A", "B"])}
+    rows = pa.table({"patient": np.arange(60), "age": np.linspace(0, 80, 60), "ward": ["A"] * 60})
+    agreement = ss.agree(rows, features=Features(columns, seed=7, joint=2), unit="patient")
+    x, y = bound(rows, agreement), bound(rows.slice(30), agreement)
+    found = {row["column"]: row["estimate"] for row in column_differences(x, y, agreement).to_pylist()}
+    assert set(found) == {"ward", "(joint)"}
+    assert found["ward"] == pytest.approx(0, abs=1e-9)
+    assert mmd(x, y, agreement).value == pytest.approx(found["(joint)"] / 2, rel=1e-3)
+    assert set(describe(x, agreement)["column"].to_pylist()) == {"ward"}
+
+
 def test_standard_deviations_have_intervals_of_their_squares() -> None:
     table = describe(released(X, 4.0), AGREEMENT).to_pylist()
     row = next(row for row in table if row["measure"] == "standard deviation")

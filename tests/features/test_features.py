@@ -133,6 +133,26 @@ def test_moments_follow_from_the_first_cells() -> None:
     assert math.isclose(400 * ((second + 1) / 2 - first**2), values.var(), abs_tol=0.05)
 
 
+def test_numbers_without_own_features_are_seen_jointly() -> None:
+    columns = {"x": Number(0, 1, moments=0, weight=9), "ward": Category(["A"]), "y": Number(0, 2, moments=0)}
+    features = Features(columns, seed=3, joint=4)
+    assert [(block.name, block.cells) for block in features.blocks] == [("ward", 3), (JOINT, 8)]
+    rows = [{"x": 0.25, "ward": "A", "y": 1.5}, {"x": None, "ward": None, "y": math.nan}, {"x": 7, "ward": "B", "y": 0}]
+    table = pa.table({name: [row[name] for row in rows] for name in columns})
+    assert cells_of(features, table) == [naive_features.features(features.to_dict(), row) for row in rows]
+    np.testing.assert_allclose((features.transform(table) ** 2).sum(axis=1), 1, atol=2e-3)
+    owned = Features({name: Number(0, 1) for name in "xy"}, seed=3, joint=4)
+    alone = Features({name: Number(0, 1, moments=0) for name in "xy"}, seed=3, joint=4)
+    rng = pa.table({name: np.random.default_rng(1).random(5) for name in "xy"})
+    shared = owned.transform(rng)[:, owned.block(JOINT).places]
+    np.testing.assert_allclose(alone.transform(rng), shared * math.sqrt(2), atol=2e-3)
+
+
+def test_numbers_without_any_features_are_refused() -> None:
+    with pytest.raises(ss.InvalidInputError, match="'x' has no features, as its moments are 0"):
+        Features({"x": Number(0, 1, moments=0), "y": Number(0, 1)}, seed=1)
+
+
 def test_json_returns_the_same_features() -> None:
     again = Features.from_json(FEATURES.to_json())
     assert again == FEATURES

@@ -78,6 +78,14 @@ CASES: list[tuple[str, Message, list[list[Any]]]] = [
         [[0.25, None, 1.0], [0.1, 0.03, None]],
     ),
     (
+        "numbers that joint features alone see",
+        _fields(
+            [number("x", -1.0, 1.0, moments=0, weight=4), category("ward", ["A"]), number("y", 0.0, 0.1, moments=0)],
+            5, 2, width=0.375, joint_weight=2,
+        ),
+        [[0.25, None, 1.0], ["A", None, "B"], [0.1, 0.03, None]],
+    ),
+    (
         "all kinds",
         _fields(
             [

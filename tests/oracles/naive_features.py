@@ -21,7 +21,9 @@ PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 def features(fields: dict[str, Any], row: Mapping[str, Any]) -> list[int]:
     """Return the features of one row, whose missing fields are None; ``fields`` are `Features.to_dict`."""
     columns = fields["columns"]
-    weights = [one["weight"] for one in columns] + ([fields["joint_weight"]] if fields["joint"] else [])
+    weights = [one["weight"] if one.get("moments", 1) else 0 for one in columns] + (
+        [fields["joint_weight"]] if fields["joint"] else []
+    )
     lengths = [min(math.isqrt(ONE * ONE * weight // sum(weights)), ONE - 1) for weight in weights]
     found: list[int] = []
     together: list[int] = []
@@ -44,7 +46,7 @@ def features(fields: dict[str, Any], row: Mapping[str, Any]) -> list[int]:
         for wave in waves:
             phase = sum(one * other for one, other in zip(wave, together, strict=True))
             found += pair(phase * multiplier >> 31, amplitude)
-    if together:
+    if any(column.get("moments") for column in columns):
         found.append(math.isqrt(max(left, 0)))
     return found
 
@@ -53,10 +55,15 @@ def number(column: dict[str, Any], value: float | str | None, length: int) -> tu
     """Return the cells of a number, and its place on the range."""
     if isinstance(value, str):
         value = float(value) if NUMBER.fullmatch(value) else None
-    if value is None or math.isnan(value):
+    missing = value is None or math.isnan(value)
+    if missing and column["moments"]:
         return [0] * column["moments"] + [length], 0
+    if missing:
+        return [], 0
     low, high = column["low"], column["high"]
     u = round((min(max(value, low), high) - low) / (high - low) * 2 * ONE) - ONE
+    if not column["moments"]:
+        return [], u
     amplitude = math.isqrt(length * length // column["moments"])
     chebyshev = [ONE, u]
     while len(chebyshev) <= column["moments"]:
