@@ -105,9 +105,9 @@ def column_differences(
     Returns
     -------
     pyarrow.Table
-        A row for each column with features, and for all numbers together where there are joint features, clearest first: by the
-        estimate over its standard error. Columns: ``column``, ``estimate`` of MMD² of this column's kernel alone, from
-        0 to 4, ``error``, ``low`` and ``high``, float64.
+        A row for each column with features of its own, and for all numbers together where there are joint features,
+        clearest first: by the estimate over its standard error. Columns: ``column``, ``estimate`` of MMD² of this
+        column's kernel alone, from 0 to 4, ``error``, ``low`` and ``high``, float64.
 
     Raises
     ------
