@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch.cli._inputs import Snapshots, Stop
 from streamsketch.cli._showing import plural, progress_bar, say
 from streamsketch.data import NO_LOSS
-from streamsketch.intake import Events, EventWindows, Intake, RowReader, pipe_blocks
+from streamsketch.intake import EventWindows, Intake, RowReader, pipe_blocks
 from streamsketch.privacy import UNKNOWN, Bounds, Clip
 from streamsketch.sketching import bound_batches
 from streamsketch.storage import RawHeader, RawSketch, State, append_raw, check_size
@@ -56,25 +56,19 @@ class Pending:
     def add(self, batch: pa.RecordBatch, first: int) -> None:
         """Add a batch, its rows counted from ``first``; after an error all is as it was."""
         events = self._intake.read(batch, first)
+        if self._windows is not None:
+            events = events.keyed_by(self._windows)
         if isinstance(self._state, ss.Sketch):
             self._state.add_events(events)
         else:
-            keys = self._keys(events)
+            keys: Any = events.keys
+            keys = keys if pa.types.is_dictionary(keys.type) else keys.dictionary_encode()
             _check_room(self._state, keys.unique().to_pylist())
             self._state.add_events(dataclasses.replace(events, keys=keys))
         self.events += len(events)
         self.dropped += events.blank
         if events.amounts is not None and len(events):
             self._given += pc.sum(pc.abs(events.amounts.cast(pa.float64(), safe=False))).as_py()
-
-    def _keys(self, events: Events) -> pa.DictionaryArray:
-        """Return the keys of events; with windows, their texts with a space between, without a key that of windows."""
-        keys: Any = events.keys
-        if self._windows is not None and events.window is not None:
-            names = self._windows.names(events.window)
-            keys = names if keys is None else pc.binary_join_element_wise(_text(keys), _text(names), " ")
-        found: pa.DictionaryArray = keys if pa.types.is_dictionary(keys.type) else keys.dictionary_encode()
-        return found
 
     def flush(self, header: RawHeader) -> None:
         """Go on without events, which are in the file now."""
@@ -94,10 +88,6 @@ class Pending:
             f"sum to {self._given:,.6g}, and to {self._kept:,.6g} in the sketch, since each is truncated to a multiple "
             f"of the resolution, {grid}. A finer one, such as {grid / 100}, keeps it; all parties must agree on it"
         )
-
-
-def _text(keys: Any) -> pa.Array:
-    return keys.cast(pa.string())
 
 
 def _check_room(state: ss.SketchTable, keys: list[Any]) -> None:
@@ -166,16 +156,16 @@ def sketch_stream(pending: Pending, output: Path, reader: RowReader, every: floa
 
 
 def sketch_bounded(
-    paths: list[Path], reader: RowReader, header: RawHeader, clip: Clip, summary_file: Path | None
+    paths: list[Path], reader: RowReader, header: RawHeader, clip: Clip, summary_file: Path | None, **windows: Any
 ) -> RawSketch:
     """Return the sketches of files within the bounds of their agreement; write the summary that is asked for.
 
-    They count as the data of ``header``, the file that they will be in.
+    They count as the data of ``header``, the file that they will be in. ``windows`` are as in `bound_batches`.
     """
     summary, agreement = ss.bounding.BoundingSummary(), reader.agreement
     batches = (batch for path in paths for batch in reader.batches(path))
     table: Any = dataclasses.replace(header, keys=0).empty()  # also of one stream: units are bounded in tables
-    state = bound_batches(batches, agreement, table=table, clip=clip, summary=summary)
+    state = bound_batches(batches, agreement, table=table, clip=clip, summary=summary, **windows)
     if isinstance(state, ss.SketchTable):
         check_size(state.projection, len(state))
     if summary_file is not None:

@@ -152,6 +152,9 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     same holds with an agreement that names units and a bound. Otherwise the bounds that `release` states are asserted
     by you. With --append, a unit may be in the file and in the new rows: their bounds add up, and units are no longer
     counted.
+
+    With --window, each window of a key is a key too, and a unit keeps as many of them as its bound says, by default
+    one: what protects it holds for all windows together. To bound a unit in each window by itself, say --policy.
     """
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
     chosen = {"index": index, "value": value, "key": key, "projection": projection, "new_projection": new_projection}
@@ -171,13 +174,17 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     agreed = (
         _agreement_from(chosen, options, bound, {"clip": clip, "summary": summary})
         if agreement is None
-        else _load_agreement(agreement, chosen | options | bound | {"window": window})
+        else _load_agreement(agreement, chosen | options | bound)
     )
     # options leave the file without an agreement: so are files of before, and releases of other parties by options
     stated = agreed.projection if agreement is None else agreed
     keyed = agreed.key is not None or window is not None
-    whole = window is None and bad_lines == "stop"
-    clipped = _check_clipping(agreed, inputs, clip, summary, whole=whole)
+    if windows is not None and agreed.key is not None and agreed.key.type != "text":
+        raise ss.InvalidInputError(
+            f"a window makes text of keys, such as 'north 2024-05': agree on {agreed.key.name} as text, not "
+            f"{agreed.key.type}"
+        )
+    clipped = _check_clipping(agreed, inputs, clip, summary, whole=bad_lines == "stop")
     intake = Intake(agreed, time=time, time_format=time_format, windows=windows)
     start = _start(output, stated, keyed=keyed, append=append)
     added = UNKNOWN if clipped is None else Bounds(agreed.neighbours, clipped)
@@ -188,7 +195,8 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
         if not streaming:
             paths = [Path(name) for name in inputs]
             if clipped is not None:
-                raw = sketch_bounded(paths, reader, start, clipped, summary)
+                timed = {"windows": windows, "time": time, "time_format": time_format}
+                raw = sketch_bounded(paths, reader, start, clipped, summary, **timed)
                 pending.start(append_raw(raw, output, new=not append))
             else:
                 sketch_files(pending, paths, reader)
@@ -253,11 +261,6 @@ def _windows_of(window: str | None, zone: str | None, time: str | None, time_for
 
 
 def _load_agreement(path: Path, others: dict[str, Any]) -> ss.Agreement:
-    if others["window"]:
-        raise ss.InvalidInputError(
-            f"windows of what {path} says, each with its units bounded, are made by a policy: --policy FILE, for "
-            f"--window and --time; where nothing is to be bounded, say --index, --key and --projection in place of it"
-        )
     if given := given_options(others):
         raise ss.InvalidInputError(f"{path} says which columns are sketched, and how; leave out {given}")
     return ss.Agreement.load(path)
@@ -308,9 +311,8 @@ def _check_clipping(
         )
     if not whole:
         raise ss.InvalidInputError(
-            "a unit in two windows would have two bounds, and lines left out may be a unit's: sketch all lines of the "
-            "files, without --window and --bad-lines. To bound a unit in each window by itself, say --agreement FILE "
-            f"and --policy FILE; where rows keep to an agreement's bounds, say --clip {WITHIN}"
+            "lines left out may be a unit's, and so would tell of it: sketch all lines of the files, without "
+            f"--bad-lines; or, where rows keep to an agreement's bounds, say --clip {WITHIN}"
         )
     return found
 

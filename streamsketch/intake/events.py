@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamsketch.core import Ints
 from streamsketch.features import Cells
+from streamsketch.intake.calendar import EventWindows
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -81,6 +83,15 @@ class Events:
         )
         window = None if self.window is None else self.window[rows]
         return Events(keys, units, indices, steps, window, rows=steps.size)
+
+    def keyed_by(self, windows: EventWindows) -> "Events":
+        """Return the same events with keys ``KEY 2024-05-31``, of key and window; without keys, of the window alone."""
+        if self.window is None:
+            return self
+        keys = windows.names(self.window)
+        if self.keys is not None:
+            keys = pc.binary_join_element_wise(self.keys.cast(pa.string()), keys.cast(pa.string()), " ")
+        return dataclasses.replace(self, keys=keys)
 
 
 def _encoded(column: pa.Array) -> pa.Array:

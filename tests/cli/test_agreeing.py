@@ -303,20 +303,6 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
         ["agree", "--index", "item", "--l1", "10-100", "-o", "x.json"],
         "--l1 must be a finite number",
     ),
-    "windows of what is bounded": (
-        [
-            *("sketch", "rows.csv", "--agreement", "sales.json", "--window", "1 day", "--time", "at"),
-            *("-o", "x.raw-sketch"),
-        ],
-        "windows of what sales.json says, each with its units bounded, are made by a policy: --policy FILE",
-    ),
-    "windows of units": (
-        [
-            *("sketch", "rows.csv", "--index", "item", "--unit-column", "buyer", "--l1", 1, "--window", "1 day"),
-            *("--time", "at", "--projection", "bare.json", "-o", "x.raw-sketch"),
-        ],
-        "say --agreement FILE and --policy FILE",
-    ),
     "a unit without a bound": (
         ["agree", "--index", "item", "--unit", "sale", "-o", "x.json"],
         "say --unit-column, or --l1 BOUND",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamsketch.agreement import Agreement, check_fine
 from streamsketch.data import batches_of, warn_of_truncation
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Events, Intake, column_events
+from streamsketch.intake import Events, EventWindows, Intake, column_events
 from streamsketch.privacy import L1, Bounds, Clip, SketchL2
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.cells import bounded_cells
@@ -89,7 +89,7 @@ def bound(
     return bound_batches(batches_of(rows, Intake(agreement).names), agreement, **options)
 
 
-def bound_batches(
+def bound_batches(  # noqa: PLR0913 - those of bound, and how windows are made
     batches: Iterable[pa.RecordBatch],
     agreement: Agreement,
     *,
@@ -98,22 +98,30 @@ def bound_batches(
     public_keys: Iterable[Any] | None = None,
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
+    windows: EventWindows | None = None,
+    time: str | None = None,
+    time_format: str | None = None,
 ) -> Sketch | SketchTable:
     """Return the sketch of batches that have the agreed columns, each of any type that is cast; as `bound`.
 
-    They are added to an empty ``table`` of the projection; by default to one that names the agreement.
+    They are added to an empty ``table`` of the projection; by default to one that names the agreement. With
+    ``windows``, of the times in another column (as in `Intake`), each key in each window is a key of its own, and so
+    a unit keeps as many of them as the neighbours say: what protects it holds for all windows together.
     """
     if agreement.unit is None or agreement.neighbours is None:
         missing = "column of units (unit=…)" if agreement.unit is None else "bound (neighbours=L1(…))"
         raise InvalidInputError(f"the agreement names no {missing}, so nothing says what one unit may add")
-    if public_keys is not None:
+    if public_keys is not None and windows is None:
         public_keys = agreement.keys_of(public_keys)
-    intake = Intake(agreement, bounded=True)
+    intake = Intake(agreement, bounded=True, time=time, time_format=time_format, windows=windows)
     known: dict[str, Any] = {"public_keys": public_keys, "summary": summary, "folder": folder}
     known["clip"] = agreement.clip_of(clip)
     table = SketchTable(agreement) if table is None else table
-    _add_bounded(table, intake.numbered(batches), agreement.neighbours, **known)
-    return table if agreement.key is not None else table.sketch_of(NO_KEY)
+    events = intake.numbered(batches)
+    if windows is not None:
+        events = (some.keyed_by(windows) for some in events)
+    _add_bounded(table, events, agreement.neighbours, **known)
+    return table if agreement.key is not None or windows is not None else table.sketch_of(NO_KEY)
 
 
 def bound_units(
