@@ -133,10 +133,7 @@ class Populations:
     def columns(self, pair: Pair, confidence: float) -> list[dict[str, Any]]:
         """Return how far apart two populations are in each column, those that differ first."""
         with self._naming(pair):
-            first, second = self._both(pair)
-            found = ss.column_differences(first, second, self._agreed, confidence=confidence, samples=True)
-        rows = [row | {"differs": row["low"] > 0} for row in found.to_pylist()]
-        return sorted(rows, key=lambda row: not row["differs"])  # each part stays clearest first
+            return columns_apart(*self._both(pair), self._agreed, confidence=confidence)
 
     def fields(self, pair: Pair, p_value: float | None, confidence: float, candidates: int | None) -> dict[str, Any]:
         """Return all that is known of a pair as JSON."""
@@ -150,10 +147,7 @@ class Populations:
                 if candidates is None
                 else selected_fields(one, confidence, candidates, _NAME)
             )
-            columns = [
-                {{"error": "standard_error"}.get(name, name): value for name, value in row.items()}
-                for row in self.columns(pair, confidence)
-            ]
+            columns = column_fields(self.columns(pair, confidence))
         return {"first": first, "second": second, **shown, "p_value": p_value, "columns": columns}
 
     def show(
@@ -170,13 +164,9 @@ class Populations:
     def show_columns(self, pair: Pair, confidence: float, *, of: int) -> None:
         """Print in which columns a pair differs."""
         rows = self.columns(pair, confidence)
-        cells = [
-            estimate_cells(ss.Estimate(row["estimate"], 0.0, row["error"] ** 2), Interval(row["low"], row["high"]))
-            for row in rows
-        ]
-        heads = (_NAME, "± s.e.", interval_name(confidence))
+        cells = [apart_cells(row) for row in rows]
         columns = {"column": [row["column"] for row in rows]}
-        columns |= {head: [cell[place] for cell in cells] for place, head in enumerate(heads)}
+        columns |= {head: [cell[place] for cell in cells] for place, head in enumerate(apart_heads(confidence))}
         columns[""] = ["differs" if row["differs"] else "" for row in rows]
         first, second = (self.names[place] for place in pair)
         show(table_of(columns, title=f"{first} – {second}, column by column"))
@@ -199,6 +189,30 @@ class Populations:
             )
         if is_secret(self._sketches):
             say("Raw sketches took part: what is printed here is as secret as they are.")
+
+
+def columns_apart(
+    x: AnySketch, y: AnySketch, agreed: ss.Agreement, *, confidence: float = 0.95, samples: bool = True
+) -> list[dict[str, Any]]:
+    """Return how far apart two populations are in each column, those that differ first, each part clearest first."""
+    found = ss.column_differences(x, y, agreed, confidence=confidence, samples=samples).to_pylist()
+    return sorted([row | {"differs": row["low"] > 0} for row in found], key=lambda row: not row["differs"])
+
+
+def apart_heads(confidence: float = 0.95) -> tuple[str, str, str]:
+    """Return the heads of the columns of `apart_cells`."""
+    return _NAME, "± s.e.", interval_name(confidence)
+
+
+def apart_cells(row: dict[str, Any]) -> tuple[str, str, str]:
+    """Return how far apart a column is as the cells of a table, whose heads are `apart_heads`."""
+    ends = Interval(row["low"], row["high"])
+    return estimate_cells(ss.Estimate(row["estimate"], 0.0, row["error"] ** 2), ends)
+
+
+def column_fields(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the same as JSON."""
+    return [{{"error": "standard_error"}.get(name, name): value for name, value in row.items()} for row in rows]
 
 
 def _adjusted(p_values: Mapping[Pair, float | None]) -> dict[Pair, float | None]:

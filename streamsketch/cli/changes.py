@@ -1,5 +1,6 @@
 """``streamsketch changes``: when a stream changed, window by window."""
 
+import itertools
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,15 +9,20 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._features import load_agreement, say_agreement_is_missing
 from streamsketch.cli._keys import Signers
+from streamsketch.cli._populations import apart_cells, apart_heads, column_fields, columns_apart
 from streamsketch.cli._reading import files_in, load_windows, new_file
 from streamsketch.cli._showing import UNDEFINED, Json, join_names, meant, plural, say, show, show_json, table_of
 from streamsketch.core import write_whole
 from streamsketch.estimation import MEASURES, Against, Changes, Control, SameBy, format_value, value_text
+from streamsketch.intake import window_time
 from streamsketch.release import PrivateSketch
 from streamsketch.report import LEAST_TYPICAL, picture_of_changes
 
 _TYPICAL = "typical"
+_MOST_COLUMNS = 3  # of an alarm
+_MONTH = len("2024-05")
 
 
 def changes(  # noqa: PLR0913 - a command's options are its parameters
@@ -30,9 +36,15 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
         typer.Option(help="Only the windows of this key; repeatable. By default of all.", show_default=False),
     ] = None,
     by: Annotated[
-        SameBy,
-        typer.Option("--by", help="distance: of sums; mean: of averages, where units were counted.", metavar="MEASURE"),
-    ] = "distance",
+        SameBy | None,
+        typer.Option(
+            "--by",
+            help="distance: of sums, the default; mean: of averages, where units were counted: the default of "
+            "features.",
+            metavar="MEASURE",
+            show_default=False,
+        ),
+    ] = None,
     against: Annotated[
         Against, typer.Option(help="Compare each window with the previous one, or with the first.")
     ] = "previous",
@@ -45,9 +57,21 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
         ),
     ] = "0",
     samples: Annotated[
-        bool,
-        typer.Option("--samples", help="With --by mean: units are samples, and populations are compared."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--samples/--no-samples",
+            help="With --by mean: units are samples, and populations are compared; the default of features.",
+            show_default=False,
+        ),
+    ] = None,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(
+            "--agreement",
+            help="What releases of features were made by, a JSON file: alarms then name the column that changed.",
+            show_default=False,
+        ),
+    ] = None,
     level: Annotated[float, typer.Option(help="Probability, or share, of false alarms, in (0, 1).")] = 0.05,
     control: Annotated[
         Control,
@@ -66,6 +90,9 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
     2024-05.parquet, keys such as "north 2024-05", and folders 2024-05-01T13-00-00Z. They are compared in time order,
     those of each key by themselves.
 
+    With an --agreement that has features, populations are tested for drift: by averages whose units are samples, so
+    that the people of another month may be other people. Each alarm names the column that differs most clearly.
+
     Real streams always change a little. So with no tolerance, and little noise, each window is an alarm: say what is
     too small to matter, or --tolerance typical.
     """
@@ -77,15 +104,28 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
     for what, names in (("as secret", secret), ("as their names are of no window", others)):
         if names:
             say(f"Left out, {what}: {join_names(names)}.")
+    wanted = _wanted(series, key, allowed)
+    agreed = None if agreement is None else _agreed(agreement, wanted)
+    if agreed is None and by is None:
+        say_agreement_is_missing(next(iter(next(iter(wanted.values())).values())))
+    by = by or ("distance" if agreed is None else "mean")
+    samples = (agreed is not None and by == "mean") if samples is None else samples
     options: dict[str, Any] = {"by": by, "against": against, "tolerance": allowed, "samples": samples}
     options |= {"level": level, "control": control}
-    found = {name: ss.changes(windows, **options) for name, windows in _wanted(series, key, allowed).items()}
+    found = {name: ss.changes(windows, **options) for name, windows in wanted.items()}
+    columns = {name: _columns_of(wanted[name], one, agreed) for name, one in found.items()}
+    gaps = {name: _gaps(list(windows)) for name, windows in wanted.items()}
     if picture is not None:
         write_whole(picture, picture_of_changes(found).encode())
     if as_json:
-        show_json([_fields(name, one) for name, one in found.items()])
+        show_json([_fields(name, one, columns[name], gaps[name]) for name, one in found.items()])
         return
     _show(found)
+    _show_columns(columns)
+    for name, ones in gaps.items():
+        for gap in ones:
+            missing = plural(gap["missing"], "window")
+            say(f"Missing{f' of {name}' if name else ''}: {missing} between {gap['after']} and {gap['before']}.")
     if allowed == _TYPICAL:
         usual = {name: format_value(one.tolerance, one.tolerance / 100) for name, one in found.items()}
         say(f"Typical distances: {join_names([f'{name} {distance}'.lstrip() for name, distance in usual.items()])}.")
@@ -125,6 +165,57 @@ def _wanted(
     return {name: windows for name, windows in chosen.items() if name not in short}
 
 
+def _agreed(path: Path, series: Mapping[str, Mapping[str, PrivateSketch]]) -> ss.Agreement:
+    """Return the agreement in a file, which has features and which all windows follow."""
+    for name, windows in series.items():
+        for window, release in windows.items():
+            agreed, _ = load_agreement(path, {f"{name} {window}".lstrip(): release})
+    return agreed
+
+
+def _columns_of(
+    windows: Mapping[str, PrivateSketch], changes: Changes, agreed: ss.Agreement | None
+) -> dict[str, list[dict[str, Any]]]:
+    """Return how far apart the columns of a window with an alarm and of that before are, by window."""
+    if agreed is None:
+        return {}
+    rows: list[dict[str, str]] = changes.table.filter(changes.table["alarm"]).select(["window", "before"]).to_pylist()
+    pairs = [(row["window"], row["before"]) for row in rows]
+    return {
+        window: columns_apart(windows[window], windows[before], agreed, samples=changes.samples)
+        for window, before in pairs
+    }
+
+
+def _gaps(windows: list[str]) -> list[dict[str, Any]]:
+    """Return where windows are missing, of which each begins a step after the last: the least in the series."""
+    if len(windows) < 3:
+        return []
+    months = all(len(window) == _MONTH for window in windows)
+    starts = [12 * int(window[:4]) + int(window[5:]) if months else int(window_time(window) or 0) for window in windows]
+    apart = [after - before for before, after in itertools.pairwise(starts)]
+    step = min(apart)
+    return [
+        {"after": before, "before": after, "missing": one // step - 1}
+        for (before, after), one in zip(itertools.pairwise(windows), apart, strict=True)
+        if one > step and one % step == 0
+    ]
+
+
+def _show_columns(changed: Mapping[str, Mapping[str, list[dict[str, Any]]]]) -> None:
+    """Print, of each alarm, the columns that differ, at most three, or the clearest; by key and window."""
+    rows: list[tuple[str, ...]] = []
+    for key, windows in changed.items():
+        for window, columns in windows.items():
+            differing = [row for row in columns if row["differs"]]
+            for place, row in enumerate(differing[:_MOST_COLUMNS] or columns[:1]):
+                rows.append((f"{key} {window}".lstrip() if place == 0 else "", row["column"], *apart_cells(row)))
+    heads = ("alarm", "column", *apart_heads())
+    if rows:
+        columns_shown = {head: [row[place] for row in rows] for place, head in enumerate(heads)}
+        show(table_of(columns_shown, title="columns that changed most clearly", texts=2))
+
+
 def _show(found: Mapping[str, Changes]) -> None:
     """Print a table for people."""
     names: list[str] = []
@@ -146,17 +237,22 @@ def _show(found: Mapping[str, Changes]) -> None:
     show(table_of(({"key": names} if any(names) else {}) | columns, title=f"change from the {since}"))
 
 
-def _fields(key: str, changes: Changes) -> dict[str, Any]:
+def _fields(
+    key: str, changes: Changes, changed: Mapping[str, list[dict[str, Any]]], gaps: list[dict[str, Any]]
+) -> dict[str, Any]:
     """Return the JSON fields of a series; null where something has no end, or there is no average."""
     names = {"estimate": MEASURES[changes.by].column, "error": "standard_error"}
-    windows = [
+    windows: list[dict[str, Any]] = [
         {
             names.get(name, name): None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in row.items()
         }
         for row in changes.table.to_pylist()
     ]
-    return ({"key": key} if key else {}) | changes.to_dict() | {"windows": windows}
+    for row in windows:
+        if (columns := changed.get(str(row["window"]))) is not None:
+            row["columns"] = column_fields(columns)
+    return ({"key": key} if key else {}) | changes.to_dict() | {"windows": windows, "gaps": gaps}
 
 
 def _of_level(level: float, control: Control) -> str:

@@ -59,7 +59,7 @@ def fields_of(key: str, windows: dict[str, PrivateSketch], **options: Any) -> di
     names = {"estimate": "squared_distance", "error": "standard_error"}
     found = ss.changes(windows, **options)
     rows = [{names.get(name, name): value for name, value in row.items()} for row in found.table.to_pylist()]
-    return {"key": key} | found.to_dict() | {"windows": rows}
+    return {"key": key} | found.to_dict() | {"windows": rows, "gaps": []}
 
 
 @pytest.mark.parametrize(
@@ -124,6 +124,34 @@ def test_people_see_alarms_and_what_is_left_out(series: dict[str, Any], folder: 
     assert "north: alarms in 2024-04. south: no alarm." in picture
     again = forks.refused("changes", ".", "--picture", "p.svg", cwd=folder)
     assert "p.svg already exists" in again
+
+
+@pytest.mark.parametrize(
+    ("windows", "gaps", "said"),
+    [
+        (["2024-11", "2024-12", "2025-01"], [], ""),
+        (["2024-11", "2024-12", "2025-03"], [("2024-12", "2025-03", 2)], "2 windows between 2024-12 and 2025-03"),
+        (["2024-01", "2024-04", "2024-10"], [("2024-04", "2024-10", 1)], "1 window between 2024-04 and 2024-10"),
+        (["2024-05-01", "2024-05-15", "2024-05-22"], [("2024-05-01", "2024-05-15", 1)], "1 window between 2024-05-01"),
+        (["2024-05-01", "2024-05-12", "2024-05-19"], [], ""),
+        (["2024-05", "2024-09"], [], ""),
+    ],
+)
+def test_missing_windows_are_said(
+    windows: list[str],
+    gaps: list[tuple[str, str, int]],
+    said: str,
+    series: dict[str, Any],
+    tmp_path: Path,
+    forks: Forks,
+) -> None:
+    for window, one in zip(windows, series["south"].values(), strict=False):
+        one.save(tmp_path / f"{window}.sketch")
+    (found,) = asked(forks, tmp_path, ".")
+    assert [tuple(gap.values()) for gap in found["gaps"]] == gaps
+    done = forks.run("changes", ".", cwd=tmp_path)
+    assert ("Missing: " in done.stderr) == bool(gaps)
+    assert said in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -313,3 +313,50 @@ def test_other_measures_and_agreements_stay(sites: Path, releases: dict[str, ss.
 )
 def test_mistakes_of_comparing_are_sentences(arguments: list[str], message: str, sites: Path, forks: Forks) -> None:
     assert message in forks.refused("compare", *FILES, *arguments, cwd=sites)
+
+
+MONTHS = ["2024-01", "2024-02", "2024-03"]
+
+
+@pytest.fixture
+def months(sites: Path, releases: dict[str, ss.PrivateSketch]) -> Path:
+    """Return a folder with three months, in the last of which people are older."""
+    (sites / "months").mkdir()
+    for window, release in zip(MONTHS, releases.values(), strict=True):
+        release.save(sites / f"months/{window}.sketch")
+    return sites
+
+
+def test_drift_is_of_populations_and_names_columns(
+    months: Path, releases: dict[str, ss.PrivateSketch], forks: Forks
+) -> None:
+    (found,) = json.loads(forks.succeeded("changes", "months", *BY, "--json", cwd=months))
+    expected = ss.changes(dict(zip(MONTHS, releases.values(), strict=True)), by="mean", samples=True)
+    assert (found["by"], found["samples"], found["alarms"]) == ("mean", True, ["2024-03"])
+    assert [row["p_value"] for row in found["windows"]] == expected.table["p_value"].to_pylist()
+    quiet, alarm = found["windows"]
+    assert "columns" not in quiet
+    rows = ss.column_differences(releases["west"], releases["south"], AGREEMENT, samples=True).to_pylist()
+    assert {row["column"]: row["low"] for row in alarm["columns"]} == {row["column"]: row["low"] for row in rows}
+    assert {row["column"] for row in alarm["columns"] if row["differs"]} == {"age", "(joint)"}
+    text = forks.succeeded("changes", "months", *BY, cwd=months)
+    assert max(map(len, text.splitlines())) <= 80
+    columns = text.partition("columns that changed most clearly")[2].split()
+    assert {"2024-03", "age", "(joint)"} < set(columns)
+    assert "code" not in columns
+    (sums,) = json.loads(forks.succeeded("changes", "months", *BY, "--by", "distance", "--json", cwd=months))
+    assert (sums["by"], sums["samples"]) == ("distance", False)
+    (people,) = json.loads(forks.succeeded("changes", "months", *BY, "--no-samples", "--json", cwd=months))
+    assert (people["by"], people["samples"]) == ("mean", False)
+    assert "say --agreement FILE" in forks.run("changes", "months", cwd=months).stderr
+
+
+@pytest.mark.parametrize(
+    ("agreement", "message"),
+    [
+        ("other.json", "2024-01 and other.json: the agreements differ: fingerprint"),
+        ("items.json", "items.json has no features, so its releases are of items"),
+    ],
+)
+def test_mistakes_of_drift_are_sentences(agreement: str, message: str, months: Path, forks: Forks) -> None:
+    assert message in forks.refused("changes", "months", "--agreement", agreement, cwd=months)
