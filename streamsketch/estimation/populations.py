@@ -21,6 +21,8 @@ from streamsketch.features import JOINT, REST, Category, Embedding, Features, Nu
 from streamsketch.features import Block as FeatureBlock
 
 _FEWER = 3.0  # standard errors, by which numbers of units and norms may be smaller than estimated
+_ROUNDING = 1 / 12  # of a grid step², the variance of features' rounding, which all rows may share
+_DOUBT = 1e-3  # probability with which people of one row each may look as if they had several
 _PRIOR = 4  # waves, of which the parts of a squared distance are taken to vary as squares of normal numbers
 
 
@@ -164,8 +166,11 @@ def describe(
 ) -> pa.Table:
     """Estimate what the columns of a population hold: means and standard deviations, and shares of categories.
 
-    They are those of units with one row each: what a unit of several rows contributes is the mean direction of its
-    features. Numbers beyond their range count as its ends.
+    They are those of units with one row each. What a unit of several rows contributes is the direction of its mean
+    features, which is longer than that mean where rows differ: means are then farther from the middle of their range,
+    shares larger, and standard deviations too small, so these are NaN where the release shows such units. A listed
+    category shows them, even one that is the same in all rows. Without one, only variances below 0 do, so standard
+    deviations may be too small. Numbers beyond their range count as its ends.
 
     Parameters
     ----------
@@ -186,7 +191,8 @@ def describe(
         ``column``, ``measure``: ``"mean"`` and ``"standard deviation"`` of numbers among units that have one,
         ``"share of VALUE"`` for listed categories and those in ``shares``, ``"others"`` and ``"missing"``, as shares
         of all units; ``estimate``, ``error``, ``low``, ``high``, float64. NaN where there are too few units for
-        their noise.
+        their noise, and standard deviations where units have several rows. Errors of numbers include the grid of
+        features, about 10⁻⁵ of the range.
 
     Raises
     ------
@@ -218,14 +224,15 @@ def describe(
             f"shares are of hashed categories, which are {', '.join(sorted(hashed)) or 'none here'}, got {other[0]!r}"
         )
     check_comparable([release])
-    population = _population(block_of([release]))
+    population = _population(block_of([release]), features)
+    several = population.several_rows(features)
     rows: list[tuple[str, _Measure]] = []
     for block in features.blocks:
         column = features.columns.get(block.name)
         if column is None:
             continue
         if isinstance(column, Number):
-            found = population.number(block, column)
+            found = population.number(block, column, several=several)
         elif isinstance(column, Category):
             found = population.category(block, column, list(asked.get(block.name, ())), features)
         else:
@@ -267,6 +274,15 @@ class _Measure(NamedTuple):
         return low, high
 
 
+class _Moments(NamedTuple):
+    """Mean and variance of a number on a range scaled to [-1, 1], and the squares of their errors; NaN if unknown."""
+
+    first: float
+    of_first: float
+    spread: float
+    of_spread: float
+
+
 class _Population(NamedTuple):
     """Sums of features of a population, and the number of its units, with the variances of their noise."""
 
@@ -275,6 +291,8 @@ class _Population(NamedTuple):
     k2: float
     units: float
     units_variance: float
+    stretch: float
+    """By how much a row may count longer than its features, relative to them: it is lengthened to 1."""
 
     def share(self, block: FeatureBlock, place: int, name: str, sign: int = 1, mixed: float = 0.0) -> "_Measure":
         """Return the share of units in a cell of a block; ``mixed`` is the variance that other values add."""
@@ -283,37 +301,66 @@ class _Population(NamedTuple):
         variance = self._of_ratio(ratio, self.k2 / length**2, self.units, self.units_variance)
         return _Measure(name, ratio, math.sqrt(variance + mixed))
 
-    def number(self, block: FeatureBlock, column: Number) -> list["_Measure"]:
+    def number(self, block: FeatureBlock, column: Number, *, several: bool) -> list["_Measure"]:
         """Return mean and standard deviation of those that have a number, and the share of others.
 
-        With u = T_1 on [-1, 1]: E u = m_1, and Var u = (1 + m_2)/2 - m_1², as T_2 = 2u² - 1.
+        The standard deviation is unknown where units have ``several`` rows.
         """
-        length = block.amplitude / (1 << 15)
         missing = self.share(block, column.cells - 1, "missing")
-        scale = math.isqrt(block.amplitude**2 // column.moments) / (1 << 15)
-        held = self.units - float(self.cells[block.first + column.moments]) / length
-        held_variance = self.units_variance + self.k2 / length**2
-        half = (column.high - column.low) / 2
-        names = ["mean", *(["standard deviation"] if column.moments > 1 else [])]
-        if held <= 2 * math.sqrt(held_variance):
-            return [*(_Measure(name, math.nan, math.nan, -math.inf, math.inf) for name in names), missing]
-        cells = self.cells[block.first :] / scale
-        of_cell = self.k2 / scale**2
-        first = float(cells[0]) / held
-        of_first = self._of_ratio(first, of_cell, held, held_variance)
-        mean = _Measure("mean", column.low + half * (1 + first), half * math.sqrt(of_first), column.low, column.high)
+        half, moments = (column.high - column.low) / 2, self.moments(block, column)
+        middle, error = column.low + half * (1 + moments.first), half * math.sqrt(moments.of_first)
+        mean = _Measure("mean", middle, error, column.low, column.high)
         if column.moments == 1:
             return [mean, missing]
-        second = float(cells[1]) / held
+        if several or math.isnan(moments.spread):
+            return [mean, _Measure("standard deviation", math.nan, math.nan, 0.0, half), missing]
+        root, of_root = math.sqrt(max(moments.spread, 0.0)), math.sqrt(moments.of_spread)
+        error = of_root / (2 * root) if root > math.sqrt(of_root) else math.sqrt(of_root)
+        square = half**2 * moments.spread, half**2 * of_root
+        return [mean, _Measure("standard deviation", half * root, half * error, 0.0, half, square), missing]
+
+    def moments(self, block: FeatureBlock, column: Number) -> "_Moments":
+        """Return the mean and the variance of those that have a number, on a range scaled to [-1, 1].
+
+        With u = T_1: E u = m_1, and Var u = (1 + m_2)/2 - m_1², as T_2 = 2u² - 1.
+        """
+        length = block.amplitude / (1 << 15)
+        steps = math.isqrt(block.amplitude**2 // column.moments)
+        held = self.units - float(self.cells[block.first + column.moments]) / length
+        held_variance = self.units_variance + self.k2 / length**2
+        if not held > 2 * math.sqrt(held_variance):
+            return _Moments(math.nan, math.nan, math.nan, math.nan)
+        scale, rounding = steps / (1 << 15), _ROUNDING / steps**2
+        first = float(self.cells[block.first]) / (scale * held)
+        of_first = self._of_ratio(first, self.k2 / scale**2, held, held_variance)
+        if column.moments == 1:
+            return _Moments(first, of_first + rounding, math.nan, math.nan)
+        second = float(self.cells[block.first + 1]) / (scale * held)
         # less what the error of the first adds to its square
         spread = (1 + second) / 2 - first**2 + of_first
         together = first * second * held_variance / held**2
-        of_spread = self._of_ratio(second, of_cell, held, held_variance) / 4 + 4 * first**2 * of_first
-        of_spread = max(of_spread - 2 * first * together, 0.0)
-        root = math.sqrt(max(spread, 0.0))
-        error = math.sqrt(of_spread) / (2 * root) if root > math.sqrt(math.sqrt(of_spread)) else of_spread**0.25
-        square = half**2 * spread, half**2 * math.sqrt(of_spread)
-        return [mean, _Measure("standard deviation", half * root, half * error, 0.0, half, square), missing]
+        of_second = self._of_ratio(second, self.k2 / scale**2, held, held_variance)
+        of_spread = (of_second + rounding) / 4 + 4 * first**2 * (of_first + rounding) - 2 * first * together
+        return _Moments(first, of_first + rounding, spread, max(of_spread, 0.0))
+
+    def several_rows(self, features: Features) -> bool:
+        """Return whether the sums cannot be those of units with one row each, but for an error of `_DOUBT`.
+
+        One row is A long in a listed category's block of this length, and variances are not below 0. The direction of
+        several rows is the mean of these, lengthened to 1.
+        """
+        found = []
+        for block, column in zip(features.blocks, features.columns.values(), strict=False):
+            if isinstance(column, Number) and column.moments > 1:
+                moments = self.moments(block, column)
+                found.append((-moments.spread, moments.of_spread))
+            elif isinstance(column, Category) and column.values is not None:
+                length = block.amplitude / (1 << 15)
+                ratio = float(self.cells[block.places].sum()) / (length * self.units)
+                variance = self._of_ratio(ratio, block.cells * self.k2 / length**2, self.units, self.units_variance)
+                found.append((ratio - 1, variance))
+        reach = -float(ndtri(_DOUBT / max(len(found), 1)))
+        return any(excess > reach * math.sqrt(variance) for excess, variance in found)
 
     def category(self, block: FeatureBlock, column: Category, asked: list[str], features: Features) -> list["_Measure"]:
         """Return the share of each listed category, others and missing; of hashed ones, of those asked for."""
@@ -334,15 +381,20 @@ class _Population(NamedTuple):
 
     def _of_ratio(self, ratio: float, variance: float, below: float, below_variance: float) -> float:
         """Return the variance of a sum over a number, to first order."""
-        return (variance + ratio**2 * below_variance) / below**2
+        return (variance + ratio**2 * below_variance) / below**2 + (ratio * self.stretch) ** 2
 
 
-def _population(block: Block) -> _Population:
+def _population(block: Block, features: Features) -> _Population:
     if few_units(block).any() or block.units is None:
         nothing = np.full(block.cells.shape[1], math.nan)
-        return _Population(nothing, math.nan, math.nan, math.nan)
+        return _Population(nothing, math.nan, math.nan, math.nan, math.nan)
     number, variance = float(block.units.number[0]), float(block.units.variance[0])
-    return _Population(block.values[0], float(block.k2[0]), number, variance)
+    length = 0
+    for own in features.blocks:
+        waves = _waves(features, own)
+        length += waves * math.isqrt(own.amplitude**2 // waves) ** 2 if waves else own.amplitude**2 * (own.name != REST)
+    stretch = (1 << 15) / math.sqrt(length) - 1 + 1 / (1 << 15)
+    return _Population(block.values[0], float(block.k2[0]), number, variance, stretch)
 
 
 def _features_of(sketches: Sequence[AnySketch], agreement: Agreement) -> Features:

@@ -140,7 +140,8 @@ class NormalSquares(Law):
             return found
         places, weights = _normal_rule()
         left = np.maximum(values[:, None] - (self.distance + deviation * places) ** 2, 0.0)
-        return np.minimum(gammaincc((self.cells - 1) / 2, left / (2 * self.variance)) @ weights, 1.0)
+        tails: Floats = gammaincc((self.cells - 1) / 2, left / (2 * self.variance)) @ weights
+        return np.minimum(tails, 1.0)
 
     @property
     def moments(self) -> tuple[float, float]:

@@ -203,6 +203,26 @@ def test_standard_deviations_have_intervals_of_their_squares() -> None:
         assert all(0 <= row["low"] <= row["high"] or math.isnan(row["low"]) for row in few)
 
 
+@pytest.mark.parametrize("beside", [{"ward": Category(["A"])}, {"lab": Number(-1, 1, moments=1, weight=8)}])
+def test_deviations_are_unknown_where_people_have_several_rows(beside: dict[str, Any]) -> None:
+    """By the length of the block of a listed category; without one, by a variance below 0, as rows are lengthened."""
+    random = np.random.default_rng(3)
+    for rows, known in ((1, True), (3, False)):
+        ages, labs = (random.choice([-1, 1], 2000 * rows) for _ in range(2))
+        named = {"patient": np.repeat(np.arange(2000), rows), "ward": ["A"] * len(ages), "lab": labs}
+        table = pa.table(named | {"age": 55 + 20 * ages})
+        agreement = ss.agree(table, features=Features({"age": Number(0, 110), **beside}, seed=7), unit="patient")
+        sketch = bound(table, agreement)
+        for one in (sketch, sketch.release(epsilon=4.0, delta=1e-6, neighbours=agreement.neighbours)):
+            rows_found = describe(one, agreement).to_pylist()
+            found = {row["measure"]: row for row in rows_found if row["column"] == "age"}
+            spread = found["standard deviation"]
+            values = [spread[name] for name in ("estimate", "error", "low", "high")]
+            assert np.isnan(values).all() == (not known), values
+            assert not known or abs(spread["estimate"] - 20) < 1.5
+            assert abs(found["mean"]["estimate"] - 55) < 3
+
+
 def test_too_few_people_are_told() -> None:
     """Noise makes them look like enough in 1 of 40 releases, and in 8 of 12 with a probability of 1e-10."""
     few, told = bound(NORTH.slice(0, 3), AGREEMENT), 0
