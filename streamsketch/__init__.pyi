@@ -1,6 +1,7 @@
 from . import (
     accounting,
     bounding,
+    continual,
     errors,
     estimation,
     features,
@@ -78,6 +79,7 @@ __all__ = [
     "changes",
     "column_differences",
     "compose",
+    "continual",
     "cosine",
     "describe",
     "distinct",

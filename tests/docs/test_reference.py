@@ -39,7 +39,7 @@ ELSEWHERE = {"__version__", *(name for name in ss.__all__ if isinstance(getattr(
 # These too, although an example shows what each does.
 SHOWN_AMONG_US = {
     *("core.check_int", "core.exact_fraction", "core.names_given", "kernels.Permutation", "kernels.field_elements"),
-    "features.cosine_table",
+    *("features.cosine_table", "schedules.Progress"),
     *(
         "kernels.lattice_gaussian",
         "data.quantise",

@@ -1,0 +1,52 @@
+"""The kinds of schedules, and how one is read from JSON."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from streamsketch.core import short
+from streamsketch.errors import InvalidInputError
+from streamsketch.schedules.factorisation import Factorisation
+from streamsketch.schedules.schedule import Schedule
+from streamsketch.schedules.separate import Separate
+from streamsketch.schedules.tree import Tree
+
+KINDS: dict[str, type[Schedule]] = {kind.kind: kind for kind in (Separate, Tree, Factorisation)}
+"""Schedules by `Schedule.kind`."""
+
+
+def schedule_of(fields: Any) -> Schedule:
+    """Return the schedule that `Schedule.to_dict` returned; fields that it has a default for may be left out.
+
+    Raises
+    ------
+    InvalidInputError
+        For anything else.
+
+    Examples
+    --------
+    >>> schedule_of({"kind": "tree", "horizon": 365}).depth
+    5
+    """
+    kind = KINDS.get(fields["kind"]) if isinstance(fields, Mapping) and isinstance(fields.get("kind"), str) else None
+    if kind is None:
+        raise InvalidInputError(f"a schedule is an object with a kind, {', '.join(KINDS)}, got {short(fields)}")
+    given = {name: value for name, value in fields.items() if name != "kind"}
+    if unknown := given.keys() - {field.name for field in dataclasses.fields(kind)}:
+        raise InvalidInputError(f"a {kind.kind} has no {', '.join(sorted(map(short, unknown)))}")
+    if "horizon" not in given:
+        raise InvalidInputError(
+            "a schedule has a horizon, how many windows there will be: its noise is for all of them, so there is none "
+            "for a stream without an end"
+        )
+    return kind(**given)
+
+
+def schedule_from_json(text: str) -> Schedule:
+    """Return the schedule that `Schedule.to_json` wrote; raise `InvalidInputError` for anything else."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"the schedule is not JSON ({type(error).__name__})") from None
+    return schedule_of(fields)

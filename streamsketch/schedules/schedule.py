@@ -1,0 +1,322 @@
+"""What a schedule is: which sums of windows are published, one a window, so that any range of time has little noise."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from streamsketch.core import Floats, Ints, check_int
+from streamsketch.errors import InvalidInputError
+from streamsketch.schedules.kernels import solve_weights
+
+MOST_WINDOWS = 100_000
+_MOST_BLOCKS = 1 << 25  # in all rows: 0.5 GB
+
+
+class Norms(NamedTuple):
+    """How far one unit moves all rows of a schedule together, over how far it moves one window.
+
+    Parameters
+    ----------
+    l1
+        Factor of the ℓ1 sensitivity of a window.
+    l2_squared
+        Factor of the squared ℓ2 sensitivity of a window, for a unit that moves each of its windows by that much.
+    together
+        The same for a unit whose windows together, as one vector, are moved by that much.
+    """
+
+    l1: int
+    l2_squared: int
+    together: int
+
+
+class Layout(NamedTuple):
+    """All rows, as blocks of consecutive windows with one coefficient each.
+
+    Parameters
+    ----------
+    offsets
+        int64, (horizon + 1,): the blocks of row t are those from ``offsets[t]`` to ``offsets[t + 1]``, oldest first,
+        each up to the next one's start, the last window t alone.
+    starts, coefficients
+        int64: the first window of a block, and its factor, ≥ 0. What lies before the first block of a row was left.
+    """
+
+    offsets: Ints
+    starts: Ints
+    coefficients: Ints
+
+    def of_row(self, window: int) -> tuple[Ints, Ints]:
+        """Return starts and coefficients of the row of a window."""
+        own = slice(int(self.offsets[window]), int(self.offsets[window + 1]))
+        return self.starts[own], self.coefficients[own]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Schedule(ABC):
+    """Which sums of windows are published: row t = Σ_{j≤t} C[t, j] · window j, for a public integer matrix C.
+
+    One row is published as each window ends, with noise of its own, and readers solve for any range of windows. C is
+    lower triangular, with one positive integer on its diagonal and none below 0 (THEORY.md 11).
+
+    Parameters
+    ----------
+    horizon
+        T, how many windows there are: 1 to 100,000. The noise is for all of them, so it must be known before the first.
+    max_windows
+        In how many windows a unit may be; None for as many as ``gap`` allows.
+    gap
+        How far apart its windows are, at least: 7 for a unit that is in at most one of 7 windows in a row.
+
+    Raises
+    ------
+    InvalidInputError
+        For numbers out of range.
+    """
+
+    horizon: int
+    max_windows: int | None = 1
+    gap: int = 1
+
+    kind: ClassVar[str]
+    """What the exchange format calls it."""
+
+    def __post_init__(self) -> None:
+        check_int(self.horizon, "the horizon of a schedule", 1, MOST_WINDOWS)
+        check_int(self.gap, "the gap between a unit's windows", 1, MOST_WINDOWS)
+        most = -(-self.horizon // self.gap)
+        if self.max_windows is None:
+            object.__setattr__(self, "max_windows", most)
+        windows = check_int(self.max_windows, "max_windows", 1, MOST_WINDOWS)
+        if windows > most:
+            raise InvalidInputError(
+                f"of {self.horizon} windows a unit is in at most {most} that are {self.gap} apart, and max_windows is "
+                f"{windows}"
+            )
+
+    @property
+    def most(self) -> int:
+        """In how many windows a unit may be."""
+        return self.max_windows or 1  # an int since it was made
+
+    # --- the matrix -----------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def scale(self) -> int:
+        """The diagonal of C."""
+
+    @abstractmethod
+    def rows(self) -> Iterator[tuple[Ints, Ints]]:
+        """Yield starts and coefficients of each row's blocks; each starts where one of the row before did, or at t."""
+
+    @abstractmethod
+    def largest_norms(self) -> Norms:
+        """Return `norms`, which keeps them."""
+
+    @property
+    def layout(self) -> Layout:
+        """All rows, as blocks of windows."""
+        return _layout_of(self)
+
+    @property
+    def norms(self) -> Norms:
+        """How far one unit moves all rows together, exactly for a unit in one window, else at most."""
+        return _norms_of(self)
+
+    def matrix(self) -> Ints:
+        """Return C: int64, (T, T). For looking at small ones.
+
+        Examples
+        --------
+        >>> from streamsketch.schedules import Tree
+        >>> Tree(horizon=4, depth=2).matrix()
+        array([[1, 0, 0, 0],
+               [0, 1, 0, 0],
+               [1, 1, 1, 0],
+               [0, 0, 0, 1]])
+        """
+        found = np.zeros((self.horizon, self.horizon), dtype=np.int64)
+        for window in range(self.horizon):
+            starts, factors = self.layout.of_row(window)
+            found[window, starts[0] : window + 1] = np.repeat(factors, np.diff(starts, append=window + 1))
+        return found
+
+    # --- errors ---------------------------------------------------------------------------------------------
+
+    def weights(self, start: int, stop: int) -> Floats:
+        """Return the factors of the first ``stop`` rows in the sum of windows ``start`` to ``stop``: float64, (stop,).
+
+        Raises
+        ------
+        InvalidInputError
+            Unless 0 ≤ start < stop ≤ horizon.
+        """
+        self.check_range(start, stop)
+        found = np.empty(stop)
+        solve_weights(start, stop, self.layout.offsets, self.layout.starts, _falls_of(self), found)
+        return found
+
+    def check_range(self, start: int, stop: int, windows: int | None = None) -> None:
+        """Raise `InvalidInputError` for a range that is empty, or not of the first ``windows``, by default all."""
+        most = self.horizon if windows is None else windows
+        check_int(start, "the start of a range", 0, MOST_WINDOWS)
+        check_int(stop, "the stop of a range", 0, MOST_WINDOWS)
+        if not start < stop <= most:
+            raise InvalidInputError(f"a range is of windows from 0 to {most}, start < stop, got {start} and {stop}")
+
+    def error(self, start: int, stop: int, *, laplace: bool = False) -> float:
+        """Return the standard deviation of the noise in a range, over that of one window released alone.
+
+        Alone, it would be for a unit in that window, with the same ε and δ.
+
+        Parameters
+        ----------
+        start, stop
+            The range of windows, counted from 0; without ``stop``.
+        laplace
+            For Laplace noise, whose scale goes by ℓ1; otherwise Gaussian, by ℓ2.
+
+        Raises
+        ------
+        InvalidInputError
+            As `weights`.
+
+        Examples
+        --------
+        >>> from streamsketch.schedules import Factorisation, Separate, Tree
+        >>> [round(kind(horizon=365).error(0, 365), 1) for kind in (Separate, Tree, Factorisation)]
+        [19.1, 5.5, 3.0]
+        """
+        size = float(np.linalg.norm(self.weights(start, stop)))
+        return size * (self.norms.l1 if laplace else math.sqrt(self.norms.l2_squared))
+
+    def worst_error(self, length: int | None = None, *, laplace: bool = False) -> float:
+        """Return the largest `error` of a range of that many windows; by default of those that begin with the first.
+
+        Exact for up to 512 windows, and for longer schedules of some 200 ranges, evenly spaced and at powers of 2.
+        """
+        if length is None:
+            ranges = [(0, stop) for stop in _some(self.horizon)]
+        else:
+            check_int(length, "the length of a range", 1, self.horizon)
+            ranges = [(stop - 1, stop - 1 + length) for stop in _some(self.horizon - length + 1)]
+        return max(self.error(start, stop, laplace=laplace) for start, stop in ranges)
+
+    # --- as text --------------------------------------------------------------------------------------------
+
+    def unit_text(self, unit: str, window: str = "") -> str:
+        """Return what is protected, in words.
+
+        Examples
+        --------
+        >>> from streamsketch.schedules import Tree
+        >>> Tree(horizon=365).unit_text("customer", "1 day"), Tree(horizon=52, max_windows=4, gap=7).unit_text("sale")
+        ('customer in one of 365 windows of 1 day', 'sale in at most 4 of 52 windows, 7 apart')
+        """
+        many = "one" if self.most == 1 else f"at most {self.most}"
+        of = f" of {window}" if window else ""
+        apart = f", {self.gap} apart" if self.gap > 1 and self.most > 1 else ""
+        return f"{unit} in {many} of {self.horizon} windows{of}{apart}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schedule as what JSON can hold."""
+        return {"kind": self.kind, **dataclasses.asdict(self)}
+
+    def to_json(self) -> str:
+        """Return the schedule as canonical JSON."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+
+    @property
+    def fingerprint(self) -> str:
+        """16 bytes of the hash of `to_json`, in hexadecimal."""
+        return hashlib.blake2b(self.to_json().encode(), digest_size=16, person=b"streamsketch.sch").hexdigest()
+
+    def __str__(self) -> str:
+        return f"{self.words} over {self.horizon} windows"
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """What kind of schedule it is, for people."""
+
+
+def toeplitz_norms(envelope: Ints, column: tuple[int, int], schedule: Schedule) -> Norms:
+    """Return norms of a matrix C[t, j] ≤ envelope[t - j], nonincreasing: exact for one window, else upper bounds.
+
+    Of windows i < j, ⟨c_i, c_j⟩ ≤ Σ_t e[t - i]·e[t - j], which falls with j - i and with j. So of all sets that are
+    allowed, the first windows, as near to each other as may be, have the largest sum of products, and the largest norm
+    of the matrix of products, which is at most its largest sum of a row (THEORY.md 11.2).
+
+    Parameters
+    ----------
+    envelope
+        int64, (T,), with a sum below 2^22, so that all sums below are below 2^62.
+    column
+        The largest ℓ1 norm and the largest squared ℓ2 norm of a column of C.
+    schedule
+        Whose unit it is.
+    """
+    most, gap, horizon = schedule.most, schedule.gap, envelope.size
+    largest, squared = column
+    if most == 1:
+        return Norms(largest, squared, squared)
+    padded = np.zeros(-(-horizon // gap) * gap, dtype=np.int64)
+    padded[:horizon] = envelope
+    sums = np.cumsum(padded.reshape(-1, gap), axis=0).ravel()[:horizon]
+    if most * gap < horizon:
+        sums[most * gap :] -= sums[: -most * gap].copy()  # of the first windows: Σ_i e[t - i·gap]
+    if most * horizon <= _MOST_BLOCKS:
+        rows = [int(envelope[: horizon - i * gap] @ sums[i * gap :]) for i in range(most)]
+    else:  # by Schur's test
+        rows = [int(envelope.sum()) * int(sums.max())]
+    return Norms(most * largest, int(sums @ sums), max(rows))
+
+
+@functools.lru_cache(maxsize=8)
+def _layout_of(schedule: Schedule) -> Layout:
+    starts, factors, total = [], [], 0
+    for own, coefficients in schedule.rows():
+        total += own.size
+        if total > _MOST_BLOCKS:
+            raise InvalidInputError(
+                f"{schedule} holds more than {_MOST_BLOCKS} blocks in all its rows: take fewer blocks"
+            )
+        starts.append(own)
+        factors.append(coefficients)
+    offsets = np.concatenate([[0], np.cumsum([one.size for one in starts])]).astype(np.int64)
+    return Layout(offsets, np.concatenate(starts).astype(np.int64), np.concatenate(factors).astype(np.int64))
+
+
+@functools.lru_cache(maxsize=8)
+def _falls_of(schedule: Schedule) -> Floats:
+    """Return the coefficient of each block less that of the next one of its row; the last one counts as 0 there."""
+    offsets, _, factors = schedule.layout
+    nexts = np.append(factors[1:], 0)
+    last = offsets[1:] - 1
+    nexts[last] = 0
+    nexts[last[np.diff(offsets) > 1] - 1] = 0
+    falls: Floats = (factors - nexts).astype(np.float64)
+    return falls
+
+
+@functools.lru_cache(maxsize=64)
+def _norms_of(schedule: Schedule) -> Norms:
+    return schedule.largest_norms()
+
+
+def _some(count: int, most: int = 512) -> list[int]:
+    """Return the numbers from 1 to ``count``, or some 200 of them: powers of 2, less 1, and evenly spaced."""
+    if count <= most:
+        return list(range(1, count + 1))
+    powers = [1 << power for power in range(count.bit_length())]
+    return sorted(
+        {*powers, *(power - 1 for power in powers[1:]), *np.linspace(1, count, 180).astype(int).tolist(), count}
+    )

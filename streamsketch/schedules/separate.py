@@ -1,0 +1,48 @@
+"""Each window by itself, as streams are released without a schedule."""
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from streamsketch.core import Ints
+from streamsketch.schedules.schedule import Norms, Schedule
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Separate(Schedule):
+    """Each window by itself: a range of n windows has √n times the noise of one.
+
+    The best for units that are in every window, where other schedules gain nothing.
+
+    Parameters
+    ----------
+    horizon, max_windows, gap
+        As of `Schedule`.
+
+    Examples
+    --------
+    >>> round(Separate(horizon=365).error(0, 30), 2)
+    5.48
+    """
+
+    kind = "separate"
+
+    @property
+    def scale(self) -> int:
+        """1."""
+        return 1
+
+    @property
+    def words(self) -> str:
+        """What kind of schedule it is."""
+        return "each by itself"
+
+    def rows(self) -> Iterator[tuple[Ints, Ints]]:
+        """Yield starts and coefficients of each row's blocks; see `Schedule.rows`."""
+        for window in range(self.horizon):
+            yield np.array([window]), np.array([1])
+
+    def largest_norms(self) -> Norms:
+        """Return `Schedule.norms`."""
+        return Norms(self.most, self.most, 1)
