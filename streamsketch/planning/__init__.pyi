@@ -4,6 +4,7 @@ from .facts import Goal, StreamFacts
 from .noise_floor import NoiseFloor
 from .planner import plan
 from .plans import Plan
+from .schedules import ScheduleOption, SchedulePlan, plan_schedule
 from .sign_plans import SignOption, SignPlan, plan_signs
 from .typical import TypicalUnit, UnitSample
 from .unit_keys import PlannedKey, Remedy
@@ -19,6 +20,8 @@ __all__ = [
     "Plan",
     "PlannedKey",
     "Remedy",
+    "ScheduleOption",
+    "SchedulePlan",
     "SignOption",
     "SignPlan",
     "StreamFacts",
@@ -28,6 +31,7 @@ __all__ = [
     "UnitSample",
     "plan",
     "plan_bounds",
+    "plan_schedule",
     "plan_signs",
     "plan_units",
 ]

@@ -1,0 +1,174 @@
+"""Which schedule a stream is released by, for the ranges of time that matter."""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from streamsketch.core import check_int, short
+from streamsketch.errors import InvalidInputError
+from streamsketch.schedules import Factorisation, Schedule, Separate, Tree
+
+Range: TypeAlias = int | Literal["prefix"]
+"""So many windows in a row, anywhere in the stream; or all windows from the first on."""
+
+_SIZES = (2, 4, 8, 16)  # of blocks of a factorisation
+_LONGEST_BAND = 128
+_LITTLE = 1.05  # a difference of errors that is not worth more sums, or a schedule at all
+
+
+@dataclasses.dataclass(frozen=True)
+class ScheduleOption:
+    """A schedule, and the error of each range of interest.
+
+    Parameters
+    ----------
+    schedule
+        What is published.
+    errors
+        The standard deviation of the noise in the worst range of each kind, over that of one window that is released
+        alone with the same guarantee for a unit in it.
+    held
+        How many exact sketches are kept for each key, at most, besides that of the open window.
+    """
+
+    schedule: Schedule
+    errors: tuple[float, ...]
+    held: int
+
+
+@dataclasses.dataclass(frozen=True)
+class SchedulePlan:
+    """Schedules for a stream, the best first.
+
+    Parameters
+    ----------
+    ranges
+        The ranges of interest.
+    options
+        The best first; the others by their largest error, over that of the best option for the same range.
+    """
+
+    ranges: tuple[Range, ...]
+    options: tuple[ScheduleOption, ...]
+
+    @property
+    def chosen(self) -> ScheduleOption:
+        """The first option."""
+        return self.options[0]
+
+    @property
+    def separate(self) -> ScheduleOption:
+        """Each window by itself."""
+        return next(option for option in self.options if isinstance(option.schedule, Separate))
+
+    @property
+    def is_separate(self) -> bool:
+        """Whether no schedule is much better than each window by itself."""
+        return isinstance(self.chosen.schedule, Separate)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as what JSON can hold."""
+        return {
+            "ranges": list(self.ranges),
+            "options": [
+                {"schedule": one.schedule.to_dict(), "errors": list(one.errors), "held": one.held}
+                for one in self.options
+            ],
+        }
+
+
+def plan_schedule(
+    horizon: int,
+    ranges: Sequence[Range] = ("prefix",),
+    *,
+    delta: float = 0.0,
+    max_windows: int | None = 1,
+    gap: int = 1,
+    together: bool = False,
+    most_held: int | None = None,
+) -> SchedulePlan:
+    """Choose a schedule for the ranges of time that matter, before there are data.
+
+    Of each option the worst error of each kind of range is compared with the best of all options, and the largest of
+    these ratios counts. Of the options that are within 5 % of the least, that with the fewest sums to keep comes first:
+    each window by itself, if no other is much better, as for units that are in every window.
+
+    Parameters
+    ----------
+    horizon
+        How many windows there are: 1 to 100,000.
+    ranges
+        Numbers of windows in a row, anywhere in the stream, such as 7 for weeks of days; ``"prefix"`` for all
+        windows from the first on.
+    delta
+        With 0 noise is Laplace, and the options are trees; else Gaussian.
+    max_windows, gap
+        In how many windows a unit may be, and how far apart these are: see `Schedule`.
+    together
+        Whether a unit is bounded over all windows together, as by `SketchL2`; otherwise in each window.
+    most_held
+        The most exact sketches to keep for each key.
+
+    Raises
+    ------
+    InvalidInputError
+        For numbers out of range, and no ranges.
+
+    Examples
+    --------
+    >>> plan = plan_schedule(365, [7, 30, "prefix"], delta=1e-6)
+    >>> print(plan.chosen.schedule, [round(error, 1) for error in plan.chosen.errors], plan.chosen.held)
+    square root of 60 windows over 365 windows [2.4, 2.9, 3.9] 59
+    >>> plan_schedule(52, delta=1e-6, max_windows=None).is_separate  # a unit in every week
+    True
+    """
+    wanted = tuple(dict.fromkeys(_checked(one, horizon) for one in ranges))
+    if not wanted:
+        raise InvalidInputError("no ranges of interest are given: a number of windows, or 'prefix'")
+    who: dict[str, Any] = {"horizon": horizon, "max_windows": max_windows, "gap": gap}
+    found = []
+    for schedule in _candidates(who, wanted, laplace=delta == 0):
+        held = int(np.diff(schedule.layout.offsets).max()) - 1
+        if most_held is None or held <= most_held:
+            found.append(
+                ScheduleOption(schedule, _errors(schedule, wanted, laplace=delta == 0, together=together), held)
+            )
+    best = [min(option.errors[place] for option in found) for place in range(len(wanted))]
+
+    def regret(option: ScheduleOption) -> float:
+        return max(error / least for error, least in zip(option.errors, best, strict=True))
+
+    found.sort(key=regret)
+    close = [option for option in found if regret(option) <= _LITTLE * regret(found[0])]
+    first = min(close, key=lambda option: option.held)
+    return SchedulePlan(wanted, (first, *(option for option in found if option is not first)))
+
+
+def _checked(one: Any, horizon: int) -> Range:
+    if one == "prefix":
+        return "prefix"
+    if isinstance(one, str):
+        raise InvalidInputError(f"a range is a number of windows, or 'prefix', got {short(one)}")
+    return check_int(one, "a range, in windows,", 1, horizon)
+
+
+def _candidates(who: dict[str, Any], ranges: Sequence[Range], *, laplace: bool) -> Iterator[Schedule]:
+    horizon = who["horizon"]
+    yield Separate(**who)
+    deepest = Tree(**who).depth or 1
+    yield from (Tree(**who, depth=depth) for depth in range(2, deepest + 1))
+    if laplace:
+        return
+    yield from (Factorisation(**who, blocks=size) for size in _SIZES)
+    lengths = {one for one in ranges if one != "prefix"}
+    bands = {band for one in lengths for band in (one, 2 * one) if 1 < band <= min(horizon, _LONGEST_BAND)}
+    yield from (Factorisation(**who, band=band) for band in sorted(bands))
+
+
+def _errors(schedule: Schedule, ranges: Sequence[Range], *, laplace: bool, together: bool) -> tuple[float, ...]:
+    norms = schedule.norms
+    scale = math.sqrt(norms.together / norms.l2_squared) if together and not laplace else 1.0
+    return tuple(scale * schedule.worst_error(None if one == "prefix" else one, laplace=laplace) for one in ranges)
