@@ -237,7 +237,10 @@ def cells_of(features: Features, rows: pa.Table) -> Ints:
 
 
 def sums_of(cells: Ints, times: Ints, agreement: ss.Agreement) -> Sketch:
-    """Return the sums of people with one row each, as `streamsketch.bound` does: each row so many times."""
+    """Return the sums of people with one row each, each row so many times, as `streamsketch.bound` but for rounding.
+
+    That lengthens each row to 1, by less than 1e-4.
+    """
     return _summed(times @ cells, int(times.sum()), agreement)
 
 
@@ -381,7 +384,7 @@ def _people(count: int, rows: int, rng: np.random.Generator) -> pa.Table:
 
 _LEVELS = (0.05, 0.01)
 _TESTS = ("features", "histograms", "histograms by χ²", "classifier")
-_TESTED = ((280, 1.0), (2800, 1.0), (28_000, 1.0), (280, 2.0), (2800, 1.2), (2800, 1.4), (28_000, 1.1))
+_TESTED = ((280, 1.0), (2800, 1.0), (28_000, 1.0), (280, 2.0), (2800, 1.2), (2800, 1.4))
 _WAVES = (4, 8, 16, 32)
 _POINTS = ((2800, 1.4, 9.0), (280, 2.0, 2.0))
 """Patients of a site, how many times as frequent a class is, and the least that is to be reached."""

@@ -389,12 +389,7 @@ def _population(block: Block, features: Features) -> _Population:
         nothing = np.full(block.cells.shape[1], math.nan)
         return _Population(nothing, math.nan, math.nan, math.nan, math.nan)
     number, variance = float(block.units.number[0]), float(block.units.variance[0])
-    length = 0
-    for own in features.blocks:
-        waves = _waves(features, own)
-        length += waves * math.isqrt(own.amplitude**2 // waves) ** 2 if waves else own.amplitude**2 * (own.name != REST)
-    stretch = (1 << 15) / math.sqrt(length) - 1 + 1 / (1 << 15)
-    return _Population(block.values[0], float(block.k2[0]), number, variance, stretch)
+    return _Population(block.values[0], float(block.k2[0]), number, variance, _stretch(features))
 
 
 def _features_of(sketches: Sequence[AnySketch], agreement: Agreement) -> Features:
@@ -417,12 +412,23 @@ def _lengths(features: Features) -> Floats:
     return np.array([block.amplitude for block in features.blocks]) / (1 << 15)
 
 
+def _stretch(features: Features) -> float:
+    """Return by how much a row may be longer in a sum than its features are, relative to them."""
+    squares = 0
+    for block in features.blocks:
+        waves = _waves(features, block)
+        own = waves * math.isqrt(block.amplitude**2 // waves) ** 2 if waves else block.amplitude**2
+        squares += own if block.name != REST else 0
+    return (1 << 15) / math.sqrt(squares) - 1 + 1 / (1 << 15)
+
+
 def _parts(features: Features, x: AnySketch, y: AnySketch) -> tuple[Estimates, Floats]:
     """Estimate the squared distance of averages: of all cells, of each of b blocks, and of each frequency in these.
 
     Also return the relative variance of each block, (b,), that random features add, over their seed. Frequencies are
     independent, so their parts vary as a sample of as many: what noise adds to that is taken off. Few say little of how
-    they vary, so four more count as those of a shift do. Hashed categories vary as under `CountSketch`.
+    they vary, so four more count as those of a shift do. Hashed categories vary as under `CountSketch`. Rows may be
+    lengthened a little to 1.
     """
     first, second = pair_of(x, y)
     waves = [_waves(features, block) for block in features.blocks]
@@ -443,7 +449,7 @@ def _parts(features: Features, x: AnySketch, y: AnySketch) -> tuple[Estimates, F
             relative[place] = ((seen / squares if squares else 0.0) + _PRIOR * 2 / number) / (number - 1 + _PRIOR)
         elif isinstance(column, Category) and column.values is None:
             relative[place] = 2 / (block.cells - 1)
-    return found, relative
+    return found, relative + (2 * _stretch(features)) ** 2
 
 
 def _waves(features: Features, block: FeatureBlock) -> int:

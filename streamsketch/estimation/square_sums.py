@@ -30,7 +30,7 @@ _GOLDEN_STEPS = 16
 _BELOW = 8.0  # standard deviations below its mean, where no sum is
 _JUMPS = 8.0  # of the largest square, that a tilted sum is from its mean
 _STRETCHES = 4000  # of a factor, to integrate over
-_PLACES = 4001  # of a normal variable, to integrate over
+_PLACES = 2001  # of a normal variable, to integrate over
 _LENGTHS = 48  # of a vector, between which the logarithm of the tail is interpolated
 
 
