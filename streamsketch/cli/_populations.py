@@ -131,7 +131,7 @@ class Populations:
         return found
 
     def columns(self, pair: Pair, confidence: float) -> list[dict[str, Any]]:
-        """Return how far apart two populations are in each column, those that differ first."""
+        """Return how far apart two populations are in each column; see `columns_apart`."""
         with self._naming(pair):
             return columns_apart(*self._both(pair), self._agreed, confidence=confidence)
 
@@ -194,9 +194,12 @@ class Populations:
 def columns_apart(
     x: AnySketch, y: AnySketch, agreed: ss.Agreement, *, confidence: float = 0.95, samples: bool = True
 ) -> list[dict[str, Any]]:
-    """Return how far apart two populations are in each column, those that differ first, each part clearest first."""
+    """Return how far apart two populations are in each column: those that differ, clearest first, then others."""
     found = ss.column_differences(x, y, agreed, confidence=confidence, samples=samples).to_pylist()
-    return sorted([row | {"differs": row["low"] > 0} for row in found], key=lambda row: not row["differs"])
+    rows = [row | {"differs": row["low"] > 0} for row in found]
+    # the order of those that do not is noise, so they come as the agreement has them
+    order = {} if agreed.features is None else {block.name: at for at, block in enumerate(agreed.features.blocks)}
+    return sorted(rows, key=lambda row: -1 if row["differs"] else order[row["column"]])
 
 
 def apart_heads(confidence: float = 0.95) -> tuple[str, str, str]:
