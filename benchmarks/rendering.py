@@ -27,8 +27,9 @@ ours is faster. Ratios within a run compare; times of different runs do not.
 def write(run: Path, into: Path) -> Path:
     """Write ``BENCHMARKS.md`` and ``pictures/`` into a folder from a run's results, and return the document's path.
 
-    A chapter of which the run has no results stays as it is in the document, with its pictures. The overview of the
-    papers' figures also counts studies of `accuracy`: run both.
+    A chapter of which the run has no results stays as it is in the document, with its pictures. So do sections of which
+    it has none, if it has some of their chapter. The overview of the papers' figures also counts studies of `accuracy`:
+    run both.
     """
     results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(run.glob("*.json"))]
     results = [result for result in results if isinstance(result, dict) and result.get("command") in _HEADINGS]
@@ -41,13 +42,14 @@ def write(run: Path, into: Path) -> Path:
     for command, heading in _HEADINGS.items():
         own = [result for result in results if result["command"] == command]
         if own:
-            for old in pictures.glob(f"{command}-*.png"):
-                old.unlink()
-            parts = [_run(own), *(_overview(results) if command == "figures" else [])]
-            parts += [
-                markdown.section(result, heading="###", pictures="pictures/", most=_MOST).strip() for result in own
-            ]
-            chapters[heading] = "\n\n".join(parts)
+            kept = _kept(chapters.get(heading, ""), command, {result["title"] for result in own})
+            if not kept:
+                for old in pictures.glob(f"{command}-*.png"):
+                    old.unlink()
+                kept = {"": "\n\n".join([_run(own), *(_overview(results) if command == "figures" else [])])}
+            sections = kept | {result["title"]: _section(result, alone=len(kept) > 1) for result in own}
+            titles = ["", *(entry.title for entry in entries(command).values()), *sections]
+            chapters[heading] = "\n\n".join(sections[one] for one in dict.fromkeys(titles) if one in sections)
     for result in results:
         for file in result["pictures"].values():
             shutil.copyfile(run / file, pictures / file)
@@ -66,6 +68,25 @@ def _chapters(document: Path) -> dict[str, str]:
         return {}
     _, *chapters = document.read_text(encoding="utf-8").split("\n## ")
     return {heading: text.strip() for heading, _, text in (chapter.partition("\n") for chapter in chapters)}
+
+
+def _kept(chapter: str, command: str, measured: set[str]) -> dict[str, str]:
+    """Return the sections of a chapter that stay, by title, and what is before them under ""; none if none stays."""
+    before, *sections = f"\n{chapter}".split("\n### ")
+    held = {title: f"### {title}\n{text}".strip() for title, _, text in (one.partition("\n") for one in sections)}
+    known = {entry.title for entry in entries(command).values()}
+    kept = {title: text for title, text in held.items() if title in known - measured}
+    return {"": before.strip()} | kept if kept else {}
+
+
+def _section(result: dict[str, Any], *, alone: bool) -> str:
+    """Return the section of one result, which may be of a run of its own."""
+    text = markdown.section(result, heading="###", pictures="pictures/", most=_MOST).strip()
+    if not alone:
+        return text
+    title, _, rest = text.partition("\n")
+    command = f"python -m benchmarks {result['command']} {result['name']}"
+    return f"{title}\n\nA run of its own, {result['machine']['date']}, by `{command}`.\n{rest}"
 
 
 def _place(result: dict[str, Any]) -> tuple[int, int]:

@@ -187,6 +187,21 @@ def test_a_run_of_one_command_leaves_the_other_chapters(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "pictures").glob("*.png")] == ["speed-update-ratios.png"]
 
 
+def test_a_run_of_one_study_leaves_the_others_of_its_chapter(tmp_path: Path) -> None:
+    document, run = tmp_path / "BENCHMARKS.md", tmp_path / "run"
+    assert invoke("accuracy", "fine", "paper", "--quick", "--out", run)[0] == 0
+    before = rendering.write(run, tmp_path).read_text()
+    (run / "accuracy-fine.json").unlink()
+    document.write_text(before.replace("### The paper study", "### The paper study\n\nof another run\n\n### Gone"))
+    text = rendering.write(run, tmp_path).read_text()
+    assert "of another run" not in text
+    assert "### Gone" not in text
+    said = "### The paper study\n\nA run of its own, "
+    assert text[: text.index(said)] == before[: before.index("### The paper study")]
+    assert "by `python -m benchmarks accuracy paper`.\n\nfound" in text
+    assert (tmp_path / "pictures" / "accuracy-fine-line.png").exists()
+
+
 def test_render_refuses_a_folder_without_results(tmp_path: Path) -> None:
     code, output = invoke("render", "--out", tmp_path, "--into", tmp_path)
     assert code == 2
