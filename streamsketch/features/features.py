@@ -1,6 +1,7 @@
 """Features of rows: a public map from mixed columns to a vector of length 1 (THEORY.md 10)."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -52,6 +53,7 @@ _FRACTION_BITS = 8  # of frequencies
 _SPREAD = Fraction(1, 5)  # of the distance between two rows, over the square root of the number of columns
 _PI = Fraction(31415926535897932385, 10**19)
 _WAVE_BITS = 31
+_KEPT = 1 << 17  # frequencies of a block that are drawn once and not for each batch: 1 MiB
 
 
 class Block(NamedTuple):
@@ -247,8 +249,8 @@ class Features:
         size = len(columns[next(iter(self.columns))])
         out = np.zeros((size, self.dim), dtype=np.int32)
         numbers = sum(isinstance(column, Number) for column in self.columns.values()) if self.joint else 0
-        together = np.zeros((max(numbers, 1), size), dtype=np.int64)
-        rest, scratch, at = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64), 0
+        together = np.zeros((max(numbers, 1), size))  # integers
+        rest, scratch, at = np.zeros(size, dtype=np.int64), np.zeros(size), 0
         blocks = {block.name: block for block in self.blocks}
         for name, column in self.columns.items():
             array, block = columns[name], blocks.get(name, Block(name, 0, 0, 0))
@@ -293,7 +295,7 @@ class Features:
     def _add_joint(self, together: Any, out: Cells) -> None:
         block = self.block(JOINT)
         # below 2^15 · 2^12 · 2^10 = 2^37: exact, as above
-        phases = together.T.astype(np.float64) @ self._frequencies(JOINT, together.shape[0], self.joint)
+        phases = together.T @ self._frequencies(JOINT, together.shape[0], self.joint)
         # a range has 2^16 steps
         step = Fraction(1 << (TURN_BITS + _WAVE_BITS), 1 << (UNIT_BITS + 1 + _FRACTION_BITS))
         multiplier = round(step / (2 * _PI * Fraction(self.width or 1)))
@@ -302,10 +304,8 @@ class Features:
 
     def _frequencies(self, name: str, size: int, waves: int) -> Floats:
         """Return standard normal frequencies in multiples of 2^-8: float64, (size, waves)."""
-        seed = int.from_bytes(hashlib.blake2b(f"{self.seed}/{name}".encode(), digest_size=8).digest(), "little")
-        projection = GaussianProjection(dim=size, sketch_dim=waves, seed=seed, fraction_bits=_FRACTION_BITS)
-        frequencies: Floats = projection.columns(np.arange(size)).T.astype(np.float64)
-        return np.ascontiguousarray(frequencies)
+        draw = _kept_frequencies if size * waves <= _KEPT else _frequencies
+        return draw(self.seed, name, size, waves)
 
     # --- as JSON --------------------------------------------------------------------------------------------
 
@@ -350,3 +350,15 @@ class Features:
     def from_json(text: str | bytes) -> "Features":
         """Return the features that `to_json` wrote; errors as `from_dict`, and for text that is no JSON."""
         return Features.from_dict(json_fields(text, "features", {"columns"}))
+
+
+def _frequencies(seed: int, name: str, size: int, waves: int) -> Floats:
+    own = int.from_bytes(hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=8).digest(), "little")
+    projection = GaussianProjection(dim=size, sketch_dim=waves, seed=own, fraction_bits=_FRACTION_BITS)
+    frequencies: Floats = projection.columns(np.arange(size)).T.astype(np.float64)
+    frequencies = np.ascontiguousarray(frequencies)
+    frequencies.flags.writeable = False
+    return frequencies
+
+
+_kept_frequencies = functools.lru_cache(maxsize=16)(_frequencies)

@@ -21,7 +21,7 @@ _LEVELS = 1 << 10  # of the coordinates of embeddings, each way
 
 @kernel
 def add_numbers(
-    shares: Floats, moments: int, amplitude: int, missing: int, out: Cells, first: int, at: Ints, rest: Ints
+    shares: Floats, moments: int, amplitude: int, missing: int, out: Cells, first: int, at: Floats, rest: Ints
 ) -> None:
     """Write Chebyshev polynomials T_1 … T_m of numbers, on a range scaled to [-1, 1]; NaN is missing.
 

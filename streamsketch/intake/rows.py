@@ -35,6 +35,7 @@ Read = TypeVar("Read")
 
 _CAST = b"streamsketch.agreement"  # metadata of a cast batch's schema: the agreement that cast it
 _HASHING = "a projection of dim {dim} takes integers as indices, and only one of dim 2**60 hashes text"
+_CELLS = 1 << 22  # features that are made at a time: 16 MiB
 
 
 class Intake:
@@ -148,10 +149,12 @@ class Intake:
             yield events
 
     def numbered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Events]:
-        """Yield the rows of batches, counted over all of them from 1; errors as `read`."""
-        first = 1
+        """Yield the rows of batches, counted over all of them from 1, features some at a time; errors as `read`."""
+        first, features = 1, self._agreement.features
         for batch in batches:
-            yield self.read(batch, first)
+            most = max(1, batch.num_rows if features is None else _CELLS // features.dim)
+            for start in range(0, max(1, batch.num_rows), most):
+                yield self.read(batch.slice(start, most), first + start)
             first += batch.num_rows
 
     def read(self, batch: pa.RecordBatch, first: int = 1) -> Events:
@@ -297,8 +300,9 @@ class Intake:
         # its window column says which rows are left
         left = unit_events(self._agreement.projection, units, keys, index, None, window=places, on_bad=bad)
         kept: Any = left.window
-        window = None if window is None else window[kept]
-        return Events(left.keys, left.units, none, none, window, rows=left.rows, blank=left.blank, features=cells[kept])
+        if kept.size < len(rows):
+            cells, window = cells[kept], None if window is None else window[kept]
+        return Events(left.keys, left.units, none, none, window, rows=left.rows, blank=left.blank, features=cells)
 
     def _steps(self, values: Any, rows: Rows) -> tuple[Ints, bool]:
         grid = self._agreement.projection.grid
