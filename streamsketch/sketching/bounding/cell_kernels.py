@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints, kernel
-from streamsketch.features import Cells
 from streamsketch.kernels import Places, Signs, Words
 from streamsketch.sketching.bounding.clip_kernels import magnitude
+from streamsketch.sketching.bounding.contributions import FeatureRows
 
 SHIFTS = 64
 _0, _1, _2, _32 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(32)
-_2_31, _2_60, _2_62 = np.uint64(1 << 31), np.uint64(1 << 60), np.uint64(1 << 62)
+_2_24, _2_31 = np.uint64(1 << 24), np.uint64(1 << 31)
+_2_60, _2_62 = np.uint64(1 << 60), np.uint64(1 << 62)
+_MANY = 1 << 14  # cells: so many squares of numbers below 2^24 sum to less than 2^62
 
 
 @kernel
@@ -83,10 +85,10 @@ def rows_to_cells(table: Ints, out_cells: Ints, out_steps: Ints, at: int, ends: 
 
 
 @kernel
-def sum_features(features: Cells, rows: Ints, starts: Ints, stops: Ints, out: Ints) -> None:
-    """Write the sum of the features of each pair's rows.
+def sum_features(features: FeatureRows, rows: Ints, starts: Ints, stops: Ints, out: Ints) -> None:
+    """Write the sum of the features of each pair's rows, of which there is one or more.
 
-    Features are below 2^31 in absolute value, so sums of fewer than 2^32 rows fit.
+    Features are at most 2^31 in absolute value, so sums of fewer than 2^32 rows fit.
 
     Parameters
     ----------
@@ -98,11 +100,13 @@ def sum_features(features: Cells, rows: Ints, starts: Ints, stops: Ints, out: In
         (p, D), a row for each pair.
     """
     for pair in range(starts.size):
-        out[pair] = 0
-        for i in range(starts[pair], stops[pair]):
-            row = rows[i]
-            for cell in range(out.shape[1]):
-                out[pair, cell] += features[row, cell]
+        total, first = out[pair], features[rows[starts[pair]]]
+        for cell in range(total.size):
+            total[cell] = first[cell]
+        for i in range(starts[pair] + 1, stops[pair]):
+            row = features[rows[i]]
+            for cell in range(total.size):
+                total[cell] += row[cell]
 
 
 @kernel
@@ -150,21 +154,28 @@ def clip_cells(
     shorter, longer, before, after, largest, start = 0, 0, 0.0, 0.0, 0.0, 0
     squares, square = np.empty(SHIFTS, dtype=np.uint64), np.uint64(limit) * np.uint64(limit)
     for stop in stops:
+        cells = steps[start:stop]
         total, bits, high = _0, _0, _0
-        for i in range(start, stop):
-            size = magnitude(steps[i])
-            bits |= size
-            total += size * size  # of those below 2^31, as long as it is not too large: below 2^63
-            high |= total
+        for i in range(cells.size):
+            bits |= magnitude(cells[i])
+        if bits < _2_24 and cells.size <= _MANY:  # nearly always: a loop that vectors do
+            for i in range(cells.size):
+                size = magnitude(cells[i])
+                total += size * size
+        else:
+            for i in range(cells.size):
+                size = magnitude(cells[i])
+                total += size * size  # of those below 2^31, as long as it is not too large: below 2^63
+                high |= total
         squares[0] = total if bits < _2_31 and high < _2_62 else _2_62
         if squares[0] == _2_62:
             squares[:] = _0
-            add_squares(steps[start:stop], squares)
+            add_squares(cells, squares)
         norm = kept = norm_of(squares)
         above = squares[0] > square
         if above or (equal and squares[0] > _0):
             shift, ratio = ratio_of(squares, limit)
-            kept = math.sqrt(float(scale_cells(steps[start:stop], shift, ratio)))
+            kept = math.sqrt(float(scale_cells(cells, shift, ratio)))
             shorter += 1 if above else 0
             longer += 1 if squares[0] < square else 0
         before += norm

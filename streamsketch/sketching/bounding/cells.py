@@ -8,7 +8,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from streamsketch.core import Ints
-from streamsketch.features import Cells
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.cell_kernels import (
     SHIFTS,
@@ -24,7 +23,7 @@ from streamsketch.sketching.bounding.cell_kernels import (
     with_codes,
 )
 from streamsketch.sketching.bounding.clip import Bounded, Draws, Sums, summed
-from streamsketch.sketching.bounding.contributions import Contributions
+from streamsketch.sketching.bounding.contributions import Contributions, FeatureRows
 from streamsketch.sketching.bounding.runs import Runs
 
 _PART = 1 << 17  # cells that are clipped at a time: arrays of this size are used again by the allocator
@@ -175,7 +174,7 @@ class _CellFinder:
 class _FeatureFinder:
     """Finds the cells of pairs of a unit and a slot as sums of the features of their rows: all cells, also zeros."""
 
-    def __init__(self, sums: Sums, features: Cells) -> None:
+    def __init__(self, sums: Sums, features: FeatureRows) -> None:
         self._rows, self._starts, self._ends = sums.indices, np.append(0, sums.pair_ends[:-1]), sums.pair_ends
         self._features = features
         self.most = np.full(self._ends.size, features.shape[1])

@@ -17,6 +17,8 @@ from streamsketch.sketching.keyed import codes_of
 Slot: TypeAlias = tuple[Any, int]
 """A key and a window (its last moment, in microseconds), which together identify a sketch."""
 
+FeatureRows: TypeAlias = Cells | NDArray[np.int16]
+
 NO_KEY = ""
 """The key of a slot of a single stream."""
 
@@ -41,7 +43,8 @@ class Contributions:
     indices, steps
         Indices in [0, dim), and values in grid steps: int64, (n,).
     features
-        Of rows of an agreement with `Features`: int32, (n, D). ``indices`` and ``steps`` are then empty.
+        Of rows of an agreement with `Features`: int32, (n, D), or int16 where that holds them. ``indices`` and
+        ``steps`` are then empty.
     """
 
     units: Words
@@ -49,7 +52,7 @@ class Contributions:
     codes: Ints
     indices: Ints
     steps: Ints
-    features: Cells | None = None
+    features: FeatureRows | None = None
 
     @classmethod
     def of(cls, events: Events, digests: UnitDigests, window: int = WHOLE) -> "Contributions":
@@ -108,7 +111,7 @@ def concatenated(parts: Sequence[Contributions]) -> Contributions:
     """Return the events of all parts as one object, of features if all are."""
     if len(parts) == 1:
         return parts[0]
-    features = [part.features for part in parts if part.features is not None]
+    features: list[Any] = [part.features for part in parts if part.features is not None]
     if features and any(part.features is None and len(part) for part in parts):
         return concatenated([part.one_by_one() for part in parts])
     slots: dict[Slot, int] = {}

@@ -21,10 +21,12 @@ ROWS = 1 << 20
 
 _SPLIT_BITS, _MOST_LEVELS = 6, 4
 _HEAD_BYTES, _EVENT_BYTES = 24, 40  # two words of the unit and the code; with index and steps
+_HEAD_WORDS = _HEAD_BYTES // 2
+_LARGEST = 1 << 15  # of features, a rest of a whole row, wraps around in int16; the least is 1 - 2^15
 
 File: TypeAlias = IO[bytes]
 Table: TypeAlias = NDArray[Any]
-"""Rows of integers: two words of the unit, code, then index and steps; or of half as wide ones, with features."""
+"""Rows of int64: two words of the unit, code, index and steps; or of int16, with features behind the code."""
 
 
 class GroupedEvents:
@@ -65,7 +67,9 @@ class GroupedEvents:
             table = np.column_stack([*columns, events.indices, events.steps])
         else:
             self._features = events.features.shape[1]
-            table = np.column_stack([np.column_stack(columns).view(np.int32), events.features])
+            table = np.empty((len(events), self._row_bytes // 2), dtype=np.int16)
+            table[:, :_HEAD_WORDS] = np.column_stack(columns).view(np.int16)
+            table[:, _HEAD_WORDS:] = events.features
         self._waiting.append(table)
         if sum(map(len, self._waiting)) > self._most:
             self._write()
@@ -82,7 +86,7 @@ class GroupedEvents:
 
     @property
     def _row_bytes(self) -> int:
-        return _HEAD_BYTES + 4 * self._features if self._features else _EVENT_BYTES
+        return _HEAD_BYTES + 2 * self._features if self._features else _EVENT_BYTES
 
     @property
     def _most(self) -> int:
@@ -120,7 +124,7 @@ class GroupedEvents:
         """Yield what a file holds, so many rows at a time."""
         file.seek(0)
         while data := file.read(rows * self._row_bytes):
-            words = np.frombuffer(data, dtype=np.int32 if self._features else np.int64)
+            words = np.frombuffer(data, dtype=np.int16 if self._features else np.int64)
             yield words.reshape(-1, self._row_bytes // words.itemsize)
 
 
@@ -144,14 +148,15 @@ def _joined(tables: list[Table]) -> Table:
 
 
 def _contributions(table: Table, slots: list[Slot]) -> Contributions:
-    words = _HEAD_BYTES // table.itemsize
-    head = np.ascontiguousarray(table[:, :words]).view(np.int64)
+    head = table if table.dtype == np.int64 else np.ascontiguousarray(table[:, :_HEAD_WORDS]).view(np.int64)
     units, codes = np.ascontiguousarray(head[:, :2]).view(np.uint64), np.ascontiguousarray(head[:, 2])
-    if table.dtype == np.int32:
-        none, features = np.empty(0, dtype=np.int64), np.ascontiguousarray(table[:, words:])
-        return Contributions(units, slots, codes, none, none, features).compact()
-    indices, steps = np.ascontiguousarray(table[:, 3]), np.ascontiguousarray(table[:, 4])
-    return Contributions(units, slots, codes, indices, steps).compact()
+    if table.dtype == np.int64:
+        indices, steps = np.ascontiguousarray(table[:, 3]), np.ascontiguousarray(table[:, 4])
+        return Contributions(units, slots, codes, indices, steps).compact()
+    none, features = np.empty(0, dtype=np.int64), np.ascontiguousarray(table[:, _HEAD_WORDS:])
+    if features.min(initial=0) == -_LARGEST:
+        features = np.where(features == -_LARGEST, np.int32(_LARGEST), features)
+    return Contributions(units, slots, codes, none, none, features).compact()
 
 
 def _of_events(table: Table) -> Table:

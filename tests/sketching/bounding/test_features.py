@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.features import Category, Features, Number
+from streamsketch.intake import rows as intake_rows
 from streamsketch.projections import Identity
 from streamsketch.sketching.bounding import cells, grouping, units
 from streamsketch.sketching.bounding.cells import bounded_cells
@@ -29,7 +30,7 @@ WIDTH = 3
 IDENTITY = Identity(dim=WIDTH)
 Row = tuple[bytes, tuple[Any, int], list[int]]
 
-cells_of_rows = st.one_of(st.integers(-9, 9), st.sampled_from([1 << 15, -(1 << 15), (1 << 31) - 1, -(1 << 31)]))
+cells_of_rows = st.one_of(st.integers(-9, 9), st.sampled_from([1 << 15, (1 << 15) - 1, 1 - (1 << 15)]))
 rows_of_units = st.lists(
     st.tuples(st.sampled_from(UNITS), st.sampled_from(SLOTS), st.lists(cells_of_rows, min_size=WIDTH, max_size=WIDTH)),
     max_size=25,
@@ -212,6 +213,28 @@ def test_rows_give_the_bits_of_their_events(
 def of_other_keys(rows: pa.Table) -> int:
     """Return how many rows have a unit and a key that is not public."""
     return sum(bool(row["patient"]) and row["site"] == "W" for row in rows.to_pylist())
+
+
+def test_a_feature_of_a_whole_row_keeps_its_sign_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    features = Features({name: Number(-1, 1, moments=1) for name in "abcd"}, seed=7)
+    agreement = ss.Agreement(features=features, unit="patient", neighbours=ss.SketchL2(1, unit="patient"), clip="equal")
+    rows = pa.table({"patient": list("uvwxyz"), **{name: [0.0] * 6 for name in "abcd"}})
+    monkeypatch.setattr(units, "GroupedEvents", lambda folder: GroupedEvents(folder, 3))
+    found = ss.bound(rows, agreement)
+    assert isinstance(found, ss.Sketch)
+    assert found.state()[features.blocks[-1].first] == 6 << 15
+
+
+def test_rows_that_are_read_some_at_a_time_keep_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = rows_of_patients()
+    missing = rows["patient"].to_pylist()
+    first = 1 + min(i for i, name in enumerate(missing) if not name)
+    agreement = ss.Agreement(features=FEATURES, unit="patient", missing="drop")
+    whole = ss.sketch(rows, agreement)
+    monkeypatch.setattr(intake_rows, "_CELLS", 5 * FEATURES.dim)
+    assert ss.sketch(rows, agreement) == whole
+    with pytest.raises(ss.InvalidInputError, match=f"row {first},"):
+        ss.sketch(rows, agreement.replace(missing="refuse"))
 
 
 def test_rows_that_cancel_leave_no_key() -> None:
