@@ -158,8 +158,10 @@ class Populations:
         estimates = estimate_columns([self._found[pair] for pair in pairs], confidence, _NAME, candidates=candidates)
         tests = {"p": ["" if (p := p_values[pair]) is None else f"{p:.2g}" for pair in pairs]}
         show(table_of(names | estimates | tests))
-        of_all = " For all pairs together." if candidates else ""
-        say(f"p: how probable is a discrepancy as large as this, if both are samples of one population.{of_all}")
+        alone = (
+            " Each is for its pair alone: --together allows for all." if not candidates and len(self._found) > 1 else ""
+        )
+        say(f"p: how probable is a discrepancy as large as this, if both are samples of one population.{alone}")
 
     def show_columns(self, pair: Pair, confidence: float, *, of: int) -> None:
         """Print in which columns a pair differs."""

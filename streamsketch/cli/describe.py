@@ -95,6 +95,11 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
     for name, one in described.items():
         for text in _at_ends(features, one.rows):
             say(f"{name}: {text}")
+    several = [name for name, one in described.items() if name not in few and _lacks_deviations(one.rows)]
+    if several:
+        say(
+            f"Without standard deviations, which cannot be known where people have several rows: {join_names(several)}."
+        )
     if few:
         say(
             f"Without averages, as the number of units is within two standard errors of zero (an empty site, or one "
@@ -113,6 +118,12 @@ def _number(sketch: AnySketch) -> ss.Estimate:
             "agreement that counts units"
         )
     return ss.Estimate(float(units.number[0]), 0.0, float(units.variance[0]), lowest=0.0)
+
+
+def _lacks_deviations(rows: list[dict[str, Any]]) -> bool:
+    """Return whether a column has a mean but no standard deviation, though it is estimated."""
+    unknown = {(row["column"], row["measure"]) for row in rows if math.isnan(row["estimate"])}
+    return any(measure != "mean" and (column, "mean") not in unknown for column, measure in unknown)
 
 
 def _at_ends(features: ss.Features, rows: list[dict[str, Any]]) -> Iterator[str]:

@@ -212,6 +212,15 @@ def test_sites_that_are_too_small_have_no_averages(sites: Path, forks: Forks) ->
     assert {row["low"] for row in fields["measures"]} == {row["estimate"] for row in fields["measures"]} == {None}
 
 
+def test_deviations_of_people_with_several_rows_are_unknown(sites: Path, forks: Forks) -> None:
+    again = people(301, 300, 60).set_column(0, "patient", ROWS["patient"])
+    twice = ss.bound(pa.concat_tables([ROWS, again]), AGREEMENT).release(**NOISE)
+    twice.save(sites / "twice.sketch")
+    done = forks.run("describe", "twice.sketch", "north.sketch", *BY, "--column", "age", cwd=sites)
+    assert done.stdout.count("undefined") == 1
+    assert done.stderr.rstrip().endswith("people have several rows: twice.")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -270,8 +279,10 @@ def test_people_see_pairs_and_the_columns_of_the_farthest(sites: Path, forks: Fo
     assert [line.split()[-1] for line in lines[title + 4 : title + 6]] == ["differs", "differs"]
     assert f"{pair.replace(' –', ' and')} are shown to differ in 2 of 5 rows." in " ".join(done.stderr.split())
     assert "Of 3 pairs this is the one farthest apart" in done.stderr
+    assert "--together allows for all" in done.stderr
     two = forks.run("compare", *FILES, *BY, "--only", "[ns]*", cwd=sites)
     assert "north and south are shown to differ in 0 of 5 rows." in two.stderr
+    assert "--together" not in two.stderr
 
 
 def test_a_population_without_average_is_named(sites: Path, forks: Forks) -> None:
