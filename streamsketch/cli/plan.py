@@ -4,7 +4,7 @@ import csv
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv as pc
@@ -29,6 +29,7 @@ from streamsketch.cli._agreeing import (
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.cli._sign_plan import sign_mechanisms, sign_plan
+from streamsketch.cli._site_plan import site_plan, write_site_plan
 from streamsketch.core import write_whole
 from streamsketch.privacy import Neighbours
 from streamsketch.report import picture_of_keys
@@ -37,12 +38,19 @@ _TWO = 2
 _OF_STREAMS = "squared_distance", "events", "relative_error", "l1", "l2", "one_coordinate"
 _STATED = "pieces", "in_keys", "shares", "match", "cosine"
 _OF_UNITS = *_STATED, "units", "keys", "picture", "question", "bounds"
+_OF_SITES = (
+    *("features", "numbers", "shift", "in_columns", "moved", "times", "class_share", "class_deviations", "columns"),
+    *("deviation", "power", "features_out"),
+)
 _OF_SIGNS = "members", "nearest", "top", "rest", "signs", "mechanism", "norm", "exact_query"
 
 
 def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an option
     *,
-    epsilon: Annotated[float, typer.Option(help="Privacy loss bound ε of one release.")],
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Privacy loss bound ε of one release; for sites by default the least that finds the shift."),
+    ] = None,
     dim: Annotated[str, typer.Option(help="Number of possible indices, or 'hashed'.")] = "hashed",
     squared_distance: Annotated[
         list[float] | None, typer.Option(help="A squared distance that matters, in squared data units; repeatable.")
@@ -50,7 +58,9 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     events: Annotated[int | None, typer.Option(help="Updates of one stream.")] = None,
     spread: Annotated[int, typer.Option(help="The fewest coordinates that make a difference.")] = 1,
     step: Annotated[str, typer.Option(help="What values are multiples of, e.g. 1 or 1/100; 'real' if nothing.")] = "1",
-    delta: Annotated[float, typer.Option(help="Failure probability δ of the bound.")] = 0.0,
+    delta: Annotated[
+        float | None, typer.Option(help="Failure probability δ of the bound; by default 0, and for sites 1e-6 or less.")
+    ] = None,
     l1: Annotated[
         str | None,
         typer.Option(help="At most this much in all from one unit, in the values' units; by default 1."),
@@ -108,7 +118,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     ] = None,
     picture: Annotated[
         Path | None,
-        typer.Option(help="With --keys or --units: where to draw which keys stand out, an .svg file."),
+        typer.Option(help="With --keys, --units or --sites: where to draw what is found, an .svg file."),
     ] = None,
     question: Annotated[
         str | None,
@@ -155,6 +165,65 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     exact_query: Annotated[
         bool, typer.Option("--exact-query", help="For neighbours: the query is one's own, and is not published.")
     ] = False,
+    sites: Annotated[
+        bool, typer.Option("--sites", help="Plan features to compare sites by, from --units people a site.")
+    ] = False,
+    features: Annotated[
+        Path | None,
+        typer.Option(help="For sites: a JSON file of columns with their public ranges.", show_default=False),
+    ] = None,
+    numbers: Annotated[
+        int | None, typer.Option(help="For sites, instead: how many columns of numbers.", show_default=False)
+    ] = None,
+    shift: Annotated[
+        float | None,
+        typer.Option(help="For sites: a shift of a number to be found, in standard deviations.", show_default=False),
+    ] = None,
+    in_columns: Annotated[
+        int | None, typer.Option(help="For sites: in how many numbers the shift or class shows.", show_default=False)
+    ] = None,
+    moved: Annotated[
+        float | None,
+        typer.Option(help="For sites: a share of people in another category, to be found.", show_default=False),
+    ] = None,
+    times: Annotated[
+        float | None,
+        typer.Option(help="For sites: how many times as frequent a class of people is.", show_default=False),
+    ] = None,
+    class_share: Annotated[
+        float | None, typer.Option(help="For sites: the share of that class; by default 0.5.", show_default=False)
+    ] = None,
+    class_deviations: Annotated[
+        float | None,
+        typer.Option(
+            help="For sites: how far its means are from the others', in standard deviations; by default 1.",
+            show_default=False,
+        ),
+    ] = None,
+    columns: Annotated[
+        bool | None,
+        typer.Option(
+            "--columns/--no-columns",
+            help="For sites: whether numbers need features of their own; by default where there are enough people.",
+        ),
+    ] = None,
+    deviation: Annotated[
+        float | None,
+        typer.Option(
+            help="For sites: the standard deviation of a number, as a share of its range; by default 1/6.",
+            show_default=False,
+        ),
+    ] = None,
+    power: Annotated[
+        float | None,
+        typer.Option(help="For sites: how often the shift must be found; by default 0.8.", show_default=False),
+    ] = None,
+    features_out: Annotated[
+        Path | None,
+        typer.Option(
+            "--features-out", help="For sites: where to write the features, a .json file for `agree --features`."
+        ),
+    ] = None,
     bounds: Annotated[
         str | None, typer.Option(help="With either: bounds to choose from, as 5,10,20.", show_default=False)
     ] = None,
@@ -188,22 +257,30 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
 
     Of squared distances between streams by default. With --items or --sample, of whole units that are clipped: the plan
     then chooses their bound, too, and how they are clipped to it. Both must be public. With --question neighbours, of
-    published signs: which share of a vector's true neighbours is found.
+    published signs: which share of a vector's true neighbours is found. With --sites, of features of people: which
+    difference of two sites is found, with how many people.
 
     Where no sketch reaches the goal, the nearest one is shown, no file is written, and the exit status is 1.
     """
     given = dict(locals())
+    if sites:
+        _plan_sites(given)
+        return
+    _check_none(given, _OF_SITES, "these are about sites; say --sites, too")
+    if epsilon is None:
+        raise ss.InvalidInputError("say how much privacy a release may spend: --epsilon 1")
+    delta = given["delta"] = delta or 0.0
     _check_files(projection, agreement, index, seed, sample)
     if picture is not None:
         new_file(picture, ".svg", "a picture")
-    columns = columns_from(index or [], key, unit_column, value)
+    named = columns_from(index or [], key, unit_column, value)
     if question == "neighbours":
         _show(_plan_signs(given), as_json=as_json)
         return
     _check_none(given, _OF_SIGNS, "these are about published signs; say --question neighbours, too")
     found: ss.planning.Plan | ss.planning.UnitPlan
     if items is not None or sample is not None:
-        found = _plan_units(given, columns)
+        found = _plan_units(given, named)
         agreed_on: dict[str, Any] = found.agreement_arguments
     else:
         found, neighbours = _plan_streams(given)
@@ -213,7 +290,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     if projection is not None and not missed:
         write_whole(projection, agreed.to_json().encode() + b"\n")
     if agreement is not None and index and not missed:
-        ss.Agreement(agreed, **columns, **agreed_on, missing=missing, title=title).save(agreement)  # type: ignore[arg-type]
+        ss.Agreement(agreed, **named, **agreed_on, missing=missing, title=title).save(agreement)  # type: ignore[arg-type]
     if picture is not None and isinstance(found, ss.planning.UnitPlan):
         write_whole(picture, picture_of_keys(found).encode())
     _show(found, as_json=as_json)
@@ -228,7 +305,28 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         raise typer.Exit(1)
 
 
-def _show(found: ss.planning.Plan | ss.planning.UnitPlan | ss.planning.SignPlan, *, as_json: bool) -> None:
+def _plan_sites(given: dict[str, Any]) -> None:
+    """Plan features for sites, show the plan and write its files."""
+    others = {*_OF_STREAMS, *_OF_UNITS, *_OF_SIGNS, "items", "sample", "projection", "agreement", "index", "key"}
+    others = (others | {"value", "unit_column"}) - {"units", "picture"}
+    _check_none(given, others, "this is not asked of sites; leave it out")
+    for name, suffix, what in (("features_out", ".json", "features"), ("picture", ".svg", "a picture")):
+        if given[name] is not None:
+            new_file(given[name], suffix, what)
+    found = site_plan(given)
+    missed = not found.reached and not given["accept"]
+    write_site_plan(found, given, missed=missed)
+    _show(found, as_json=given["as_json"])
+    if missed:
+        unwritten = "" if given["features_out"] is None else f", and {given['features_out']} is not written"
+        say(f"The goal is missed{unwritten}. Ask for less, or take the plan all the same with --accept")
+        raise typer.Exit(1)
+
+
+_Found: TypeAlias = ss.planning.Plan | ss.planning.UnitPlan | ss.planning.SignPlan | ss.planning.SitePlan
+
+
+def _show(found: _Found, *, as_json: bool) -> None:
     if as_json:
         show_json(found.to_dict())
     else:

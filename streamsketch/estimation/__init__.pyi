@@ -39,12 +39,14 @@ from .points import PointEstimator, Points, check_point_estimator, frequency, po
 from .populations import column_differences, describe, mmd
 from .ranking import Ranks
 from .same import SameBy, SameTest, check_same_by, check_tolerance, test_same
+from .sample_law import SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
 from .sites import MOST_PAIRS, SiteComparison, compare_sites
 
 __all__ = [
     "LEAST_UNITS",
     "MEASURES",
     "MOST_PAIRS",
+    "SAMPLE_ERRORS",
     "SECRECY",
     "SECRET_METADATA",
     "Against",
@@ -101,9 +103,11 @@ __all__ = [
     "interval_text",
     "is_secret",
     "item_table",
+    "kept_share",
     "l1_norm",
     "least_norm",
     "linkage",
+    "longest_norms",
     "mean_distance",
     "mean_norm",
     "mean_product",
@@ -116,6 +120,7 @@ __all__ = [
     "profile_distance",
     "published_counts",
     "quantile",
+    "samples_apart",
     "similarity_order",
     "squared_distance",
     "squared_norm",

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from streamsketch.core import Floats, short
+from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
 from streamsketch.estimation.cells import Cells
@@ -17,18 +17,15 @@ from streamsketch.estimation.gap_law import GapLaw, gap_law
 from streamsketch.estimation.means import Averages, averages_of, check_known, mean_distance, mean_product
 from streamsketch.estimation.noise_effect import OutputNoise, noise_unit
 from streamsketch.estimation.noise_law import NoiseTerm, noise_terms, terms_of
+from streamsketch.estimation.sample_law import SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
 from streamsketch.privacy import NoiseMoments, NoisePlace, SketchL2
 from streamsketch.release import PrivateSketch
 
 SameBy: TypeAlias = Literal["distance", "mean"]
 """Whether sums are compared, or averages over units."""
 
-_FAR = 6.0  # standard errors, within which a length is taken to be: it is not in one of 10⁹ cases
 _LEAST_OF_MEANS = 1e-9
 _SHOWN_LEVEL = 0.05
-_ERRORS = 3.0  # standard errors, within which numbers of units and products are taken to be for samples
-_PLACES = 7, 72  # of pairs of numbers of units: how far off, and in which directions
-_DIRECTIONS = 10  # over which samples are taken to spread evenly, to weight errors of counts: any number is valid
 _NORMAL = 1e-3  # excess kurtosis, up to which noise counts as normal
 
 
@@ -250,7 +247,9 @@ def _averages(
     averages = averages_of(block)
     check_known(averages.known)
     weights = averages.block.cell_units / block.cell_units  # about 1/n
-    lengths = _longest(averages.block)[::-1] + tolerance  # that of the other one, and how far this one is from it
+    scaled = averages.block
+    longest = longest_norms(scaled.squared_norms, scaled.effect, scaled.k2, scaled.k4)
+    lengths = longest[::-1] + tolerance  # that of the other one, and how far this one is from it
     noise, drift = [], []
     for sketch, weight, length in zip((a, b), weights.tolist(), lengths.tolist(), strict=True):
         if not isinstance(sketch, PrivateSketch) or sketch.counting is None:
@@ -297,37 +296,21 @@ def _without_counts(averages: Averages, gap: float, apart: float, along: float) 
     noise, size = v_first + v_second, float(np.linalg.norm(pooled))
     if not size:
         return gap, apart + along
-    kept = (noise + apart / _DIRECTIONS) / (noise + apart / _DIRECTIONS + along)
+    kept = kept_share(float(noise), apart, along)
     gap -= (1 - kept) * float(pooled @ (first - second) / size) ** 2
     # the direction is off by as much as the noise and the draw of units make it, and errors of counts with it
     aside = float(averages.spread.sum()) * (first.size * v_first * v_second / noise + apart)
     return gap, float(apart + kept * (noise + along) - noise + aside)
 
 
-def _longest(block: Block) -> Floats:
-    """Return about the largest norms of the n vectors under a map that their cells allow: (n,), in data units."""
-    norms, noise = np.maximum(block.squared_norms, 0.0), block.effect.squared_norm_variance
-    slope = block.effect.squared_norm_slope(block.k2) * _FAR**2 / 2
-    # N - t ≥ -6 √(V + slope·t) at its end, a quadratic in t
-    constant = noise(0.0 * norms, block.k2, block.k4)
-    return np.sqrt(norms + slope + np.sqrt(slope**2 + 2 * slope * norms + _FAR**2 * constant))
-
-
 def _sampled(a: AnySketch, b: AnySketch, averages: Averages) -> float:
-    """Return a bound on the expected squared distance of averages of two samples of one population.
-
-    (C² - ⟨X, Y⟩/(n_x n_y))(1/n_x + 1/n_y) at the numbers of units for which it is largest, within their errors.
-    """
+    """Return a bound on the expected squared distance of averages of two samples of one population."""
     bound = max(_length(one) for one in (a, b))
     alike = mean_product(a, b)
     of_counts = (averages.spread.sum() + averages.spread.prod()) * alike.value**2
-    product = max(alike.value - _ERRORS * math.sqrt(max(alike.variance - of_counts, 0.0)), 0.0)
-    sizes, turns = np.linspace(0, _ERRORS, _PLACES[0])[:, None], np.linspace(0, 2 * math.pi, _PLACES[1])
-    off = np.stack([sizes * np.cos(turns), sizes * np.sin(turns)])
-    expected, errors = (each[:, None, None] for each in (averages.numbers, averages.numbers * np.sqrt(averages.spread)))
-    numbers = np.maximum(expected + errors * off, 1.0)
-    alikeness = np.minimum(product * (expected / numbers).prod(axis=0), bound**2)
-    return float(((bound**2 - alikeness) * (1 / numbers).sum(axis=0)).max())
+    error = math.sqrt(max(alike.variance - of_counts, 0.0))
+    errors = averages.numbers * np.sqrt(averages.spread)
+    return samples_apart(bound, alike.value - SAMPLE_ERRORS * error, averages.numbers, errors)
 
 
 def _length(sketch: AnySketch) -> float:

@@ -6,6 +6,8 @@ from .planner import plan
 from .plans import Plan
 from .schedules import ScheduleOption, SchedulePlan, plan_schedule
 from .sign_plans import SignOption, SignPlan, plan_signs
+from .site_facts import ClassShift, MeanShift, ShareShift, SiteShift
+from .site_plans import SiteOption, SitePlan, SitePrediction, plan_sites
 from .typical import TypicalUnit, UnitSample
 from .unit_keys import PlannedKey, Remedy
 from .unit_options import UnitOption
@@ -15,15 +17,22 @@ __all__ = [
     "Accuracy",
     "BoundOption",
     "BoundPlan",
+    "ClassShift",
     "Goal",
+    "MeanShift",
     "NoiseFloor",
     "Plan",
     "PlannedKey",
     "Remedy",
     "ScheduleOption",
     "SchedulePlan",
+    "ShareShift",
     "SignOption",
     "SignPlan",
+    "SiteOption",
+    "SitePlan",
+    "SitePrediction",
+    "SiteShift",
     "StreamFacts",
     "TypicalUnit",
     "UnitOption",
@@ -33,5 +42,6 @@ __all__ = [
     "plan_bounds",
     "plan_schedule",
     "plan_signs",
+    "plan_sites",
     "plan_units",
 ]

@@ -3,6 +3,7 @@ from .changes import LEAST_TYPICAL, picture_of_changes
 from .differences import Dictionary, item_text, more_in, picture_of_differences, row_cells
 from .keys import picture_of_keys
 from .page import page_of
+from .site_plans import picture_of_sites
 
 __all__ = [
     "LEAST_TYPICAL",
@@ -14,5 +15,6 @@ __all__ = [
     "picture_of_changes",
     "picture_of_differences",
     "picture_of_keys",
+    "picture_of_sites",
     "row_cells",
 ]

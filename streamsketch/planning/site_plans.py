@@ -1,0 +1,626 @@
+"""A plan for comparing sites: which features, how much noise, and how small a shift of a population is found."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaincc, gammaincinv
+
+from streamsketch.accounting import guarantee_of, sensitivity_of
+from streamsketch.core import aligned, check_int, check_text, filled, short
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation import (
+    LEAST_UNITS,
+    SAMPLE_ERRORS,
+    OutputNoise,
+    format_value,
+    kept_share,
+    longest_norms,
+    samples_apart,
+)
+from streamsketch.features import Category, Embedding, FeatureColumn, Features, Number
+from streamsketch.planning.site_facts import (
+    Means,
+    SiteShift,
+    block_means,
+    check_shift,
+    random_share,
+)
+from streamsketch.privacy import Budget, Counting, Guarantee, Noise, SketchL2, candidates
+
+WAVES = 8, 16, 32, 64
+"""Numbers of random frequencies to choose from: with fewer than 8, intervals of a discrepancy have no upper end."""
+
+_MOMENTS = 0, 1, 2
+_JOINT_TIMES = 1, 4, 20  # the weight of joint features, over that of all numbers' own
+_LEVEL = 0.05
+_EPSILONS = 0.01, 20.0
+_MOST_UNITS = 1e9
+_STEPS = 11  # of bisections
+_MOST_DELTA, _DELTA_SHARE = 1e-6, 0.01  # of one unit
+_SPREAD = 4  # directions, over which a draw of units is taken to spread evenly
+_SEEDS = 12
+_HALF = np.linspace(-6.5, 6.5, 131)
+_NORMAL = np.exp(-(_HALF**2) / 2) / np.exp(-(_HALF**2) / 2).sum()
+_DEVIATION = 1 / 6
+_FACTORS = 1 / 64, 64.0  # of a shift, to look for the least that is found
+_CERTAIN = 0.9995
+_MANY_CELLS = 64  # in which Gaussian noise is better at ε ≤ 20
+
+
+class SitePrediction(NamedTuple):
+    """What to expect of a comparison of two sites."""
+
+    discrepancy: float
+    """The expected squared discrepancy of the two populations, from 0 to 4."""
+    drawn: float
+    """What the draw of units adds to it: the expected discrepancy of two samples of one population."""
+    error: float
+    """The standard error of `streamsketch.mmd`, over noise, seeds and the draw of units."""
+    noise: float
+    """Its standard deviation under noise alone."""
+    power: float
+    """How likely `streamsketch.test_same(x, y, by="mean", samples=True)` has a p-value of at most 5 %."""
+
+    @property
+    def z(self) -> float:
+        """The discrepancy over its standard deviation under noise alone."""
+        return self.discrepancy / self.noise
+
+
+class SiteOption(NamedTuple):
+    """One map, and what to expect of it."""
+
+    features: Features
+    """With the seed 0."""
+    prediction: SitePrediction
+
+    @property
+    def waves(self) -> int:
+        """How many random frequencies it has: joint ones, or else of embeddings."""
+        of_embeddings = (one.waves for one in self.features.columns.values() if isinstance(one, Embedding))
+        return self.features.joint or max(of_embeddings, default=0)
+
+    @property
+    def moments(self) -> int:
+        """How many features of its own a number has."""
+        return max((one.moments for one in self.features.columns.values() if isinstance(one, Number)), default=0)
+
+    @property
+    def joint_share(self) -> float:
+        """The share of joint features in the squared length of a row."""
+        found = [block.amplitude for block in self.features.blocks if block.name == "(joint)"]
+        return (found[0] / (1 << 15)) ** 2 if found else 0.0
+
+    @property
+    def shows_columns(self) -> bool:
+        """Whether each column has features of its own, so that it can be said which ones differ."""
+        return all(column.cells for column in self.features.columns.values())
+
+
+@dataclasses.dataclass(frozen=True)
+class SitePlan:
+    """Recommended features for sites, with what is found by them, and what would be by others.
+
+    Parameters
+    ----------
+    units, shift, epsilon, delta, unit, power, deviation
+        The arguments of `plan_sites`; of both sites, and with what it chose for None.
+    chosen
+        The recommended option.
+    options
+        All options, fewest features first.
+    given_epsilon
+        Whether ε was given, not chosen.
+    units_needed
+        If the shift is not found with the given power: with how many units a site it is, at this ε; None if it is
+        found, or never is.
+    epsilon_needed
+        Likewise, with which ε, at these numbers of units; up to 20.
+
+    Examples
+    --------
+    >>> from streamsketch.planning import MeanShift
+    >>> plan = plan_sites(30, units=280, shift=MeanShift(0.5, columns=10), epsilon=1.0, unit="patient")
+    >>> plan.chosen.features.dim, plan.reached, plan.units_needed
+    (32, False, 310)
+    """
+
+    units: tuple[float, float]
+    shift: SiteShift
+    epsilon: float
+    delta: float
+    unit: str
+    power: float
+    deviation: float
+    chosen: SiteOption
+    options: tuple[SiteOption, ...] = dataclasses.field(repr=False)
+    given_epsilon: bool = True
+    units_needed: int | None = None
+    epsilon_needed: float | None = None
+
+    def features(self, seed: int) -> Features:
+        """Return the recommended map with a public seed, which must be chosen independently of the data.
+
+        Raises
+        ------
+        InvalidInputError
+            If the seed is not an integer from 0 to 2^64 - 1.
+        """
+        return dataclasses.replace(self.chosen.features, seed=seed)
+
+    @property
+    def reached(self) -> bool:
+        """Whether the shift is found with the power that was asked for."""
+        return self.chosen.prediction.power >= self.power
+
+    @property
+    def neighbours(self) -> SketchL2:
+        """What is protected: a whole unit."""
+        return SketchL2(1, unit=self.unit, max_keys=1)
+
+    @property
+    def release_arguments(self) -> dict[str, Any]:
+        """The arguments for `Sketch.release` as a dict: epsilon, delta and neighbours."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "neighbours": self.neighbours}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of a release by this plan."""
+        noise, counting = _noise(self.chosen.features.dim, self.epsilon, self.delta)
+        return guarantee_of(noise, Budget(self.epsilon, self.delta), self.neighbours, counting=counting)
+
+    @functools.cached_property
+    def visible(self) -> SiteShift | None:
+        """The least shift of this kind that is found with the power asked for; None if none is."""
+        return self._planner.visible(self.chosen.features, self._noisy, self.power)
+
+    def power_at(self, units: float, option: SiteOption | None = None) -> float:
+        """Return the power of an option, by default of the chosen one, with as many units at both sites."""
+        noisy = dataclasses.replace(self._noisy, units=(units, units))
+        return self._planner.predicted((option or self.chosen).features, self.shift, noisy).power
+
+    @property
+    def _planner(self) -> "_Planner":
+        return _Planner(self.shift, self.deviation)
+
+    @property
+    def _noisy(self) -> "_Noisy":
+        return _Noisy(self.units, self.epsilon, self.delta)
+
+    def alternatives(self) -> list[SiteOption]:
+        """Return a few options to compare, the recommended one included, fewest features first.
+
+        They are of each number of frequencies the one that finds most, without features of single numbers and with.
+        """
+        found = [self.chosen]
+        for shows in (False, True):
+            for waves in WAVES:
+                own = [one for one in self.options if (one.waves, one.shows_columns) == (waves, shows)]
+                found += sorted(own, key=lambda one: -one.prediction.power)[:1]
+        unique = {id(one): one for one in found}
+        return sorted(unique.values(), key=lambda one: (one.features.dim, -one.joint_share))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as a dict of values that JSON can represent."""
+        return {
+            "question": "sites",
+            "features": {name: value for name, value in self.chosen.features.to_dict().items() if name != "seed"},
+            "guarantee": self.guarantee.to_dict(),
+            "units": list(self.units),
+            "shift": str(self.shift),
+            "power_asked": self.power,
+            "reached": self.reached,
+            "units_needed": self.units_needed,
+            "epsilon_needed": self.epsilon_needed,
+            "visible": None if self.visible is None else str(self.visible),
+            "chosen": _option(self.chosen),
+            "alternatives": [_option(one) for one in self.alternatives()],
+            "notes": list(_notes(self)),
+        }
+
+    def __str__(self) -> str:
+        blocks = [
+            filled(f"Plan: {_headline(self.chosen)}."),
+            filled(f"Each release: {self.guarantee}."),
+            filled(_expected(self)),
+            filled(_verdict(self)),
+            _choices(self),
+            "\n".join(filled(note, first="- ", indent="  ") for note in _notes(self)),
+        ]
+        return "\n\n".join(block for block in blocks if block)
+
+
+def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them with a default
+    features: Features | Mapping[str, FeatureColumn] | int,
+    *,
+    units: float | Sequence[float],
+    shift: SiteShift,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    unit: str = "person",
+    columns: bool | None = None,
+    power: float = 0.8,
+    deviation: float = _DEVIATION,
+) -> SitePlan:
+    """Choose features for comparing sites, and predict which shift of a population is found.
+
+    Compared are maps with 8 to 64 random frequencies of all numbers together, with and without features of each
+    number; and embeddings with as many frequencies. The test is `streamsketch.test_same(x, y, by="mean",
+    samples=True)` at 5 %, whose power is predicted from the noise's law, the draw of units and the closed form of the
+    kernel for normal numbers (THEORY.md 10.4). In simulations the power was within 0.1 of the prediction for normal
+    numbers, and within 0.2 for a table of patients.
+
+    Parameters
+    ----------
+    features
+        The columns, with their public ranges and categories; or how many numbers there are. Of `Features`, what the
+        plan chooses is replaced: frequencies, features of numbers, their weights.
+    units
+        How many units a site has; or the numbers of two sites.
+    shift
+        The difference to be found: `MeanShift`, `ShareShift` or `ClassShift`.
+    epsilon
+        Of one release; None for the least that finds the shift, up to 20.
+    delta
+        By default 1e-6, or less than a hundredth of 1 over the number of units.
+    unit
+        What is protected, in a word.
+    columns
+        Whether columns must have features of their own, so that it can be said which differ, and described. By default
+        where the shift is found all the same.
+    power
+        How likely it must be found, in (0, 1).
+    deviation
+        The standard deviation of a number, as a share of its public range.
+
+    Raises
+    ------
+    InvalidInputError
+        For an argument out of range, or a shift of columns that there are not.
+
+    Examples
+    --------
+    >>> from streamsketch.features import Number
+    >>> from streamsketch.planning import MeanShift
+    >>> columns = {"age": Number(0, 110), "haemoglobin": Number(5, 20)}
+    >>> plan = plan_sites(columns, units=3000, shift=MeanShift(0.5), epsilon=1.0, unit="patient")
+    >>> plan.reached, plan.chosen.shows_columns
+    (True, True)
+    >>> plan_sites(columns, units=60, shift=MeanShift(0.5), epsilon=1.0, unit="patient").reached
+    False
+    """
+    given = _features(features)
+    check_text("unit", unit)
+    check_shift(shift, given)
+    if not 0 < power < 1:
+        raise InvalidInputError(f"power must lie in (0, 1), got {power:g}")
+    numbers = _numbers_of(units)
+    if not 0 < deviation <= 1:
+        raise InvalidInputError(f"deviation is a share of a column's range, in (0, 1], got {deviation:g}")
+    if delta is None:
+        delta = min(_MOST_DELTA, 10 ** math.floor(math.log10(_DELTA_SHARE / max(numbers))))
+    if epsilon is not None:
+        Budget(epsilon, delta)
+    planner, maps = _Planner(shift, deviation), list(_maps(given))
+    asked = [one for one in maps if not columns or _shows(one)]
+
+    def found(units: tuple[float, float], epsilon: float) -> bool:
+        noisy = _Noisy(units, epsilon, delta)
+        return any(planner.predicted(one, shift, noisy).power >= power for one in asked)
+
+    chosen_epsilon = epsilon if epsilon is not None else _least(lambda one: found(numbers, one), *_EPSILONS)
+    at = 1.0 if chosen_epsilon is None else chosen_epsilon
+    noisy = _Noisy(numbers, at, delta)
+    options = tuple(SiteOption(one, planner.predicted(one, shift, noisy)) for one in maps)
+    chosen = _chosen(options, columns, power)
+    needed: tuple[float | None, float | None] = (None, None)
+    if chosen.prediction.power < power:
+        needed = (
+            _least(lambda one: found((one, one), at), min(numbers), _MOST_UNITS),
+            _least(lambda one: found(numbers, one), at, _EPSILONS[1]) if epsilon is not None else None,
+        )
+    return SitePlan(
+        numbers, shift, at, delta, unit, power, deviation, chosen, options, epsilon is not None,
+        None if needed[0] is None else math.ceil(needed[0]), needed[1],
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=4096)
+def _noise(cells: int, epsilon: float, delta: float) -> tuple[Noise, Counting]:
+    """Return the noise of a release of so many features, and how units are counted.
+
+    Gaussian noise does not depend on how many they are, and Laplace noise, which does, is worse from few cells on.
+    """
+    if cells > _MANY_CELLS:
+        return _noise(_MANY_CELLS, epsilon, delta)
+    projection, neighbours = Features({"x": Category(hashed=cells - 1)}, seed=0).projection, SketchL2(1, max_keys=1)
+    counting = Counting.of(projection, neighbours, delta=delta)
+    found = candidates(sensitivity_of(projection, neighbours, counting), Budget(epsilon, delta))
+    return min((one.noise for one in found), key=lambda one: one.cumulants.k2), counting
+
+
+@dataclasses.dataclass(frozen=True)
+class _Noisy:
+    """Two sites and their budget."""
+
+    units: tuple[float, float]
+    epsilon: float
+    delta: float
+
+    def variances(self, cells: int) -> tuple[float, float]:
+        """Return the variance of noise in a cell of a sum, in squared lengths of a row, and in a number of units."""
+        noise, counting = _noise(cells, self.epsilon, self.delta)
+        return noise.cumulants.k2 / (1 << 30), noise.cumulants.k2 / counting.units**2
+
+
+class _Test(NamedTuple):
+    """The test of two samples, as its law is expected to be."""
+
+    line: float
+    """The squared distance of cells from which on p is at most 5 %."""
+    kept: float
+    """ρ, how much the direction of the averages counts in it."""
+    noise: float
+    """v, of the noise in a cell of the difference."""
+    of_counts: float
+    """What errors of counts leave along the averages."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Planner:
+    """Predicts what is found of a shift."""
+
+    shift: SiteShift
+    deviation: float
+
+    def predicted(self, features: Features, shift: SiteShift, noisy: _Noisy) -> SitePrediction:
+        """Return what to expect of a map."""
+        units = np.array(noisy.units)
+        means = block_means(features, shift, self.deviation)
+        whole = functools.reduce(Means.plus, means.values())
+        cells, apart = features.dim, whole.apart
+        of_cell, of_count = noisy.variances(cells)
+        relative, v = of_count / units**2, float((of_cell / units**2).sum())
+        drawn = max(1 - whole.first, 0.0) / noisy.units[0] + max(1 - whole.second, 0.0) / noisy.units[1]
+        spread = random_share(features, means)
+        along = whole.first - whole.product, whole.second - whole.product
+        # THEORY.md 4.4, and the draw of units, as if spread evenly over a few directions
+        first, second = relative.tolist()
+        longer = apart + first * whole.first + second * whole.second
+        variance = 4 * (v + drawn / _SPREAD) * longer + 2 * cells * v**2 + spread * apart**2
+        variance += 4 * v * drawn + 2 * drawn**2 / _SPREAD + 4 * first * along[0] ** 2 + 4 * second * along[1] ** 2
+        variance += 2 * ((first * whole.first) ** 2 + (second * whole.second) ** 2)
+        variance += 4 * first * second * whole.product**2
+        prediction = SitePrediction(apart, drawn, math.sqrt(variance), math.sqrt(2 * cells) * v, 0.0)
+        if (units <= LEAST_UNITS * math.sqrt(of_count)).any():
+            return prediction
+        test = _test(whole.first, cells, noisy)
+        pooled = (whole.first + whole.second + 2 * whole.product) / 4
+        aligned_part = (whole.first - whole.second) ** 2 / (4 * pooled) if pooled > 0 else 0.0
+        seen = max(apart - (1 - test.kept) * min(aligned_part, apart), 0.0)
+        return prediction._replace(power=_power(seen, spread, drawn, cells, test))
+
+    def visible(self, features: Features, noisy: _Noisy, power: float) -> SiteShift | None:
+        """Return the least shift that is found."""
+
+        def found(factor: float) -> bool:
+            return self.predicted(features, self.shift.scaled(factor), noisy).power >= power
+
+        factor = _least(found, *_FACTORS, digits=3)
+        return None if factor is None else self.shift.scaled(factor)
+
+
+@functools.lru_cache(maxsize=4096)
+def _test(norm: float, cells: int, noisy: _Noisy) -> _Test:
+    """Return the test of two sites whose averages have about this squared norm."""
+    units = np.array(noisy.units)
+    of_cell, of_count = noisy.variances(cells)
+    of_cells, relative = of_cell / units**2, of_count / units**2
+    v = float(of_cells.sum())
+    error = math.sqrt(norm * v + cells * float(of_cells.prod()))
+    apart = samples_apart(1.0, norm - SAMPLE_ERRORS * error, units, np.full(2, math.sqrt(of_count)))
+    longest = longest_norms(np.full(2, norm), OutputNoise(cells), of_cells, np.zeros(2))
+    of_counts = float(relative @ longest[::-1] ** 2)
+    kept = kept_share(v, apart, of_counts)
+    drift = apart + kept * (v + of_counts) - v
+    drift += float(relative.sum()) * (cells * float(of_cells.prod()) / v + apart)
+
+    def excess(line: float) -> float:
+        return float(_tail(line, 0.0, v + drift, 0.0, v, cells)) - _LEVEL
+
+    from scipy.optimize import brentq  # noqa: PLC0415 - takes half a second to load
+
+    line = float(brentq(excess, 0.0, 20 * cells * v + 40 * (v + drift), rtol=1e-6))
+    true = float(relative.sum()) * norm
+    return _Test(line, kept, v, max(kept * (v + true) - v, 0.0))
+
+
+def _tail(line: float, distance: Any, along: float, added: float, v: float, cells: int) -> Any:
+    """Return P((D + √along·Z)² + v·χ² + added ≥ line), χ² of one cell fewer; of several distances: (n,)."""
+    first = (np.asarray(distance)[..., None] + math.sqrt(along) * _HALF) ** 2
+    left = np.maximum(line - added - first, 0.0) / (2 * v)
+    return gammaincc((cells - 1) / 2, left) @ _NORMAL
+
+
+def _power(apart: float, spread: float, drawn: float, cells: int, test: _Test) -> float:
+    """Return how often the test finds a squared distance, on average over seeds, where it has a Gamma law."""
+    chances = (np.arange(_SEEDS) + 0.5) / _SEEDS
+    factors = gammaincinv(1 / spread, chances) * spread if spread else np.ones(1)
+    one = drawn / _SPREAD
+    found = _tail(
+        test.line, np.sqrt(apart * factors), test.noise + one, drawn - one + test.of_counts, test.noise, cells
+    )
+    return float(np.mean(found))
+
+
+def _least(holds: Callable[[float], bool], low: float, high: float, digits: int = 2) -> float | None:
+    """Return about the least number at which a condition holds that stays, rounded up; None if it never holds."""
+    if not holds(high):
+        return None
+    for _ in range(_STEPS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    places = digits - 1 - math.floor(math.log10(high))
+    return math.ceil(high * 10.0**places * (1 - 1e-9)) / 10.0**places
+
+
+def _numbers_of(units: float | Sequence[float]) -> tuple[float, float]:
+    given = list(units) if isinstance(units, Sequence) else [units, units]
+    if len(given) != len(("x", "y")) or not all(isinstance(one, int | float) for one in given):
+        raise InvalidInputError(f"units must be one number of units a site, or those of two sites, got {short(units)}")
+    if not all(1 <= one <= _MOST_UNITS for one in given):
+        raise InvalidInputError(f"units must be between 1 and {_MOST_UNITS:,.0f} a site, got {short(units)}")
+    return float(given[0]), float(given[1])
+
+
+def _features(given: Features | Mapping[str, FeatureColumn] | int) -> Features:
+    if isinstance(given, Features):
+        return given
+    if isinstance(given, Mapping):
+        return Features(given, seed=0, joint=1 if any(isinstance(one, Number) for one in given.values()) else 0)
+    check_int(given, "features", 1, 1 << 10)
+    return Features({f"number {place}": Number(0, 1) for place in range(1, given + 1)}, seed=0)
+
+
+def _maps(given: Features) -> Iterator[Features]:
+    """Yield maps of these columns, fewest features first."""
+    numbers = [one for one in given.columns.values() if isinstance(one, Number)]
+    weight = sum(one.weight for one in numbers)
+    if not numbers and not any(isinstance(one, Embedding) for one in given.columns.values()):
+        yield Features(given.columns, seed=0)
+        return
+    for moments in _MOMENTS if numbers else (0,):
+        for times in _JOINT_TIMES if moments else (1,):
+            for waves in WAVES:
+                columns = {name: _replaced(one, moments, waves) for name, one in given.columns.items()}
+                joint: dict[str, Any] = {"joint": waves, "joint_weight": times * weight} if numbers else {}
+                yield Features(columns, seed=0, **joint, width=given.width if numbers else None)
+
+
+def _replaced(column: FeatureColumn, moments: int, waves: int) -> FeatureColumn:
+    if isinstance(column, Number):
+        return dataclasses.replace(column, moments=moments)
+    return dataclasses.replace(column, waves=waves) if isinstance(column, Embedding) else column
+
+
+def _shows(features: Features) -> bool:
+    return all(column.cells for column in features.columns.values())
+
+
+def _chosen(options: Sequence[SiteOption], columns: bool | None, power: float) -> SiteOption:  # noqa: FBT001
+    """Return the option that shows most of columns and still finds the shift; else that which finds it most often."""
+    showing = [one for one in options if one.shows_columns]
+    enough = [one for one in showing if one.prediction.power >= power]
+    if columns is not False and enough:
+        # what power is left goes to single columns: their length, their moments, and then the fewest errors
+        return min(enough, key=lambda one: (one.joint_share, -one.moments, -min(one.prediction.power, _CERTAIN)))
+    held = showing if columns else options
+    return max(held, key=lambda one: (min(one.prediction.power, _CERTAIN), one.prediction.z))
+
+
+def _option(option: SiteOption) -> dict[str, Any]:
+    return {
+        "waves": option.waves,
+        "moments": option.moments,
+        "joint_share": option.joint_share,
+        "cells": option.features.dim,
+        "shows_columns": option.shows_columns,
+        **option.prediction._asdict(),
+        "z": option.prediction.z,
+    }
+
+
+def _headline(option: SiteOption) -> str:
+    features, parts = option.features, []
+    if features.joint:
+        parts.append(f"{features.joint} frequencies of all numbers together")
+        parts.append(f"moments={option.moments} of each number" if option.moments else "no features of single numbers")
+        if option.moments:
+            parts.append(f"joint_weight={features.joint_weight}")
+    elif option.waves:
+        parts.append(f"{option.waves} frequencies of each embedding")
+    return f"{', '.join([*parts, f'{features.dim:,} features in all'])}"
+
+
+def _people(plan: SitePlan) -> str:
+    first, second = plan.units
+    if first == second:
+        return f"{first:,.0f} {plan.unit}s a site"
+    return f"{first:,.0f} and {second:,.0f} {plan.unit}s"
+
+
+def _expected(plan: SitePlan) -> str:
+    found = plan.chosen.prediction
+    parts = found.discrepancy + found.drawn, found.error, found.drawn
+    value, error, drawn = (format_value(part, found.error) for part in parts)
+    return (
+        f"With {_people(plan)} and {plan.shift}, the discrepancy (mmd) is {value} ± {error}, of which {drawn} is the "
+        f"draw of {plan.unit}s. Without that, it is {_times(found.z)} times its standard deviation under noise alone. "
+        f"Populations are said to differ, at 5 %, in {_percent(found.power)} of cases."
+    )
+
+
+def _verdict(plan: SitePlan) -> str:
+    wanted = f"The goal, to find it in {_percent(plan.power)} of cases,"
+    if plan.reached:
+        chosen = "" if plan.given_epsilon else f" ε = {plan.epsilon:g} is the least with which it is."
+        return f"{wanted} is reached.{chosen}"
+    says = [f"{wanted} is not reached: there are too few {plan.unit}s."]
+    if plan.units_needed is None:
+        says.append(f"No number of them is enough at ε = {plan.epsilon:g}.")
+    else:
+        says.append(f"It takes {plan.units_needed:,} {plan.unit}s a site at ε = {plan.epsilon:g}.")
+    if plan.epsilon_needed is None:
+        says.append(f"With {_people(plan)} no ε up to {_EPSILONS[1]:g} is enough: their draw alone hides it.")
+    else:
+        says.append(f"With {_people(plan)} it takes ε = {plan.epsilon_needed:g}.")
+    return " ".join(says)
+
+
+def _choices(plan: SitePlan) -> str:
+    rows: list[tuple[str, ...]] = [("choice", "own", "joint share", "features", "discrepancy", "z", "found")]
+    for option in plan.alternatives():
+        found = option.prediction
+        rows.append(
+            (
+                f"{'>' if option is plan.chosen else ' '} {option.waves} frequencies",
+                f"{option.moments}" if option.features.joint else "-",
+                f"{100 * option.joint_share:.0f} %",
+                f"{option.features.dim:,}",
+                f"{found.discrepancy:.2g}",
+                _times(found.z),
+                _percent(found.power),
+            )
+        )
+    return f"Choices ('own': features of each number):\n{aligned(rows, left=1)}"
+
+
+def _notes(plan: SitePlan) -> Iterator[str]:
+    if plan.visible is None:
+        yield f"No shift of this kind is found in {_percent(plan.power)} of cases with these features."
+    else:
+        yield f"Found in {_percent(plan.power)} of cases at least: {plan.visible}."
+    if not plan.chosen.shows_columns:
+        yield (
+            "Numbers without features of their own are not described, and it cannot be said which of them differ: "
+            "columns=True asks for that."
+        )
+    if not plan.options[0].features.joint:
+        yield "Embeddings of two people are taken to have a cosine of 0.5, and of two classes 0.25."
+    else:
+        yield (
+            f"Numbers are taken to be normal, independent, and with a standard deviation of "
+            f"{100 * plan.deviation:.3g} % of their range; where columns go together, more or less is found."
+        )
+
+
+def _times(z: float) -> str:
+    return f"{z:.2g}" if z < 10 else f"{z:,.0f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share <= _CERTAIN else "100 %"

@@ -1,0 +1,81 @@
+"""The picture of a plan for sites: how often a shift is found, by how many units a site has."""
+
+import math
+
+import numpy as np
+
+from streamsketch.planning import SiteOption, SitePlan
+from streamsketch.report.text import templates
+
+_WIDTH, _HEIGHT = 720.0, 420.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 20.0, 64.0, 78.0
+_POINTS = 41
+_REACH = 8.0  # times as few and as many units, at least
+_COLOURS = "#1f5fa8", "#b35900", "#3b7d4f"
+
+
+def picture_of_sites(plan: SitePlan) -> str:
+    """Return an SVG picture of how often the shift of a plan is found, which is as public as the plan.
+
+    A line for the chosen features and for up to two others: those that show the single columns, or not, and find most;
+    over the number of units a site, on a logarithmic axis. Marks are the number of units and the power asked for.
+
+    Parameters
+    ----------
+    plan
+        From `plan_sites`.
+
+    Returns
+    -------
+    str
+        An SVG document without scripts or links.
+    """
+    middle, low, high = math.sqrt(plan.units[0] * plan.units[1]), min(plan.units), max(plan.units)
+    if plan.units_needed is not None:
+        high = max(high, float(plan.units_needed))
+    low, high = max(low / _REACH, 1.0), high * (_REACH if high <= middle * 2 else 3.0)
+
+    def across(units: float) -> float:
+        return round(_LEFT + math.log(units / low) / math.log(high / low) * (_WIDTH - _LEFT - _RIGHT), 1)
+
+    def down(power: float) -> float:
+        return round(_TOP + (1 - power) * (_HEIGHT - _TOP - _BOTTOM), 1)
+
+    units = np.geomspace(low, high, _POINTS).tolist()
+    lines = [
+        (
+            _name(option),
+            colour,
+            " ".join(f"{across(one)},{down(plan.power_at(one, option))}" for one in units),
+            f"{100 * option.prediction.power:.0f} %",
+        )
+        for option, colour in zip(_options(plan), _COLOURS, strict=False)
+    ]
+    powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+    round_numbers = [times * 10**power for power in powers for times in (1, 2, 5) if low <= times * 10**power <= high]
+    return (
+        templates()
+        .get_template("sites.svg.j2")
+        .render(
+            width=_WIDTH, height=_HEIGHT, left=_LEFT, right=_WIDTH - _RIGHT, top=_TOP, bottom=_HEIGHT - _BOTTOM,
+            lines=lines, ticks=[(f"{number:,}", across(number)) for number in round_numbers],
+            levels=[(f"{level} %", down(level / 100)) for level in (0, 20, 40, 60, 80, 100)],
+            goal=down(plan.power), marks=[across(one) for one in dict.fromkeys(plan.units)],
+            plan=plan, shift=str(plan.shift),
+        )
+    )  # fmt: skip
+
+
+def _options(plan: SitePlan) -> list[SiteOption]:
+    """Return the chosen option, and the best of each kind that is another."""
+    found = [plan.chosen]
+    for shows in (False, True):
+        own = [one for one in plan.options if one.shows_columns is shows]
+        found += sorted(own, key=lambda one: -one.prediction.power)[:1]
+    return list({id(one): one for one in found}.values())
+
+
+def _name(option: SiteOption) -> str:
+    waves = f"{option.waves} frequencies" if option.waves else "categories"
+    own = f", moments={option.moments}" if option.moments else ", no features of single numbers"
+    return f"{waves}{own if option.features.joint else ''}: {option.features.dim:,} features"
