@@ -23,8 +23,8 @@ from scipy.cluster.hierarchy import dendrogram
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import streamsketch as ss
-from pipelines.data import make_sites
-from streamsketch.features import Category, Number
+from pipelines.data import make_products, make_sites
+from streamsketch.features import Category, Embedding, Number
 
 FOLDER = Path(__file__).parent / "pictures"
 DATA = Path("pipelines/data")
@@ -414,6 +414,57 @@ def sites() -> Draw:
     return draw
 
 
+def embeddings() -> Draw:
+    """Return how to draw which kinds of products shops differ in, and when the last one changed."""
+    products = pq.read_table(DATA / "products.parquet")
+    lines = make_products.orders()
+    vectors = products["embedding"].combine_chunks().take(lines["product"].combine_chunks())
+    lines = lines.append_column("embedding", vectors)
+    lines = lines.append_column("month", pc.strftime(lines["time"], "%Y-%m"))
+    features = ss.Features({"embedding": Embedding(384, waves=32, width=1.0)}, seed=2036)
+    agreement = ss.agree(lines.schema, features=features, unit="customer")
+    how: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "neighbours": agreement.neighbours}
+    shops = {name: lines.filter(pc.equal(lines["shop"], name)) for name in make_products.SHOPS}
+    releases = {name: ss.bound(rows, agreement).release(**how) for name, rows in shops.items()}
+    table: Any = ss.bound(shops["elm"], agreement.replace(key="month")).release(**how, public_keys=make_products.MONTHS)
+    series = ss.changes(dict(table), by="mean", samples=True).table.to_pandas()
+    profiles, kinds = features.transform(products), products["kind"].to_numpy(zero_copy_only=False)
+    names = list(make_products.KINDS)
+    unmix = np.linalg.pinv(np.array([profiles[kinds == kind].mean(axis=0) for kind in names]).T)
+    people = {name: one.units.value for name, one in releases.items()}
+    mixes = {name: unmix @ (one.values / 2**15 / people[name]) for name, one in releases.items()}  # noqa: PD011
+    step = np.sqrt(releases["ash"].noise.k2) / 2**15 * np.linalg.norm(unmix, axis=1)
+    marks = {"birch": ("third", "o"), "cedar": ("first", "D"), "dale": ("text", "^"), "elm": ("second", "s")}
+
+    def draw(colours: Colours) -> Figure:
+        figure = Figure(figsize=(9.5, 4), layout="constrained")
+        figure.get_layout_engine().set(wspace=0.06)
+        left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
+        left.axvline(0, color=colours["grid"], linewidth=1)
+        for shift, (name, (colour, mark)) in zip((-0.24, -0.08, 0.08, 0.24), marks.items(), strict=True):
+            error = 1.96 * step * np.hypot(1 / people[name], 1 / people["ash"])
+            place = np.arange(len(names)) + shift
+            style = {"markersize": 4, "color": colours[colour], "label": name}
+            left.errorbar(mixes[name] - mixes["ash"], place, xerr=error, fmt=mark, **style)
+        left.set_yticks(range(len(names)), names)
+        left.invert_yaxis()
+        left.grid(axis="y", color=colours["grid"], linewidth=0.5)
+        left.set_xlabel("share of the average basket, less ash's")
+        left.legend(frameon=False, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1), fontsize=9)
+        place, alarm = np.arange(len(series)), series["alarm"].to_numpy(dtype=bool)
+        right.axhline(0, color=colours["grid"], linewidth=1)
+        right.fill_between(place, series["low"], series["high"], color=colours["first"], alpha=0.25, linewidth=0)
+        right.plot(place, series["estimate"], "o-", color=colours["first"], label="estimate, 95 % interval")
+        right.plot(place[alarm], series["estimate"][alarm], "o", color=colours["second"], markersize=9, label="alarm")
+        right.plot(place, series["line"], "--", color=colours["third"], label="alarm line")
+        right.set_xticks(place, [f"{pd.Timestamp(name):%b}" for name in series["window"]])
+        right.set_ylabel("squared distance to the month before")
+        right.legend(frameon=False, fontsize=9)
+        return figure
+
+    return draw
+
+
 PICTURES = {
     "two-parties": two_parties,
     "unbounded-stream": unbounded_stream,
@@ -423,6 +474,7 @@ PICTURES = {
     "alike": alike,
     "what-changed": what_changed,
     "sites": sites,
+    "embeddings": embeddings,
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.data import make_retail, make_sites, make_visits
+from pipelines.data import make_products, make_retail, make_sites, make_visits
 
 
 def test_the_large_shop_is_as_described(tmp_path: Path) -> None:
@@ -63,3 +63,34 @@ def test_hospitals_are_as_described(tmp_path: Path) -> None:
     in_mg = {name: pc.mean(pc.less(table["creatinine"], 10)).as_py() for name, table in tables.items()}
     assert 0.2 < in_mg.pop("harbour") < 0.4
     assert max(in_mg.values()) == 0
+
+
+def test_shops_are_as_described() -> None:
+    made = make_products.orders()
+    assert made.equals(make_products.orders())
+    assert not made.equals(make_products.orders(seed=1))
+    products = pq.read_table(Path(make_products.__file__).parent / "products.parquet")
+    assert products.drop(["embedding"]).equals(make_products.products())
+    assert products["description"].combine_chunks().value_counts().field("counts").to_pylist() == [1] * 500
+    rows = made.append_column("kind", products["kind"].take(made["product"])).to_pandas()
+    assert (products["shop"].take(made["product"]).to_numpy() == rows["shop"]).all(), "each sells its own"
+    assert rows.groupby("shop")["customer"].nunique().to_dict() == make_products.SHOPS
+    share = rows.groupby("shop")["kind"].value_counts(normalize=True).unstack()
+    assert (share.loc["ash"] - share.loc["birch"]).abs().max() < 0.03
+    assert share.loc["cedar", "garden"] > 0.3
+    assert share.loc["dale", "baby"] > 0.25
+    months = rows[rows["shop"] == "elm"].groupby(rows["time"].astype(str).str[:7])["kind"]
+    office = months.apply(lambda kinds: (kinds == "office").mean())
+    assert list(office.index) == make_products.MONTHS
+    late = office.index >= make_products.CHANGE
+    assert office[late].min() > 0.4
+    assert office[~late].max() < 0.1
+
+
+def test_similar_products_have_similar_embeddings() -> None:
+    products = pq.read_table(Path(make_products.__file__).parent / "products.parquet")
+    vectors = np.array(products["embedding"].combine_chunks().flatten(), dtype=float).reshape(-1, 384)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    kind = products["kind"].to_numpy()
+    alike = vectors @ vectors.T - 2 * np.eye(len(vectors))
+    assert (kind[alike.argmax(axis=1)] == kind).mean() > 0.95
