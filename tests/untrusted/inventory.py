@@ -86,6 +86,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "steps of readers above": (
         "beam/intake/read read_batches",
         "cli/_agreeing load_projection",
+        "cli/_features load_agreement",
         "cli/_features load_features",
         "cli/_reading load_files",
         "cli/_reading load_published",
@@ -96,6 +97,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "cli/round combine",
         "intake/files RowReader.batches",
         "intake/files RowReader.read",
+        "sketching/bounding/units bound_batches",
     ),
 }
 """Functions that read what another reader checks, by why they need none of their own."""
