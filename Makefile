@@ -9,10 +9,12 @@ PRISM  := $(if $(shell command -v go 2>/dev/null),$(FLINK)/bin/prism-v2.77.0)
 # Debian keeps the server's programs off the PATH
 PG_BIN ?= $(patsubst %/initdb,%,$(lastword $(wildcard /usr/lib/postgresql/*/bin/initdb $(shell command -v initdb) \
             $(shell pg_config --bindir 2>/dev/null)/initdb)))
+# all but the frameworks of federated learning, which have an environment of their own
+EXTRAS := $(foreach extra,beam parties postgres sklearn streams,--extra $(extra))
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-flink test-postgres lint docs docs-links pictures format bench proto conformance lock changelog clean
+.PHONY: help env demo parties-demo test test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres lint docs docs-links pictures format bench proto conformance lock changelog clean
 
 DEMO = pipelines.private_distances --output $(OUT)
 
@@ -63,7 +65,7 @@ test-matrix: $(addprefix .matrix/tested-,3.11 3.12 3.13 lowest)  ## every test o
 
 .matrix/tested-lowest: .FORCE
 	$(PYTHON) -m venv --clear .matrix/lowest
-	uv pip compile --quiet --python .matrix/lowest/bin/python --resolution lowest-direct --all-extras --no-header \
+	uv pip compile --quiet --python .matrix/lowest/bin/python --resolution lowest-direct $(EXTRAS) --no-header \
 	  --no-emit-index-url --no-emit-find-links --output-file .matrix/lowest.txt pyproject.toml
 	uv pip install --quiet --python .matrix/lowest/bin/python --only-binary :all: --requirements .matrix/lowest.txt --group dev
 	.matrix/lowest/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
@@ -112,6 +114,16 @@ test-postgres: env  ## a team's ledger and streams' sinks, on a PostgreSQL serve
 	  "make test-postgres PG_BIN=FOLDER, the folder of initdb."; exit 1; }
 	STREAMSKETCH_POSTGRES=$(PG_BIN) $(BIN)/python -m pytest -q tests/accounting/test_ledger_postgres.py tests/beam/streams/test_sinks.py
 
+test-federated: .federated/.complete  ## federated learning in the simulators of Flower and NVIDIA FLARE, in an environment of its own (0.9 GB)
+	.federated/bin/python -m pytest -q tests/integrations/test_flower.py tests/integrations/test_nvflare.py
+	.federated/bin/python -m pipelines.federated.run
+
+.federated/.complete: pipelines/federated/requirements.lock pyproject.toml
+	$(PYTHON) -m venv --clear .federated
+	.federated/bin/python -m pip install --quiet --require-hashes -r $<
+	.federated/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
+
 $(FLINK)/bin/prism-%:
 	GOBIN=$(abspath $(@D)) go install github.com/apache/beam/sdks/v2/go/cmd/prism@$*
 	@mv $(@D)/prism $@
@@ -152,8 +164,11 @@ conformance: env  ## build the conformance kit again from the golden files
 
 lock:  ## pin every dependency again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-header pyproject.toml --all-extras --group dev --output-file requirements.lock
+	  --no-header pyproject.toml $(EXTRAS) --group dev --output-file requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-header pyproject.toml --extra flower --extra nvflare --extra parties pipelines/federated/requirements.in \
+	  --output-file pipelines/federated/requirements.lock
 
 clean:  ## remove everything that was made, except .flink, which is costly to fetch
-	rm -rf $(VENV) $(OUT) .matrix .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OUT) .matrix .federated .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find streamsketch pipelines benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -33,6 +33,7 @@ myst_heading_anchors = 4
 
 default_role = "py:obj"
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["flwr", "nvflare"]  # which have an environment of their own
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True

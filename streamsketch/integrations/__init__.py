@@ -1,1 +1,1 @@
-"""The same inside other libraries: scikit-learn and DuckDB."""
+"""The same inside other libraries: scikit-learn, DuckDB, Flower and NVIDIA FLARE."""

@@ -15,6 +15,7 @@ from streamsketch.beam import streams
 from streamsketch.projections import KINDS
 from tests.cli.running import ROOT
 
+FRAMEWORKS = ("streamsketch.integrations.flower.", "streamsketch.integrations.nvflare.")
 PAGES = ROOT / "docs" / "reference" / "api"
 # What folders of the package take from one another, and no user needs.
 AMONG_US = {
@@ -69,7 +70,7 @@ SHOWN_AMONG_US = {
 
 
 def documented() -> Counter[str]:
-    """Return how often each name has a directive of its own."""
+    """Return how often each name has a directive of its own; `make test-federated` has what frameworks need."""
     found: Counter[str] = Counter()
     for page in PAGES.glob("*.md"):
         module = ""
@@ -78,7 +79,7 @@ def documented() -> Counter[str]:
                 module = name
             elif kind.startswith("auto") and kind != "autosummary":
                 found[name if name.startswith("streamsketch.") else f"{module}.{name}"] += 1
-    return found
+    return Counter({name: count for name, count in found.items() if not name.startswith(FRAMEWORKS)})
 
 
 def test_every_public_name_is_documented_once() -> None:

@@ -34,8 +34,9 @@ from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace
 
 Seen = dict[str, Any]
 
+_ELSEWHERE = ("__main__", "integrations.flower", "integrations.nvflare")  # the latter need frameworks of their own
 for _module in pkgutil.walk_packages(streamsketch.__path__, "streamsketch."):
-    if not _module.name.endswith("__main__"):
+    if not _module.name.endswith(_ELSEWHERE):
         importlib.import_module(_module.name)  # libraries read random bytes on import, which names do when first used
 
 

@@ -1,0 +1,127 @@
+"""Private updates of a model in NVIDIA FLARE: filters of client and server; requires ``streamsketch[nvflare]``."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from nvflare.apis.dxo import DXO, DataKind, MetaKey
+from nvflare.apis.dxo_filter import DXOFilter
+from nvflare.apis.filter import ContentBlockedException
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
+
+from streamsketch.accounting import Ledger
+from streamsketch.errors import InvalidInputError, StreamsketchError
+from streamsketch.local import ModelUpdates, Report, mechanism_from_fields
+
+REPORT = "report"
+"""The key of the report in what a client sends."""
+
+
+class _UpdateFilter(DXOFilter):  # type: ignore[misc]
+    """What both filters know: how updates are reported, and the model's arrays."""
+
+    def __init__(
+        self, mechanism: Mapping[str, Any], clip: float, parameters: Mapping[str, Sequence[int]], unit: str
+    ) -> None:
+        kinds = [DataKind.WEIGHT_DIFF]
+        super().__init__(supported_data_kinds=kinds, data_kinds_to_filter=kinds)
+        self.mechanism, self.clip, self.parameters, self.unit = mechanism, clip, parameters, unit  # as jobs write them
+        self._updates = ModelUpdates(mechanism=mechanism_from_fields(dict(mechanism)), clip=clip, unit=unit)
+        self._shapes = {name: tuple(shape) for name, shape in parameters.items()}
+
+
+class ReportUpdates(_UpdateFilter):
+    """A filter of a client's results: sends one private report in the place of an update of the model.
+
+    The report is all that is sent: metrics and the number of steps are dropped, as they would not be private. The
+    guarantee is that of `ModelUpdates`, for one client and one round: ε-LDP whatever its update is. The server reads
+    reports with `ReadReports`.
+
+    Updates must be differences, so clients send ``ParamsType.DIFF``, or the job has
+    ``params_transfer_type=TransferType.DIFF``; whole models are blocked. Whoever submits a job chooses its filters, so
+    a client that does not trust them puts this filter into its own ``privacy.json``.
+
+    Parameters
+    ----------
+    mechanism
+        The fields of the mechanism: `Mechanism.agreed_fields`. (FLARE would take its JSON for a template.)
+    clip, unit
+        As in `ModelUpdates`.
+    parameters
+        The shape of each array of the model, by name, in one order for clients and server.
+    budget
+        The ε of all reports of one client, kept in a ledger, ``updates.sqlite`` in the client's workspace. Every report
+        is charged before it is drawn, and those beyond the budget are not sent. None for no limit.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mapping[str, Any],
+        clip: float,
+        parameters: Mapping[str, Sequence[int]],
+        unit: str = "client",
+        budget: float | None = None,
+    ) -> None:
+        super().__init__(mechanism, clip, parameters, unit)
+        self.budget = budget
+
+    def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
+        """Block results that hold a whole model, and filter the others."""
+        found = shareable.get("DXO")
+        kind = found.get("kind") if isinstance(found, dict) else None
+        if kind in {DataKind.WEIGHTS, DataKind.COLLECTION, DataKind.FL_MODEL}:
+            raise ContentBlockedException(f"updates are sent as differences, and this is {kind}")
+        filtered: Shareable = super().process(shareable, fl_ctx)
+        return filtered
+
+    def process_dxo(self, dxo: DXO, shareable: Shareable, fl_ctx: FLContext) -> DXO:
+        """Return the report of an update."""
+        del shareable
+        if dxo.data.keys() != self._shapes.keys():
+            raise ContentBlockedException(f"the model has {', '.join(self._shapes)}, and not {', '.join(dxo.data)}")
+        update = [np.asarray(dxo.data[name]) for name in self._shapes]
+        ledger = None if self.budget is None else self._ledger(fl_ctx)
+        try:
+            report = self._updates.report(update, ledger=ledger, dataset=None if ledger is None else "updates")
+        except StreamsketchError as error:  # without a private value
+            raise ContentBlockedException(str(error)) from None
+        data = np.frombuffer(report.to_bytes(), np.uint8)
+        return DXO(DataKind.WEIGHT_DIFF, {REPORT: data}, {MetaKey.NUM_STEPS_CURRENT_ROUND: 1})
+
+    def _ledger(self, fl_ctx: FLContext) -> Ledger:
+        folder = fl_ctx.get_prop(FLContextKey.WORKSPACE_OBJECT).get_root_dir()
+        ledger = Ledger(Path(folder) / "updates.sqlite")
+        ledger.dataset("updates", unit=self.unit, epsilon=self.budget or 0.0)
+        return ledger
+
+
+class ReadReports(_UpdateFilter):
+    """A filter of results at the server: puts the estimated update in the place of a report, for any aggregator.
+
+    A report that cannot be read, or is longer than any honest one, is refused. An honest-looking lie moves the mean of
+    n reports by at most ``clip * mechanism.longest_contribution / n``.
+
+    Parameters
+    ----------
+    mechanism, clip, parameters, unit
+        As the clients' `ReportUpdates` have them.
+    """
+
+    def __init__(
+        self, mechanism: Mapping[str, Any], clip: float, parameters: Mapping[str, Sequence[int]], unit: str = "client"
+    ) -> None:
+        super().__init__(mechanism, clip, parameters, unit)
+
+    def process_dxo(self, dxo: DXO, shareable: Shareable, fl_ctx: FLContext) -> DXO:
+        """Return the estimate of the update behind a report."""
+        del shareable, fl_ctx
+        sent = dxo.data.get(REPORT)
+        if not isinstance(sent, np.ndarray):
+            raise InvalidInputError("a client sent an update where reports were agreed on")
+        report = Report.from_bytes(sent.tobytes(), self._updates.mechanism)
+        like = [np.empty(shape) for shape in self._shapes.values()]
+        arrays = dict(zip(self._shapes, self._updates.estimate(report, like=like), strict=True))
+        return DXO(DataKind.WEIGHT_DIFF, arrays, {MetaKey.NUM_STEPS_CURRENT_ROUND: 1})
