@@ -7,14 +7,15 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._items import FollowedAgreement, Index, agreement_of, items_of_file
+from streamsketch.cli._features import Shares, load_agreement, shares_of
+from streamsketch.cli._items import Index, agreement_of, items_of_file
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import Only, select_names
 from streamsketch.cli._reading import files_in, load_files, new_file
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core import write_whole
 from streamsketch.estimation import By
-from streamsketch.report import Dictionary, page_of
+from streamsketch.report import Dictionary, federation_of, page_of, page_of_federation
 
 
 def report(  # noqa: PLR0913 - a command's options are its parameters
@@ -54,7 +55,22 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     category: Annotated[
         str | None, typer.Option(help="Column of the dictionary by which items are added up.", show_default=False)
     ] = None,
-    agreement: FollowedAgreement = None,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(
+            "--agreement",
+            help="What the streams were sketched by, a JSON file. If it has features, the page is the report of a "
+            "federation. Otherwise items of --why get its types.",
+            show_default=False,
+        ),
+    ] = None,
+    share: Shares = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            help="Of a federation: the distance, not squared, up to which sites count as alike.", show_default=False
+        ),
+    ] = None,
     together: Annotated[bool, typer.Option("--together", help="Intervals of all pairs that hold at once.")] = False,
     only: Only = None,
     signer: Signers = None,
@@ -64,16 +80,38 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
 
     Streams below the noise floor are named and not drawn.
 
+    With an agreement that has features, the page is the report of a federation: which sites stand out from the others,
+    in which columns, how many people they have and what these are like. Releases that are windows by their names, such
+    as "north 2024-05.sketch", also say since when; the last window of each site is then compared.
+
     The page is one file without network access or scripts, and as public as the releases are.
     """
     new_file(output, ".html", "a report")
-    if why is None and (index or category or agreement):
-        raise ss.InvalidInputError("--index, --category and --agreement are for what differs: say --why DICTIONARY")
+    of_features = agreement is not None and why is None and ss.Agreement.load(agreement).features is not None
+    if of_features:
+        other = {"--plan": plan, "--by": by, "--index": index, "--category": category, "--together": together}
+        for option, given in other.items():
+            if given:
+                raise ss.InvalidInputError(f"{option} is not for the report of a federation: leave it out")
+    elif share or tolerance is not None:
+        raise ss.InvalidInputError("--share and --tolerance are for releases of features: name their --agreement")
+    elif why is None and (index or category or agreement):
+        raise ss.InvalidInputError(
+            "--index, --category and --agreement, if it has no features, are for what differs: say --why DICTIONARY"
+        )
     paths, left_out = files_in(places)
     found, published = load_files(paths, least=2, command="report", signer=signer)
     releases = {name: sketch for name, sketch in found.items() if isinstance(sketch, ss.PrivateSketch)}
     releases = select_names(releases, only, "report")
     heading = title if title is not None else f"Private sketches in {places[0].resolve().name}"
+    if of_features and agreement is not None:
+        agreed, features = load_agreement(agreement, releases)
+        shares = shares_of(features, share)
+        federation = federation_of(releases, agreed, shares=shares, tolerance=tolerance or 0.0)
+        heading = title if title is not None else f"Sites in {places[0].resolve().name}"
+        write_whole(output, page_of_federation(federation, published, title=heading).encode())
+        _say(output, releases, left_out, federation.to_dict() if as_json else None, federation.answer)
+        return
     page = page_of(
         releases,
         published,
@@ -84,11 +122,23 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         together=together,
     )
     write_whole(output, page.encode())
-    if as_json:
+    _say(output, releases, left_out, {} if as_json else None)
+
+
+def _say(
+    output: Path,
+    releases: dict[str, ss.PrivateSketch],
+    left_out: list[str],
+    facts: dict[str, Any] | None,
+    answer: str = "",
+) -> None:
+    """Print what was written, and facts as JSON if they are given."""
+    if facts is not None:
         checks = {name: release.explain().check.verdict for name, release in releases.items()}
-        show_json({"file": str(output), "releases": list(releases), "checks": checks, "left_out": left_out})
+        show_json({"file": str(output), "releases": list(releases), "checks": checks, "left_out": left_out} | facts)
         return
-    say(f"{output}: {len(releases)} releases." + (f" Left out, as secret: {', '.join(left_out)}." if left_out else ""))
+    secret = f"Left out, as secret: {', '.join(left_out)}." if left_out else ""
+    say(" ".join(filter(None, [f"{output}: {len(releases)} releases.", answer, secret])))
 
 
 def _dictionary(

@@ -1,6 +1,7 @@
 """Sites of a federation compared: who stands out from the others, in which columns, and what each holds."""
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -104,7 +105,8 @@ def compare_sites(
     Each site is tested against the other sites together (`test_same` with ``by="mean"`` and ``samples=True``). One that
     differs would make all others seem to differ from the rest. So the farthest that is found is taken out, and the
     remaining ones are compared with each other, until none differs: these are the ``others`` of the result. Each that
-    was taken out is then compared with them once more.
+    was taken out is then compared with them once more. Where no two are alike, all stand out; distances are then from
+    all other sites.
 
     A p-value is multiplied by the number of sites that remain (Holm 1979), and is at least those of the steps before.
     If all sites are alike, any of them stands out with probability ``level`` at most. If some differ, the sites that do
@@ -168,7 +170,8 @@ def compare_sites(
     _check_disjoint(given, clear)
     search = _Search([given[site] for site in clear], tolerance, level)
     p_values, stand_out, alike = search.found()
-    pools = [search.pool(alike or range(len(clear)), place) for place in range(len(clear))]
+    reference = alike or list(range(len(clear)))
+    pools = search.pools(reference)
     rows = [
         {"site": site, **_units(given[site]), **_numbers(mmd(given[site], pool, agreement)), "p_value": p_value}
         | {"stands_out": place in stand_out}
@@ -184,7 +187,7 @@ def compare_sites(
     ]
     every = pa.concat_tables(columns) if columns else _EMPTY
     described = [(site, describe(given[site], agreement, shares=shares)) for site in clear]
-    whole = search.together([search.releases[place] for place in alike or range(len(clear))])
+    whole = search.together([search.releases[place] for place in reference])
     block = block_of(search.releases)
     distances = mean_distances_between(block, block, same=True)
     return SiteComparison(
@@ -193,7 +196,7 @@ def compare_sites(
             [{"site": site, **_units(given[site])} for site in given if site not in clear],
             schema=pa.schema(list(_SITES)[:4]),
         ),
-        tuple(clear[place] for place in alike or range(len(clear))),
+        tuple(clear[place] for place in reference),
         every.append_column("differs", pa.compute.greater(every["low"], 0.0)),
         pa.concat_tables(
             [
@@ -258,18 +261,27 @@ class _Search:
             if alarm is None:
                 break
             least = max(least, p_values[alarm] or 0.0)
-            out += inside if len(inside) == 2 else [alarm]
-            inside = [] if len(inside) == 2 else [place for place in inside if place != alarm]
-        for place in out:
-            again = self._test(place, [*inside, place] if inside else range(len(self.releases)), len(self.releases))
-            first = p_values[place] if p_values[place] is not None else least
-            p_values[place] = None if again is None else max(first or 0.0, min(again * len(self.releases), 1.0))
+            found = inside if tests == 1 else [alarm]
+            out += found
+            for place in found:
+                p_values[place] = least
+            inside = [place for place in inside if place not in found]
+        for place in out if inside else ():
+            again = self._test(place, [*inside, place], len(self.releases))
+            first = p_values[place] or 0.0
+            p_values[place] = None if again is None else max(first, min(again * len(self.releases), 1.0))
         stand_out = {place for place in out for value in [p_values[place]] if value is not None and value <= self.level}
         return p_values, stand_out, inside
 
-    def pool(self, among: Iterable[int], place: int) -> PrivateSketch:
-        """Return the release of some sites together, without one of them."""
-        return self.together([self.releases[other] for other in among if other != place])
+    def pools(self, among: Sequence[int]) -> list[PrivateSketch]:
+        """Return, for each site, the release of some sites together, without this one."""
+        given = [self.releases[place] for place in among]
+        first, last = _running(given), _running(given[::-1])
+        found = [first[-1]] * len(self.releases)
+        for rank, place in enumerate(among):
+            before, after = first[:rank][-1:], last[: len(given) - 1 - rank][-1:]
+            found[place] = self.together([*before, *after])
+        return found
 
     @staticmethod
     def together(releases: Sequence[PrivateSketch]) -> PrivateSketch:
@@ -329,6 +341,11 @@ class _Search:
             return apart - _USUAL * math.sqrt(2 * one.size * noise**2)
 
         return sorted(inside, key=lambda place: -least(place))
+
+
+def _running(releases: Sequence[PrivateSketch]) -> list[PrivateSketch]:
+    """Return the release of the first, of the first two together, and so on."""
+    return list(itertools.accumulate(releases, lambda one, other: one.combine(other, populations="disjoint")))
 
 
 def _check_disjoint(releases: Mapping[str, PrivateSketch], sites: Sequence[str]) -> None:

@@ -89,7 +89,7 @@ def drawing(series: Mapping[str, Changes]) -> dict[str, Any]:
         "legend": top + 16,
         "panels": panels,
         "measure": f"{measure}, from the {'window before' if first.against == 'previous' else 'first window'}",
-        "level": f"{100 * first.level:g}",
+        "level": f"{100 * first.level:.2g}",
     }
 
 
@@ -210,7 +210,7 @@ def changes_in(releases: Mapping[str, PrivateSketch], by: By) -> dict[str, Any] 
     if not found:
         return None
     shown = dict(itertools.islice(found.items(), MOST_KEYS))
-    rows = [(key, [_row(row) for row in numbered_rows(one)]) for key, one in found.items()]
+    rows = [(key, step_rows(one)) for key, one in found.items()]
     return {
         "drawing": drawing(shown),
         "all_keys": len(found),
@@ -222,6 +222,11 @@ def changes_in(releases: Mapping[str, PrivateSketch], by: By) -> dict[str, Any] 
         "rows": rows,
         "alarms": [f"{key} {window}".strip() for key, one in found.items() for window in one.alarms],
     }
+
+
+def step_rows(changes: Changes) -> list[tuple[str, list[str]]]:
+    """Return the windows of a series with the cells of their numbers."""
+    return [_row(row) for row in numbered_rows(changes)]
 
 
 def _row(row: Mapping[str, Any]) -> tuple[str, list[str]]:

@@ -129,7 +129,7 @@ def test_tests_that_are_left_out_by_their_law_would_have_found_nothing() -> None
     pairs = list(itertools.combinations(range(len(releases)), 2))
     left_out = [(i, j) for i, j in pairs if search._is_surely_above(i, [j], 0.05 / 15)]
     left_out.sort(key=lambda pair: -mean_distance(releases[pair[0]], releases[pair[1]]).value)
-    for first, second in left_out[:2]:
+    for first, second in left_out[:1]:
         assert ss.test_same(releases[first], releases[second], by="mean", samples=True).p_value > 0.05 / 15
     assert 4 < len(left_out) < len(pairs)
 

@@ -1,0 +1,318 @@
+"""The page of a federation: readable by a board, without scripts, network or other files."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from streamsketch.estimation import Estimate, Interval, estimate_cells, format_value
+from streamsketch.explanation import format_rounded_up
+from streamsketch.release import PrivateSketch, PrivateTable
+from streamsketch.report.changes import MOST_KEYS, drawing, step_rows
+from streamsketch.report.federation import Federation, column_words, differing_words, listed
+from streamsketch.report.guarantees import guarantees
+from streamsketch.report.pictures import classical_scaling, map_of, round_step
+from streamsketch.report.text import shorten, templates
+
+_MOST_MEASURES = 6  # of one column, in the table of all sites
+_NAMED = 6  # sites; of more, only the number is said
+_ONE_IN = 1_000_000
+_PLAIN = 10.0  # of ε, up to which its factor means something
+_UNKNOWN = "unknown"
+_MEAN, _SHARE = "mean", "share of "
+
+
+def page_of_federation(
+    federation: Federation, published: Mapping[str, PrivateSketch | PrivateTable] | None = None, *, title: str
+) -> str:
+    """Return the report of a federation, as HTML.
+
+    It contains only what anyone could compute from the releases, so it is as public as they are.
+
+    Parameters
+    ----------
+    federation
+        From `federation_of`.
+    published
+        The releases as published, with tables as one release each; by default each by itself.
+    title
+        The page's heading.
+    """
+    comparison = federation.comparison
+    return (
+        templates()
+        .get_template("federation.html.j2")
+        .render(
+            title=title,
+            answer=federation.answer,
+            unit=federation.unit,
+            releases=len(federation.releases),
+            cells=f"{next(iter(federation.releases.values())).projection.sketch_dim:,}",
+            sites=None if comparison is None else _sites(federation),
+            differing=[] if comparison is None else _differing(federation),
+            map=_map(federation),
+            people=_people(federation),
+            tables=_tables(federation),
+            drift=_drift(federation),
+            pairs=_pairs(federation),
+            absent=federation.absent,
+            factor=_factor(federation),
+            guarantees=guarantees(federation.releases, published or federation.releases),
+        )
+    )
+
+
+def _root(value: float) -> float:
+    return math.sqrt(max(value, 0.0))
+
+
+def _track(value: float, low: float, high: float, end: float) -> dict[str, str]:
+    """Return where a bar's parts are, in percent."""
+    value, low, high = (min(one, end) / end * 100 for one in (value, low, high))
+    return {"low": f"{low:.2f}", "wide": f"{max(high - low, 0.4):.2f}", "at": f"{value:.2f}"}
+
+
+def _sites(federation: Federation) -> dict[str, Any]:
+    """Return how far each site is from the others, farthest first: lengths, not squared."""
+    comparison = federation.comparison
+    assert comparison is not None  # noqa: S101
+    rows = sorted(comparison.sites.to_pylist(), key=lambda row: (not row["stands_out"], -row["estimate"]))
+    end, ticks = _scale([_root(row["estimate"]) * 1.15 for row in rows] + [_root(row["high"]) for row in rows])
+    return {
+        "ticks": ticks,
+        "others": _others(comparison.others),
+        "level": f"{100 * comparison.level:g}",
+        "tolerance": f"{comparison.tolerance:g}" if comparison.tolerance else "",
+        "rows": [
+            {
+                "name": shorten(row["site"]),
+                "out": row["stands_out"],
+                "chance": _chance(row["p_value"]) if row["stands_out"] else "",
+                "window": federation.windows.get(row["site"], ""),
+                "track": _track(_root(row["estimate"]), _root(row["low"]), _root(row["high"]), end),
+                "cells": [
+                    *_cells(row),
+                    "surely above" if row["p_value"] is None else f"{row['p_value']:.2g}",
+                ],
+            }
+            for row in rows
+        ],
+    }
+
+
+def _others(names: Sequence[str]) -> str:
+    return listed([shorten(one) for one in names]) if len(names) <= _NAMED else f"{len(names)} sites"
+
+
+def _scale(values: Sequence[float]) -> tuple[float, list[tuple[str, str]]]:
+    """Return the end of an axis from 0 and its ticks, each with its place in percent."""
+    most = max([*values, 1e-6])
+    step = round_step(most / 4)
+    end = step * math.ceil(most / step - 1e-9)
+    return end, [(f"{place * step:g}", f"{100 * place * step / end:.2f}") for place in range(round(end / step) + 1)]
+
+
+def _chance(p_value: float | None) -> str:
+    """Return how likely a result as large is by chance, at most, in words."""
+    if p_value is None:
+        return ""
+    if p_value < 1 / _ONE_IN:
+        return f"less than 1 in {_ONE_IN:,}"
+    rounded = float(f"{1 / p_value:.1g}")
+    return f"about 1 in {rounded:,.0f}"
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    if math.isnan(row["estimate"]):
+        return _UNKNOWN, "", ""
+    return estimate_cells(Estimate(row["estimate"], row["error"] ** 2, 0.0), Interval(row["low"], row["high"]))
+
+
+def _lengths(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a distance and its interval, not squared."""
+    value, low, high = (_root(row[name]) for name in ("estimate", "low", "high"))
+    error = (high - low) / 4
+    return format_value(value, error), f"{format_value(low, error)} … {format_value(high, error)}"
+
+
+def _differing(federation: Federation) -> list[dict[str, Any]]:
+    """Return, for each site that stands out, the columns that differ, with what they hold here and elsewhere."""
+    comparison = federation.comparison
+    assert comparison is not None  # noqa: S101
+    others = _described(comparison.of_others.to_pylist())
+    every = comparison.columns.to_pylist()
+    here: dict[str, list[dict[str, Any]]] = {}
+    for row in comparison.description.to_pylist():
+        here.setdefault(row["site"], []).append(row)
+    found = []
+    for site in comparison.outstanding:
+        columns = [row for row in every if row["site"] == site]
+        own = _described(here[site])
+        clear = [row for row in columns if row["differs"]]
+        found.append(
+            {
+                "name": shorten(site),
+                "words": listed(differing_words(comparison, site), len(clear) or 1) or "no single column clearly",
+                "rows": [
+                    (column_words(row["column"]), _most_different(own, others, row["column"]), _lengths(row))
+                    for row in clear
+                ],
+                "rest": [(column_words(row["column"]), _lengths(row)) for row in columns if not row["differs"]],
+            }
+        )
+    return found
+
+
+def _described(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Mapping[str, Any]]]:
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["column"], {})[row["measure"]] = row
+    return found
+
+
+def _most_different(
+    own: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    others: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    column: str,
+) -> list[tuple[str, str, str]]:
+    """Return the measures of a column in which a site differs most: name, here, elsewhere."""
+    known = [
+        (measure, one, others[column][measure])
+        for measure, one in own.get(column, {}).items()
+        if measure in others.get(column, {}) and not math.isnan(one["estimate"])
+    ]
+    known = [one for one in known if not math.isnan(one[2]["estimate"])]
+
+    def clear(one: tuple[str, Mapping[str, Any], Mapping[str, Any]]) -> float:
+        _, here, there = one
+        return abs(float(here["estimate"] - there["estimate"])) / (math.hypot(here["error"], there["error"]) or 1.0)
+
+    found = sorted((one for one in known if clear(one) > 3), key=lambda one: -clear(one))[:2]
+    return [(measure, _value(here), _value(there)) for measure, here, there in found]
+
+
+def _value(row: Mapping[str, Any] | None) -> str:
+    """Return an estimate with its error; a share in percent."""
+    if row is None or math.isnan(row["estimate"]):
+        return _UNKNOWN
+    of_number = row["measure"] in (_MEAN, "standard deviation")
+    factor, unit = (1.0, "") if of_number else (100.0, "\u00a0%")
+    value, error = max(row["estimate"], 0.0) if not of_number else row["estimate"], row["error"]
+    return f"{format_value(factor * value, factor * error)}{unit} ± {format_value(factor * error, factor * error)}"
+
+
+def _map(federation: Federation) -> dict[str, Any] | None:
+    comparison = federation.comparison
+    if comparison is None or comparison.sites.num_rows < 3:
+        return None
+    names = [shorten(name) for name in comparison.sites["site"].to_pylist()]
+    out = comparison.sites["stands_out"].to_numpy()
+    order = np.argsort(~out, kind="stable")  # labels of those that stand out come first where there is little room
+    scaling = classical_scaling(comparison.distances)
+    scaling = scaling._replace(places=scaling.places[order], covariances=scaling.covariances[order])
+    found = map_of([names[place] for place in order], scaling)
+    return found | {"out": {shorten(one) for one in comparison.outstanding}}
+
+
+def _people(federation: Federation) -> dict[str, Any]:
+    """Return the numbers of units: of the sites that are clear, and of those that are not."""
+    rows = []
+    for site, release in federation.sites.items():
+        estimate = release.units
+        few = federation.comparison is not None and site in federation.comparison.unclear["site"].to_pylist()
+        rows.append((shorten(site), federation.windows.get(site, ""), estimate_cells(estimate), few))
+    total = sum(release.units.value for release in federation.sites.values())
+    return {
+        "rows": rows,
+        "total": f"{max(float(f'{total:.2g}'), 0.0):,.0f}",
+        "few": [name for name, _, _, few in rows if few],
+    }
+
+
+def _tables(federation: Federation) -> list[dict[str, Any]]:
+    """Return tables of sites and measures: means and shares, then deviations and what is missing."""
+    comparison = federation.comparison
+    if comparison is None:
+        return []
+    others = _described(comparison.of_others.to_pylist())
+    own: dict[str, list[Any]] = {}
+    for row in comparison.description.to_pylist():
+        own.setdefault(row["site"], []).append(row)
+    described = {site: _described(rows) for site, rows in own.items()}
+    kinds: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+    for column, measures in others.items():
+        main = [name for name in measures if name == _MEAN or name.startswith(_SHARE)]
+        main.sort(key=lambda name: -(measures[name]["estimate"] if not math.isnan(measures[name]["estimate"]) else 0))
+        shown = set(main[:_MOST_MEASURES])
+        kinds[True] += [(column, name) for name in measures if name in shown]
+        kinds[False] += [(column, name) for name in measures if name not in shown]
+    names = ["Means and shares", "Spread, missing values and the rest"]
+    return [
+        {
+            "caption": caption,
+            "heads": [(column_words(column), name.removeprefix(_SHARE)) for column, name in kinds[main]],
+            "rows": [
+                (
+                    shorten(site),
+                    [
+                        (_value(found.get(column, {}).get(name)), column in comparison.differing(site))
+                        for column, name in kinds[main]
+                    ],
+                )
+                for site, found in described.items()
+            ],
+            "others": [_value(others[column][name]) for column, name in kinds[main]],
+        }
+        for caption, main in zip(names, (True, False), strict=True)
+        if kinds[main]
+    ]
+
+
+def _drift(federation: Federation) -> dict[str, Any] | None:
+    """Return the section on changes: sites that differ now come first."""
+    if not federation.drifts:
+        return None
+    ordered = sorted(federation.drifts.items(), key=lambda one: (one[1].since is None, not one[1].changes.alarms))
+    shown = {site: one.changes for site, one in ordered[:MOST_KEYS]}
+    return {
+        "drawing": drawing(shown),
+        "left_out": len(ordered) - len(shown),
+        "rows": [
+            (
+                shorten(site),
+                one.since or "",
+                listed([column_words(column) for column in one.columns], 4),
+                listed([str(alarm) for alarm in one.changes.alarms], 6),
+            )
+            for site, one in ordered
+        ],
+        "numbers": [(shorten(site), step_rows(one.changes)) for site, one in ordered],
+    }
+
+
+def _pairs(federation: Federation) -> list[tuple[str, str, tuple[str, str, str], str]]:
+    comparison = federation.comparison
+    if comparison is None or "Pairs" in federation.absent:
+        return []
+    return [
+        (
+            shorten(row["first"]),
+            shorten(row["second"]),
+            _cells(row),
+            f"differ ({_chance(row['p_value'])})" if row["differ"] else "no difference shown",
+        )
+        for row in comparison.pairs.to_pylist()
+    ]
+
+
+def _factor(federation: Federation) -> dict[str, str]:
+    """Return by what factor one unit can change a probability, in the release that guarantees least."""
+    worst = max((release.guarantee for release in federation.releases.values()), key=lambda one: one.epsilon)
+    delta = max(release.guarantee.delta for release in federation.releases.values())
+    return {
+        "epsilon": format_rounded_up(worst.epsilon),
+        "times": f"{math.ceil(10 * math.exp(worst.epsilon)) / 10:,.1f}" if worst.epsilon < _PLAIN else "e^ε",
+        "delta": f"{delta:g}" if delta else "",
+        "unit": shorten(worst.neighbours.unit.removesuffix("_id").replace("_", " ")),
+    }
