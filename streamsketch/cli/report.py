@@ -13,7 +13,7 @@ from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import Only, select_names
 from streamsketch.cli._reading import files_in, load_files, new_file
 from streamsketch.cli._showing import Json, say, show_json
-from streamsketch.core import write_whole
+from streamsketch.core import printable, write_whole
 from streamsketch.estimation import By
 from streamsketch.report import Dictionary, federation_of, page_of, page_of_federation
 
@@ -110,7 +110,9 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         federation = federation_of(releases, agreed, shares=shares, tolerance=tolerance or 0.0)
         heading = title if title is not None else f"Sites in {places[0].resolve().name}"
         write_whole(output, page_of_federation(federation, published, title=heading).encode())
-        _say(output, releases, left_out, federation.to_dict() if as_json else None, federation.answer)
+        _say(output, releases, left_out, federation.to_dict() if as_json else None)
+        if not as_json:
+            typer.echo(printable(federation.answer))
         return
     page = page_of(
         releases,
@@ -130,15 +132,13 @@ def _say(
     releases: dict[str, ss.PrivateSketch],
     left_out: list[str],
     facts: dict[str, Any] | None,
-    answer: str = "",
 ) -> None:
     """Print what was written, and facts as JSON if they are given."""
     if facts is not None:
         checks = {name: release.explain().check.verdict for name, release in releases.items()}
         show_json({"file": str(output), "releases": list(releases), "checks": checks, "left_out": left_out} | facts)
         return
-    secret = f"Left out, as secret: {', '.join(left_out)}." if left_out else ""
-    say(" ".join(filter(None, [f"{output}: {len(releases)} releases.", answer, secret])))
+    say(f"{output}: {len(releases)} releases." + (f" Left out, as secret: {', '.join(left_out)}." if left_out else ""))
 
 
 def _dictionary(

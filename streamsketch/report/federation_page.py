@@ -185,11 +185,13 @@ def _most_different(
     known = [one for one in known if not math.isnan(one[2]["estimate"])]
 
     def clear(one: tuple[str, Mapping[str, Any], Mapping[str, Any]]) -> float:
-        _, here, there = one
-        return abs(float(here["estimate"] - there["estimate"])) / (math.hypot(here["error"], there["error"]) or 1.0)
+        _, here, elsewhere = one
+        return abs(float(here["estimate"] - elsewhere["estimate"])) / (
+            math.hypot(here["error"], elsewhere["error"]) or 1.0
+        )
 
     found = sorted((one for one in known if clear(one) > 3), key=lambda one: -clear(one))[:2]
-    return [(measure, _value(here), _value(there)) for measure, here, there in found]
+    return [(measure, _value(here), _value(elsewhere)) for measure, here, elsewhere in found]
 
 
 def _value(row: Mapping[str, Any] | None) -> str:
