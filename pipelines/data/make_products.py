@@ -68,7 +68,7 @@ KINDS = {
 }
 """Ten nouns and five styles of each kind: every shop sells each noun, in one style."""
 
-TASTES = {
+TASTES: dict[str, list[float]] = {
     "general": [5, 4, 4, 2, 1, 1, 3, 1, 1, 2],
     "garden": [2, 1, 2, 8, 0.3, 0.5, 1, 4, 4, 0.5],
     "children": [1, 2, 1, 0.5, 8, 0.5, 2, 0.5, 1, 7],
@@ -150,10 +150,10 @@ def embeddings(texts: list[str]) -> np.ndarray:
 def _embedding(tokens: np.ndarray, tensors: dict[str, np.ndarray], heads: int) -> Any:
     """Return the mean of the last layer's vectors of a text, scaled to length 1 (BERT, Devlin et al. 2019)."""
 
-    def linear(x: np.ndarray, name: str) -> np.ndarray:
+    def linear(x: np.ndarray, name: str) -> Any:
         return x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
 
-    def normed(x: np.ndarray, name: str) -> np.ndarray:
+    def normed(x: np.ndarray, name: str) -> Any:
         centred = x - x.mean(axis=1, keepdims=True)
         scaled = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-12)
         return scaled * tensors[f"{name}.weight"] + tensors[f"{name}.bias"]
