@@ -23,7 +23,7 @@ from streamsketch.features import Block as FeatureBlock
 _FEWER = 3.0  # standard errors, by which numbers of units and norms may be smaller than estimated
 _ROUNDING = 1 / 12  # of a grid step², the variance of features' rounding, which all rows may share
 _DOUBT = 1e-3  # probability with which people of one row each may look as if they had several
-_PRIOR = 4  # waves, of which the parts of a squared distance are taken to vary as squares of normal numbers
+_PRIOR = 8  # waves, of which the parts of a squared distance are taken to vary as squares of normal numbers
 
 
 def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
@@ -182,8 +182,8 @@ def describe(
         Of hashed categories: column to the values whose share to estimate. Others in the same cell add to the error.
     confidence
         Probability in (0, 1) with which an interval holds what it estimates. In simulations 95 % ones covered in 94 %
-        and more, but of standard deviations in 85 % where there are 3 standard errors of their number of people, in
-        92 % where there are 5 (THEORY.md 10.3).
+        and more, but of standard deviations in 85 % where there are 3 standard errors of the number of people
+        (THEORY.md 10.3).
 
     Returns
     -------
@@ -427,8 +427,8 @@ def _parts(features: Features, x: AnySketch, y: AnySketch) -> tuple[Estimates, F
 
     Also return the relative variance of each block, (b,), that random features add, over their seed. Frequencies are
     independent, so their parts vary as a sample of as many: what noise adds to that is taken off. Few say little of how
-    they vary, so four more count as those of a shift do. Hashed categories vary as under `CountSketch`. Rows may be
-    lengthened a little to 1.
+    they vary, and a low estimate comes with a small spread, so eight more count as those of a shift do. Hashed
+    categories vary as under `CountSketch`. Rows may be lengthened a little to 1.
     """
     first, second = pair_of(x, y)
     waves = [_waves(features, block) for block in features.blocks]
