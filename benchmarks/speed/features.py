@@ -2,9 +2,10 @@
 
 Rows come in batches of 65,536. The product makes as many numbers of each row as there are features, in the rows' own
 precision, and does nothing with them. Numbers have two moments each, and frequencies of all together. Rows of people,
-two each, are also digested, grouped, summed and clipped; beside them, the same rows without bounds.
+one or three each, in random order, are also digested, grouped, summed and clipped; people have numbers or names.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,52 +20,55 @@ _BATCH = 1 << 16
 
 
 def run(effort: Effort) -> list[Row]:
-    """Measure rows of numbers, of embeddings, and of people."""
-    few = Effort(effort.name, min(-(-effort.rounds // 3), 5), 0.0, effort.shrink)
-    return [_numbers(few), _embeddings(few), _people(few)]
+    """Measure rows of numbers and of embeddings, without people and with them; files take some 600 MB of disk."""
+    few = Effort(effort.name, min(-(-effort.rounds // 5), 3), 0.0, effort.shrink)
+    return [*_numbers(few), *_embeddings(few)]
 
 
-def _numbers(effort: Effort) -> Row:
+def _numbers(effort: Effort) -> list[Row]:
     n, columns = effort.size(1_000_000), 30
     matrix = np.random.default_rng(1).normal(size=(n, columns))
     table = pa.table({f"x{place}": matrix[:, place] for place in range(columns)})
     features = Features({name: Number(-4, 4) for name in table.column_names}, seed=7, joint=82)
-    return _row(f"{n:,} rows of {columns} numbers", features, table, matrix, effort)
+    return _rows(f"{n:,} rows of {columns} numbers", features, table, matrix, effort)
 
 
-def _embeddings(effort: Effort) -> Row:
+def _embeddings(effort: Effort) -> list[Row]:
     n, size = effort.size(100_000), 768
     matrix = np.random.default_rng(2).normal(size=(n, size)).astype(np.float32)
     table = pa.table({"x": pa.FixedSizeListArray.from_arrays(matrix.ravel(), size)})
-    return _row(f"{n:,} embeddings of {size}", Features({"x": Embedding(size, 127)}, seed=7), table, matrix, effort)
+    return _rows(f"{n:,} embeddings of {size}", Features({"x": Embedding(size, 127)}, seed=7), table, matrix, effort)
 
 
-def _row(name: str, features: Features, table: pa.Table, matrix: Any, effort: Effort) -> Row:
-    agreement, dense = ss.Agreement(features=features), np.ones((matrix.shape[1], features.dim), dtype=matrix.dtype)
-    table = pa.Table.from_batches(table.to_batches(max_chunksize=_BATCH))
-    parts = [matrix[at : at + _BATCH] for at in range(0, len(matrix), _BATCH)]
+def _rows(name: str, features: Features, table: pa.Table, matrix: Any, effort: Effort) -> list[Row]:
+    n, dense = len(matrix), np.ones((matrix.shape[1], features.dim), dtype=matrix.dtype)
+    parts = [matrix[at : at + _BATCH] for at in range(0, n, _BATCH)]
+    clipped: dict[str, Any] = {"neighbours": ss.SketchL2(1, unit="person"), "clip": "equal"}
 
     def product() -> None:
         for part in parts:
             _ = part @ dense
 
-    contenders = {
-        "streamsketch": Work(lambda: ss.sketch(table, agreement), len(matrix)),
-        "NumPy's product": Work(product, len(matrix)),
-    }
-    return compare(f"{name} into {features.dim} features", contenders, effort, NANOSECONDS, Target("ratio", 4))
+    def row(ours: Mapping[str, Work], what: str = "") -> Row:
+        first, *others = ours.items()
+        contenders = dict([first, ("NumPy's product", Work(product, n)), *others])
+        named = f"{name} into {features.dim} features{what}"
+        return compare(named, contenders, effort, NANOSECONDS, Target("ratio", 4))
+
+    def bounded(people: pa.Array) -> Work:
+        rows = _in_batches(table.append_column("person", people))
+        agreement = ss.Agreement(features=features, unit="person", **clipped)
+        return Work(lambda: ss.bound(rows, agreement), n)
+
+    without = ss.Agreement(features=features)
+    rows = _in_batches(table)
+    found = [row({"streamsketch": Work(lambda: ss.sketch(rows, without), n)})]
+    for each in (1, 3):
+        people = pa.array(np.random.default_rng(3).permutation(n) // each)
+        names = {"streamsketch, names": bounded(people.cast(pa.string()))} if each > 1 else {}
+        found.append(row({"streamsketch": bounded(people), **names}, f", {each} a person"))
+    return found
 
 
-def _people(effort: Effort) -> Row:
-    n, columns = effort.size(100_000), 10
-    matrix = np.random.default_rng(3).normal(size=(n, columns))
-    table = pa.table({f"x{place}": matrix[:, place] for place in range(columns)})
-    features = Features({name: Number(-4, 4) for name in table.column_names}, seed=7, joint=16)
-    table = table.append_column("person", pa.array(np.arange(n) // 2))
-    one = ss.SketchL2(1, unit="person")
-    agreement = ss.Agreement(features=features, unit="person", neighbours=one, clip="equal")
-    contenders = {
-        "bounded": Work(lambda: ss.bound(table, agreement), n),
-        "without bounds": Work(lambda: ss.sketch(table, agreement), n),
-    }
-    return compare(f"{n:,} rows of {columns} numbers into {features.dim} features", contenders, effort, NANOSECONDS)
+def _in_batches(table: pa.Table) -> pa.Table:
+    return pa.Table.from_batches(table.combine_chunks().to_batches(max_chunksize=_BATCH))
