@@ -179,8 +179,8 @@ def bound_units(
     summary
         A `BoundingSummary` to add to: secret, for the operator.
     folder
-        For temporary files, by default where the system keeps them; they need 40 bytes a row, and are readable by
-        their owner only.
+        For temporary files, by default where the system keeps them; they need 40 bytes a row, or 24 and 2 for each
+        feature, and are readable by their owner only.
 
     Raises
     ------
