@@ -58,8 +58,8 @@ def spending_of(guarantee: Guarantee, projection: Projection | None = None) -> S
     keys, one = guarantee.mechanism.keys, guarantee.mechanism.the_noise
     rho = None
     if projection is not None and one is not None and (one.place, one.layers) == ("output", 1):
-        sensitivity = sensitivity_of(projection, guarantee.neighbours, one.counting)
-        cell = most_in_a_cell(projection, guarantee.neighbours, one.counting)
+        sensitivity = sensitivity_of(projection, guarantee.neighbours, one.counting, one.schedule)
+        cell = most_in_a_cell(projection, guarantee.neighbours, one.counting, one.schedule)
         honest = 1 if one.shares is None else one.shares.honest
         rho = one.noise.rho(sensitivity, cell, honest)
     if rho is None:

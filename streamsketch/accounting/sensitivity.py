@@ -12,6 +12,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import (
     L1,
     L2,
+    MOST_KEYS,
     Budget,
     Candidate,
     Counting,
@@ -28,6 +29,7 @@ from streamsketch.privacy import (
     check_delta_for,
 )
 from streamsketch.projections import MatrixNumber, Projection
+from streamsketch.schedules import Schedule
 
 _MOST = (1 << 63) - 1
 _MOST_COORDINATES = 1 << 24  # for a spectral norm to be worth anything
@@ -105,15 +107,25 @@ def number_for(neighbours: Neighbours) -> MatrixNumber | None:
     return "spectral bound" if isinstance(neighbours, L2) else "sensitivities"
 
 
-def sensitivity_of(projection: Projection, neighbours: Neighbours, counting: Counting | None = None) -> Sensitivity:
+def sensitivity_of(
+    projection: Projection,
+    neighbours: Neighbours,
+    counting: Counting | None = None,
+    schedule: Schedule | None = None,
+) -> Sensitivity:
     """Return how far one unit can move its sketches: D1 = m·Δ1(A)·Δ̃ and D2² = m·Δ2(A)²·Δ̃² for m keys (THEORY.md 2).
 
     For `L2` neighbours D2² = m·‖A‖₂²·C̃ and D1 = m·√k·√(D2²/m), with a proven bound on the spectral norm (2.1). For
     `SketchL2` neighbours D2² is the bound itself, over all keys, and D1 = √n·D2 for the n cells that a unit may move:
     min(k·m, D2²), as cells move by whole steps. With ``counting`` it is of the cells and the counts beside
     them (`Counting`).
+
+    With ``schedule`` it is of all its rows together, for a unit in as many windows as the schedule says. `SketchL2` is
+    then a bound on the sketches of all windows together, the other relations are for each window (THEORY.md 11.2).
     """
     check_neighbours(neighbours)
+    if schedule is not None:
+        return _of_rows(projection, neighbours, counting, schedule)
     if counting is not None:
         counting.check_free(projection)
         return counting.beside(sensitivity_of(projection, neighbours), neighbours)
@@ -132,11 +144,42 @@ def sensitivity_of(projection: Projection, neighbours: Neighbours, counting: Cou
     return one_key.over_keys(neighbours.max_keys)
 
 
-def most_in_a_cell(projection: Projection, neighbours: Neighbours, counting: Counting | None = None) -> int:
-    """Return how far one unit can move a single cell or count at most, in grid steps.
+def _of_rows(
+    projection: Projection, neighbours: Neighbours, counting: Counting | None, schedule: Schedule
+) -> Sensitivity:
+    """Return how far one unit moves all rows of a schedule together.
+
+    Row t moves by Σ_j C[t, j]·v_j for a unit that moves window j by v_j, in at most m windows. With every ‖v_j‖ bounded
+    norms of the columns apply; with Σ‖v_j‖₂² bounded, the norm of the matrix.
+    """
+    window, norms = sensitivity_of(projection, neighbours, counting), schedule.norms
+    if isinstance(neighbours, SketchL2):
+        cells = sensitivity_of(projection, neighbours)
+        slots = min(neighbours.max_keys * schedule.most, MOST_KEYS)
+        moved = min(projection.sketch_dim * slots, cells.l2_squared)
+        # rows move by Σ_j ‖c_j‖₁ ‖v_j‖₁ at most, c_j the columns, and Σ_j ‖v_j‖₁ ≤ √moved · √Σ_j ‖v_j‖₂²
+        column = dataclasses.replace(schedule, max_windows=1).norms.l1
+        l1 = column * math.isqrt(moved * cells.l2_squared) + norms.l1 * (window.l1 - cells.l1)
+        # counts move by their weight in each window, however little the cells do
+        l2_squared = norms.together * cells.l2_squared + norms.l2_squared * (window.l2_squared - cells.l2_squared)
+    else:
+        l1, l2_squared = norms.l1 * window.l1, norms.l2_squared * window.l2_squared
+    moved = min(window.moved * schedule.horizon, l2_squared)  # by a whole step each
+    return dataclasses.replace(window, l1=l1, l2_squared=l2_squared, moved=moved)
+
+
+def most_in_a_cell(
+    projection: Projection,
+    neighbours: Neighbours,
+    counting: Counting | None = None,
+    schedule: Schedule | None = None,
+) -> int:
+    """Return how far one unit can move a single cell or count at most, in grid steps; of a row, in all its windows.
 
     For ℓ2 bounds that is √(D2²) of one key.
     """
+    if schedule is not None:
+        return schedule.scale * schedule.most * most_in_a_cell(projection, neighbours, counting)
     if counting is not None:
         return max(most_in_a_cell(projection, neighbours), counting.most_steps(neighbours, projection.grid))
     if isinstance(neighbours, SketchL2):
@@ -184,15 +227,16 @@ def guarantee_of(
     layers: int = 1,
     place: NoisePlace = "output",
     counting: Counting | None = None,
+    schedule: Schedule | None = None,
 ) -> Guarantee:
     """Return what noise calibrated to a budget guarantees: Laplace noise gives δ = 0, whatever the budget's δ.
 
     Parameters
     ----------
-    noise, layers, place, counting
+    noise, layers, place, counting, schedule
         As in `AddedNoise`.
     budget, neighbours
-        What the noise was calibrated to.
+        What the noise was calibrated to; with a schedule the unit is that of all its windows (`Schedule.unit_text`).
 
     Raises
     ------
@@ -200,7 +244,7 @@ def guarantee_of(
         As `check_carried`.
     """
     check_carried(neighbours)
-    mechanism = Mechanism.of_noise(noise, layers=layers, place=place, counting=counting)
+    mechanism = Mechanism.of_noise(noise, layers=layers, place=place, counting=counting, schedule=schedule)
     return Guarantee.of(noise.spends(budget), neighbours, mechanism)
 
 

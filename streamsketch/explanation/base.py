@@ -68,6 +68,9 @@ class BaseExplanation(ABC):
             change = f"one {unit}, which changes one coordinate by at most {bound}"
         if neighbours.max_keys > 1 and not isinstance(neighbours, SketchL2):
             change += f" in each of at most {neighbours.max_keys} keys, by the releases of all keys together"
+        schedule = self.guarantee.mechanism.schedule if isinstance(self.guarantee, Guarantee) else None
+        if schedule is not None and schedule.most > 1 and not isinstance(neighbours, SketchL2):
+            change += ", in each of these windows"
         return f"{change}; {_BASES[self.guarantee.basis]}"
 
     @property

@@ -31,6 +31,7 @@ from streamsketch.projections import Projection
 from streamsketch.release import (
     QUICK_ENTRIES,
     Composition,
+    HistoryPart,
     NoiseCheck,
     NoisePart,
     PrivateSketch,
@@ -55,6 +56,12 @@ _CLIPS: dict[SketchClip, str] = {
     "about what was left.",
     "equal": "The sketch of each {unit} was brought to the length of the bound first, so that each counts the same: "
     "estimates are about mixes, not amounts.",
+}
+_HISTORIES = {
+    True: "This is {part} of a history: a weighted sum of windows up to {last}, with its own noise. The guarantee is "
+    "one for all rows of the history together; estimates are made of ranges of windows, for which all rows are solved.",
+    False: "It is of {part} of a history, for which its rows were solved: post-processing, so the guarantee is one for "
+    "all of the history's rows and ranges together.",
 }
 _COUNTS = {"units": "the number of {units}", "total": "the total of what is left of them, in data units"}
 _COMPOSITIONS: dict[Composition | None, str] = {
@@ -116,7 +123,7 @@ def better_noise(guarantee: Guarantee, projection: Projection) -> BetterNoise | 
         return None
     try:
         budget = guarantee.budget.minus(guarantee.mechanism.keys)
-        sensitivity = sensitivity_of(projection, guarantee.neighbours, added.counting)
+        sensitivity = sensitivity_of(projection, guarantee.neighbours, added.counting, added.schedule)
         power = sensitivity.l1**2 / sensitivity.l2_squared
         found = candidates(sensitivity, Budget(budget.epsilon, budget.delta or _usual_delta(power)))
     except InvalidInputError:  # not a release that the library makes, or no δ to speak of
@@ -156,6 +163,8 @@ class Explanation(BaseExplanation):
         The weights of the counts beside its cells, if there are any.
     clip
         How each unit's sketch was clipped, if it was.
+    history
+        For what is published by a schedule, which part of the history it is.
 
     Examples
     --------
@@ -177,6 +186,7 @@ class Explanation(BaseExplanation):
     too_short: float | None = None
     counting: Counting | None = None
     clip: SketchClip | None = None
+    history: HistoryPart | None = None
 
     @property
     def mechanism(self) -> list[str]:
@@ -190,6 +200,8 @@ class Explanation(BaseExplanation):
         if self.guarantee.mechanism.is_pan_private:
             sentences.append("Noise was added before the first update, and fresh noise on release.")
         sentences += key_selection_sentence(self.guarantee)
+        if self.history is not None:
+            sentences.append(_HISTORIES[self.history.is_row].format(part=self.history, last=self.history.start))
         if self.releases > 1:
             sentences.append(f"{self.releases} releases were added or subtracted; {self._composed}.")
             sentences += self._cost_of_all
@@ -249,6 +261,7 @@ class Explanation(BaseExplanation):
             self.multiplier,
             self.parts,
             self.releases,
+            self.history,
         )
 
     @property
@@ -258,7 +271,9 @@ class Explanation(BaseExplanation):
 
     @property
     def distances(self) -> list[Estimate]:
-        """Expected squared distances to another release with the same noise: at 0, and beyond the noise."""
+        """Expected squared distances to another release with the same noise: at 0, and beyond it; none for rows."""
+        if self.history is not None and self.history.is_row:
+            return []
         blind = self.at_distance(0.0).standard_error
         first = leading_digit(2 * blind)
         return [self.at_distance(value) for value in (0.0, first, 10 * first, 100 * first)]
@@ -338,6 +353,7 @@ class Explanation(BaseExplanation):
             },
             "counts": self.count_errors,
             "clip": self.clip,
+            "history": _history_fields(self.history),
             "releases": self.releases,
             "composition": self.composition,
             "parts": [_part(part) for part in self.parts],
@@ -346,8 +362,9 @@ class Explanation(BaseExplanation):
         }
 
     def __str__(self) -> str:
+        distances = self.distances
         rows = [
-            ("squared distance", "± s.e.", "of the map", "of the noise"),
+            *([("squared distance", "± s.e.", "of the map", "of the noise")] if distances else []),
             *(
                 (
                     f"{one.value:,.6g}",
@@ -356,10 +373,14 @@ class Explanation(BaseExplanation):
                         for part in one.errors
                     ),
                 )
-                for one in self.distances
+                for one in distances
             ),
         ]
         return self._text("Distances  to another release with the same noise:", rows)
+
+
+def _history_fields(part: HistoryPart | None) -> dict[str, Any] | None:
+    return None if part is None else dataclasses.asdict(part) | {"id": part.id.hex()}
 
 
 def _part(part: NoisePart) -> dict[str, Any]:
@@ -385,4 +406,5 @@ def explain_release(release: PrivateSketch) -> Explanation:
         impossible_norm(release),
         release.counting,
         release.clip,
+        release.history,
     )

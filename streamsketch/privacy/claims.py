@@ -3,7 +3,7 @@
 import math
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,32 +34,42 @@ class Claim(NamedTuple):
         return self.cells if self.counts is None else np.concatenate([self.cells, self.counts])
 
 
+_Found: TypeAlias = tuple[int, Any, Claim]
+"""The place of a release, what it guarantees, and a vector in it."""
+
+
 def check_claims(releases: Sequence[Any]) -> None:
     """Check that vectors with one id are equal, and that sums are the sums of their parts, if all parts are given.
 
     Raises
     ------
     InvalidInputError
-        If two vectors with the same id differ in map, cells, counts, noise or guarantee; if a vector with several ids
-        is no linear combination of those vectors, or states other noise than it.
+        If two vectors with the same id differ in map, cells, counts, noise or guarantee, or two rows of a history of
+        the same window and key; if a vector with several ids is no linear combination of those vectors, or states other
+        noise than it. Ranges of windows, which have the id of a row, are not compared.
     """
-    single: dict[bytes, tuple[int, Any, Claim]] = {}
-    for place, release in enumerate(releases):
-        for row in getattr(release, "rows", ()):
-            if len(row.summed_ids) == 1:
-                (one,) = row.summed_ids
-                found = place, release.guarantee, row.claim
-                if one in single:
-                    _check_copy(found, single[one], len(releases))
-                if one not in single or row.claim.counts is not None:  # a copy may have dropped them
-                    single[one] = found
-    for place, release in enumerate(releases):
-        for row in getattr(release, "rows", ()):
-            if len(row.summed_ids) > 1 and all(one in single for one in row.summed_ids):
-                _check_sum(place, row.claim, [single[one][2] for one in row.summed_ids], len(releases))
+    single: dict[bytes, _Found] = {}
+    windows: dict[Any, _Found] = {}
+    vectors = [(place, release, row) for place, release in enumerate(releases) for row in getattr(release, "rows", ())]
+    for place, release, row in vectors:
+        if len(row.summed_ids) > 1 or (row.history is not None and not row.history.is_row):
+            continue
+        (one,) = row.summed_ids
+        found = place, release.guarantee, row.claim
+        if row.history is not None and row.data_ids:  # which are the same in all rows of a key
+            known = windows.setdefault((row.history, tuple(row.data_ids)), found)
+            _check_copy(found, known, len(releases), "are one row of a history")
+        if one in single:
+            _check_copy(found, single[one], len(releases))
+        if one not in single or row.claim.counts is not None:  # a copy may have dropped them
+            single[one] = found
+    for place, _, row in vectors:
+        is_sum = len(row.summed_ids) > 1 and not any(part.history for part in row.parts)
+        if is_sum and all(one in single for one in row.summed_ids):
+            _check_sum(place, row.claim, [single[one][2] for one in row.summed_ids], len(releases))
 
 
-def _check_copy(one: tuple[int, Any, Claim], other: tuple[int, Any, Claim], count: int) -> None:
+def _check_copy(one: _Found, other: _Found, count: int, same: str = "have the id of one release") -> None:
     (first, guarantee, claim), (second, stated, known) = other, one
     differs = {
         "maps": claim.kind != known.kind,
@@ -73,8 +83,8 @@ def _check_copy(one: tuple[int, Any, Claim], other: tuple[int, Any, Claim], coun
     if any(differs.values()):
         what = ", ".join(name for name, differ in differs.items() if differ)
         raise InvalidInputError(
-            f"releases {first + 1} and {second + 1} of {count} have the id of one release, and differ: {what}. One was "
-            f"changed, or is another release under that id; ask who published them, and leave it out"
+            f"releases {first + 1} and {second + 1} of {count} {same}, and differ: {what}. One was changed, or is "
+            f"another release under that id; ask who published them, and leave it out"
         )
 
 

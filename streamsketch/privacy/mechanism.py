@@ -11,6 +11,7 @@ from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.noise import NOISES, Noise, NoiseMoments
 from streamsketch.privacy.sign_flips import FlipLaw
+from streamsketch.schedules import Schedule, schedule_of
 
 NoisePlace: TypeAlias = Literal["output", "input", "hadamard"]
 """Noise on the cells of A x̃; on the coordinates of x̃; or between the Hadamard and the sparse matrix of an FJLT."""
@@ -75,6 +76,9 @@ class AddedNoise:
         For noise that several parties added in shares, how many: ``noise`` is then what the honest ones add up to.
     counting
         What is counted beside the cells, with noise of the same draw; None where nothing is.
+    schedule
+        For the rows of a schedule, of which sums of windows they are: the noise is then that of one row, and the
+        guarantee is for all rows together. None for what is released once.
     """
 
     noise: Noise
@@ -82,6 +86,7 @@ class AddedNoise:
     place: NoisePlace = "output"
     shares: Shares | None = None
     counting: Counting | None = None
+    schedule: Schedule | None = None
 
     def __post_init__(self) -> None:
         if type(self.layers) is not int or not 1 <= self.layers <= _MAX_LAYERS:
@@ -92,6 +97,8 @@ class AddedNoise:
             raise InvalidInputError("noise in shares is one noise on the cells")
         if self.counting is not None and (self.layers, self.place) != (1, "output"):
             raise InvalidInputError("units are counted beside cells with one noise on each")
+        if self.schedule is not None and (self.layers, self.place, self.shares) != (1, "output", None):
+            raise InvalidInputError("rows of a schedule have one noise on each cell, of one party")
 
     @property
     def draws(self) -> Fraction:
@@ -114,12 +121,17 @@ class AddedNoise:
             "place": self.place,
             "shares": shares,
         }
-        return fields if self.counting is None else fields | {"counting": self.counting.to_dict()}
+        if self.counting is not None:
+            fields["counting"] = self.counting.to_dict()
+        if self.schedule is not None:
+            fields["schedule"] = self.schedule.to_dict()
+        return fields
 
     def __str__(self) -> str:
         layers = ", inside and on release" if self.layers > 1 else ""
+        schedule = "" if self.schedule is None else _schedule_text(self.schedule)
         counting = "" if self.counting is None else f", with {self.counting}"
-        return f"{self.noise}{layers}{_PLACES[self.place]}{self.shares or ''}{counting}"
+        return f"{self.noise}{layers}{_PLACES[self.place]}{self.shares or ''}{schedule}{counting}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,10 +249,16 @@ class Mechanism:
 
     @classmethod
     def of_noise(
-        cls, noise: Noise, *, layers: int = 1, place: NoisePlace = "output", counting: Counting | None = None
+        cls,
+        noise: Noise,
+        *,
+        layers: int = 1,
+        place: NoisePlace = "output",
+        counting: Counting | None = None,
+        schedule: Schedule | None = None,
     ) -> "Mechanism":
         """Return the mechanism that adds a noise; parameters as `AddedNoise`."""
-        return cls((AddedNoise(noise, layers, place, counting=counting),))
+        return cls((AddedNoise(noise, layers, place, counting=counting, schedule=schedule),))
 
     @classmethod
     def from_list(cls, steps: Any) -> "Mechanism":
@@ -302,6 +320,11 @@ class Mechanism:
         return None if self.the_noise is None else self.the_noise.counting
 
     @property
+    def schedule(self) -> Schedule | None:
+        """The schedule of whose rows a single release is one; None for others, and for several mechanisms."""
+        return None if self.the_noise is None else self.the_noise.schedule
+
+    @property
     def is_pan_private(self) -> bool:
         """Whether noise was inside from the start."""
         return any(step.layers > 1 for step in self.noises)
@@ -324,9 +347,14 @@ def _step_of(fields: Any) -> Step:
             case {"noise": str(name), "amount": amount, "layers": layers, "place": place, "shares": shares}:
                 noise = NOISES[name].of_amount(exact_fraction(amount, "the amount of noise"))
                 stated = None if shares is None else Shares(**shares)
-                counting = fields.get("counting")  # of releases since there are counts
+                counting, schedule = fields.get("counting"), fields.get("schedule")  # of releases since there are any
                 return AddedNoise(
-                    noise, layers, place, stated, None if counting is None else Counting.from_dict(counting)
+                    noise,
+                    layers,
+                    place,
+                    stated,
+                    None if counting is None else Counting.from_dict(counting),
+                    None if schedule is None else schedule_of(schedule),
                 )
             case {"flips": method, "law": {"shape": shape, "rate": rate}, "norm_bound": bound}:
                 law = FlipLaw(shape, exact_fraction(rate, "the rate of a flip law"))
@@ -342,6 +370,12 @@ def _step_of(fields: Any) -> Step:
 
 def _text_of(steps: Sequence[Step]) -> str:
     return "; ".join(map(str, steps))
+
+
+def _schedule_text(schedule: Schedule) -> str:
+    apart = f", {schedule.gap} apart" if schedule.gap > 1 and schedule.most > 1 else ""
+    many = "one" if schedule.most == 1 else f"at most {schedule.most}"
+    return f", over {schedule.horizon} windows ({schedule.words}), a unit in {many} of them{apart}"
 
 
 def _are_keys(steps: Sequence[Step]) -> bool:

@@ -83,8 +83,9 @@ class Neighbours(ABC):
 
     @property
     def units(self) -> str:
-        """The unit in the plural: customers, customers in one month (UTC)."""
-        who, within, span = self.unit.partition(" in one ")
+        """The unit in the plural: customers, customers in one month (UTC), customers in at most 3 of 52 windows."""
+        within = next((one for one in (" in one ", " in at most ") if one in self.unit), "")
+        who, _, span = self.unit.partition(within) if within else (self.unit, "", "")
         return f"{who}s{within}{span}"
 
     @property

@@ -27,6 +27,10 @@ class Single(Protocol):
     def claim(self) -> Claim:
         """What shows that it is what its ids say."""
 
+    @property
+    def history(self) -> Any:
+        """For what is published by a schedule, which part of which history it is; None for others."""
+
 
 class Release(Protocol):
     """What was published at once, under one guarantee."""
@@ -48,7 +52,8 @@ def non_redundant(releases: Sequence[Any]) -> list[int]:
     show it: a vector that is no such combination counts, even if its ids claim it. Those of fewest parts come
     first, of these the largest guarantee, and of these the most rows, so that no forged guarantee of a sum takes the
     place of a larger; a sum with more δ than the one kept of the same parts counts as well. A table all of whose rows
-    are in others of its guarantee spends nothing more either.
+    are in others of its guarantee spends nothing more either. Of the rows of a history, and ranges that were solved
+    from them, the first of each guarantee stays, which is one for all of them.
 
     Parameters
     ----------
@@ -61,7 +66,8 @@ def non_redundant(releases: Sequence[Any]) -> list[int]:
         As `check_claims`: where ids are shown to be another release's.
     """
     check_claims(releases)
-    vectors = [_vectors_of(release) for release in releases]
+    alike_in_history = _repeated_parts(releases)
+    vectors = [[] if place in alike_in_history else _vectors_of(one) for place, one in enumerate(releases)]
     known = [place for place, found in enumerate(vectors) if found]
     span = _Span()
     kept: list[int] = []
@@ -78,7 +84,8 @@ def non_redundant(releases: Sequence[Any]) -> list[int]:
                 others.add(vectors[other])
             if not others.add(vectors[place]):
                 kept.remove(place)
-    return sorted({*kept, *(place for place, found in enumerate(vectors) if not found)})
+    without = {place for place, found in enumerate(vectors) if not found}
+    return sorted({*kept, *without} - alike_in_history)
 
 
 def sharing_data(releases: Sequence[Any]) -> list[tuple[int, int]]:
@@ -98,8 +105,24 @@ def sharing_data(releases: Sequence[Any]) -> list[tuple[int, int]]:
     return sorted(found)
 
 
+def _repeated_parts(releases: Sequence[Any]) -> set[int]:
+    """Return the places of parts of a history of which another with the same guarantee comes before."""
+    seen: set[tuple[bytes, Any]] = set()
+    repeated: set[int] = set()
+    for place, release in enumerate(releases):
+        parts = [row.history for row in getattr(release, "rows", ())]
+        if parts and all(part is not None and part.id == parts[0].id for part in parts):
+            key = parts[0].id, release.guarantee
+            if key in seen:
+                repeated.add(place)
+            seen.add(key)
+    return repeated
+
+
 def _vectors_of(release: Any) -> list[_Vector]:
-    rows: Iterable[Any] = getattr(release, "rows", ())
+    rows: Sequence[Any] = getattr(release, "rows", ())
+    if any(row.history is not None for row in rows):
+        return []  # always counts, unless it is a repeated part: no cells show from which rows others were solved
     neighbours = None if not rows else release.guarantee.neighbours
     return [({(neighbours, one): Fraction(1) for one in row.summed_ids}, row.claim) for row in rows]
 

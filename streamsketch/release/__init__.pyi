@@ -12,6 +12,7 @@ from .checking.release import (
     warn_of_mismatches,
     with_norm,
 )
+from .history import HISTORY_ID_BYTES, HistoryPart
 from .pan_private import PanPrivateSketch
 from .private_matrix import PrivateProjection
 from .private_sketch import RELEASE_ID_BYTES, NoisePart, PrivateSketch, SketchClip, noisy_coordinates
@@ -28,15 +29,20 @@ from .published import (
 )
 from .published_table import PublishedTable, sketches_to_release
 from .publishers import AdditiveNoise, Calibrated, CalibratedNoise, Publisher, numbers_of, warn_of_exceeded
+from .releaser import BitsOfKey, HistoryState, Releaser
 
 __all__ = [
+    "HISTORY_ID_BYTES",
     "QUICK_ENTRIES",
     "RELEASE_ID_BYTES",
     "AdditiveNoise",
+    "BitsOfKey",
     "Calibrated",
     "CalibratedNoise",
     "Composition",
     "Encoded",
+    "HistoryPart",
+    "HistoryState",
     "NoiseCheck",
     "NoisePart",
     "PanPrivateSketch",
@@ -46,6 +52,7 @@ __all__ = [
     "Published",
     "PublishedTable",
     "Publisher",
+    "Releaser",
     "SketchClip",
     "StatedNoise",
     "Verdict",

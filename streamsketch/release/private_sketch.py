@@ -13,6 +13,7 @@ from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.privacy import Claim, Counting, Guarantee, NoiseMoments, NoisePlace, Populations, SketchL2, compose
 from streamsketch.projections import Projection
+from streamsketch.release.history import HistoryPart, check_streams
 from streamsketch.release.published import Published, check_independent, check_same_place, copy_with, with_agreement
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ _SAY_POPULATIONS = (
     "releases are {name} with a.{method}(b, populations='disjoint' or 'overlapping'): whether people are in both "
     "streams decides the guarantee of the result"
 )
+_NO_HISTORY = "what is published by a schedule states which part of the history it is, and this does not"
 _MAX_CELL = (1 << 63) - 1
-
 
 _MOST_ALIKE = (1 << 32) - 1  # what the exchange format carries
 
@@ -48,12 +49,15 @@ class NoisePart:
         Exact factor on the part's cells in the sum, > 0; a subtracted part counts by its absolute value.
     count
         How many parts are alike.
+    history
+        Of a range of windows, which part of its history it is.
     """
 
     noise: NoiseMoments
     guarantee: Guarantee
     multiplier: Exact = 1
     count: int = 1
+    history: HistoryPart | None = None
 
     def __post_init__(self) -> None:
         factor = exact_fraction(self.multiplier, "the multiplier of a part")
@@ -62,6 +66,10 @@ class NoisePart:
                 f"a part of a sum has a positive multiplier and a count from 1 to {_MOST_ALIKE}, got {factor} and "
                 f"{self.count}"
             )
+        if self.history is not None:
+            self.history.check_within(self.guarantee.mechanism.schedule)
+        elif self.guarantee.mechanism.schedule is not None:
+            raise InvalidInputError(_NO_HISTORY)
         object.__setattr__(self, "multiplier", factor)
 
     def scaled(self, factor: Fraction) -> "NoisePart":
@@ -108,14 +116,18 @@ class PrivateSketch(Published):
     parts
         Of a sum of releases, what each of them stated: its noise and its guarantee. Empty for a single release.
     counts
-        Noisy counts beside the cells, with noise of the same distribution: int64, (1,) or (2,), in grid steps, as
-        `counting` weighs them. None where nothing was counted, or counts were dropped.
+        Noisy counts beside the cells, with noise of the same distribution: int64, (1,) or (2,), in grid steps times
+        ``multiplier``, as `counting` weighs them. None where nothing was counted, or counts were dropped.
+    history
+        For what is published by a schedule, which part of the history it is: a row, of which no estimate is made, or
+        a range of windows that was solved from rows. None for releases of other kinds, and sums of several.
 
     Raises
     ------
     InvalidInputError
         If the values have another shape or type, ids repeat or have another length, there are more parts than
-        releases, or counts that the guarantees do not state alike, or beside a multiplier other than 1.
+        releases, or counts that the guarantees do not state alike, or beside a multiplier other than 1, or 2^-g for
+        ranges of windows; if the guarantee states a schedule and there is no ``history``, or the reverse.
 
     Examples
     --------
@@ -135,6 +147,7 @@ class PrivateSketch(Published):
         "_counts",
         "_data_ids",
         "_guarantee",
+        "_history",
         "_multiplier",
         "_noise",
         "_noise_place",
@@ -157,6 +170,7 @@ class PrivateSketch(Published):
         data_ids: Iterable[bytes] = (),
         parts: Iterable[NoisePart] = (),
         counts: Ints | None = None,
+        history: HistoryPart | None = None,
     ) -> None:
         if not isinstance(values, np.ndarray):
             raise TypeError(f"values must be a NumPy array, got a {type(values).__name__}")
@@ -171,6 +185,7 @@ class PrivateSketch(Published):
         if known:
             ids_of_data.check(known)
         stated = merge_parts(parts)
+        check_streams(stated)
         if stated and sum(part.count for part in stated) != len(ids):
             raise InvalidInputError(
                 f"a sum of {len(ids)} releases has as many parts, got {sum(part.count for part in stated)}"
@@ -190,15 +205,30 @@ class PrivateSketch(Published):
         self._parts = stated
         self._agreement: str | None = None
         self._clip: SketchClip | None = None
+        self._history = history
+        self._check_history()
         self._counts: Ints | None = None if counts is None else self._checked_counts(counts)
+
+    def _check_history(self) -> None:
+        schedule = self._guarantee.mechanism.schedule
+        if self._history is None:
+            if schedule is not None and not self._parts:
+                raise InvalidInputError(_NO_HISTORY)
+            return
+        self._history.check_within(schedule)
+        if self._parts or len(self._release_ids) > 1 or self._noise_place != "output":
+            raise InvalidInputError("a part of a history is a single release with noise on the cells, no sum")
+        if self._history.is_row and self._multiplier != 1:
+            raise InvalidInputError("a row of a schedule is as it was published, with a multiplier of 1")
 
     def _checked_counts(self, counts: Ints) -> Ints:
         """Return counts as they are kept."""
         counting = self._stated_counting
-        if counting is None or self._multiplier != 1 or self._noise_place != "output":
+        on_grid = self._multiplier == 1 or (self._is_halved and any(part.history for part in self._parts or (self,)))
+        if counting is None or not on_grid or self._noise_place != "output":
             raise InvalidInputError(
-                "counts have a guarantee that states their weights, the same for all parts, a multiplier of 1 and "
-                "noise on the cells"
+                "counts have a guarantee that states their weights, the same for all parts, noise on the cells and a "
+                "multiplier of 1, or 2^-g for ranges of windows"
             )
         if counts.dtype != np.int64 or counts.shape != (counting.numbers,):
             raise InvalidInputError(
@@ -208,9 +238,14 @@ class PrivateSketch(Published):
         return np.frombuffer(counts.tobytes(), dtype=np.int64)
 
     @property
+    def _is_halved(self) -> bool:
+        """Whether the multiplier is 2^-g."""
+        return self._multiplier.numerator == 1 and self._multiplier.denominator.bit_count() == 1
+
+    @property
     def _stated_counting(self) -> Counting | None:
         """The weights that each release inside states; None where they differ, or nothing is stated."""
-        stated = {part.guarantee.mechanism.counting for part in self.as_parts()}
+        stated = {part.guarantee.mechanism.counting for part in self._parts or (self,)}
         return stated.pop() if len(stated) == 1 else None
 
     # --- reading --------------------------------------------------------------------------------------------
@@ -286,6 +321,11 @@ class PrivateSketch(Published):
         return Claim((self._projection, self._noise_place), self._values, self._noise, self._counts)
 
     @property
+    def history(self) -> HistoryPart | None:
+        """Which part of a history it is, for what is published by a schedule; None for others, and for sums."""
+        return self._history
+
+    @property
     def parts(self) -> tuple[NoisePart, ...]:
         """What each release in a sum stated of its noise; empty for a single release."""
         return self._parts
@@ -306,10 +346,10 @@ class PrivateSketch(Published):
 
     @property
     def counts(self) -> Ints | None:
-        """Noisy counts: int64, (1,) or (2,), read-only, in grid steps as `counting` weighs them, or None.
+        """Noisy counts: int64, (1,) or (2,), read-only, in grid steps times `multiplier` as `counting` weighs them.
 
         The first is the weighted number of units, the second, under `L1`, the weighted slack (`Counting`). Each has one
-        noise of the distribution that a cell has.
+        noise of the distribution that a cell has. None where nothing was counted, or counts were dropped.
         """
         return self._counts
 
@@ -383,6 +423,7 @@ class PrivateSketch(Published):
             and self._parts == other._parts
             and self._agreement == other._agreement
             and self._clip == other._clip
+            and self._history == other._history
             and np.array_equal(self._values, other._values)
             and (self._counts is None) == (other._counts is None)
             and (self._counts is None or np.array_equal(self._counts, cast("Ints", other._counts)))
@@ -434,6 +475,7 @@ class PrivateSketch(Published):
         the stream as it was, so they are dropped for a factor other than 1.
         """
         exact = exact_fraction(factor, "factor")
+        check_streams([self])
         if exact == 1:
             return self
         return (
@@ -447,6 +489,7 @@ class PrivateSketch(Published):
                 release_ids=self._release_ids,
                 data_ids=self._data_ids,
                 parts=[part.scaled(exact) for part in self._parts] if exact else (),  # 0 is refused by the multiplier
+                history=self._history,
             )
             .with_agreement(self._agreement)
             .with_clip(self._clip)
@@ -459,7 +502,7 @@ class PrivateSketch(Published):
 
     def as_parts(self) -> tuple[NoisePart, ...]:
         """Return what each release inside stated of its noise, a single release as one part."""
-        return self._parts or (NoisePart(self._noise, self._guarantee, abs(self._multiplier)),)
+        return self._parts or (NoisePart(self._noise, self._guarantee, abs(self._multiplier), history=self._history),)
 
     def _sum(self, other: "PrivateSketch", sign: int, populations: Populations) -> "PrivateSketch":
         if not isinstance(other, PrivateSketch):
@@ -472,9 +515,9 @@ class PrivateSketch(Published):
         check_independent([self, other])
         check_same_place([self, other])
         guarantee = compose([self, other], populations=populations)
-        counts = self._summed_counts(other) if sign > 0 and populations == "disjoint" else None
         step = _common_step(self._multiplier, other._multiplier)
         mine, theirs = int(self._multiplier / step), sign * int(other._multiplier / step)
+        counts = self._summed_counts(other, mine, theirs) if sign > 0 and populations == "disjoint" else None
         if abs(mine) * max(1, _largest(self._values)) + abs(theirs) * max(1, _largest(other._values)) > _MAX_CELL:
             raise SketchOverflowError(
                 "the sum of these releases could exceed 2**63 grid steps in a cell; nothing was changed. "
@@ -496,13 +539,13 @@ class PrivateSketch(Published):
         alike = populations == "disjoint" and self._clip == other._clip
         return summed.with_agreement(self._agreement).with_clip(self._clip if alike else None)
 
-    def _summed_counts(self, other: "PrivateSketch") -> Ints | None:
-        """Return the counts of both together: None where one has none, or other weights."""
+    def _summed_counts(self, other: "PrivateSketch", mine: int, theirs: int) -> Ints | None:
+        """Return the counts of both together, each times a factor: None where one has none, or other weights."""
         if self._counts is None or other._counts is None or self.counting != other.counting:
             return None
-        if _largest(self._counts) + _largest(other._counts) > _MAX_CELL:
+        if mine * _largest(self._counts) + theirs * _largest(other._counts) > _MAX_CELL:
             raise SketchOverflowError("the sum of the counts of these releases could exceed 2**63 grid steps")
-        return self._counts + other._counts
+        return mine * self._counts + theirs * other._counts
 
     def __add__(self, other: object) -> "PrivateSketch":
         raise TypeError(_SAY_POPULATIONS.format(name="added", method="combine"))

@@ -1,9 +1,13 @@
 """PrivateTable: the sketches of many keys as one release."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pyarrow as pa
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Guarantee, Populations, compose
+from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.published_table import PublishedTable
 
@@ -27,7 +31,8 @@ class PrivateTable(PublishedTable[PrivateSketch]):
         If the projections differ.
     InvalidInputError
         If there are none, the keys have no common type, the guarantees differ, or releases of the same data let a unit
-        in ``max_keys`` sketches be in more releases than that: one guarantee does not cover them.
+        in ``max_keys`` sketches be in more releases than that: one guarantee does not cover them; if they are of
+        different histories, or different windows of one.
 
     Examples
     --------
@@ -46,10 +51,25 @@ class PrivateTable(PublishedTable[PrivateSketch]):
 
     __slots__ = ()
 
+    def __init__(self, releases: Mapping[Any, PrivateSketch]) -> None:
+        super().__init__(releases)
+        first, *others = self.rows
+        for other in others:
+            if other.history != first.history:
+                raise InvalidInputError(
+                    f"a table is of one part of one history, or of none, got {_named(first)} and {_named(other)}. Save "
+                    f"these one by one"
+                )
+
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of the table as one release; for ``max_keys`` it covers all keys together."""
         return self.rows[0].guarantee
+
+    @property
+    def history(self) -> HistoryPart | None:
+        """Which part of a history all rows are, for what is published by a schedule; None for others."""
+        return self.rows[0].history
 
     def to_arrow(self) -> pa.Table:
         """Return the table that `save` writes, one row a key.
@@ -96,3 +116,8 @@ class PrivateTable(PublishedTable[PrivateSketch]):
             )
         compose([self, other], populations=populations)  # of all keys, where a row sees its own
         return PrivateTable({key: mine.combine(other[key], populations=populations) for key, mine in self.items()})
+
+
+def _named(release: PrivateSketch) -> str:
+    part = release.history
+    return "no history" if part is None else f"{part} of history {part.id.hex()}"

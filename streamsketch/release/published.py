@@ -17,6 +17,7 @@ from typing import Protocol
 
 from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.privacy import NoisePlace
+from streamsketch.release.history import HistoryPart, check_streams
 
 ReleaseT = TypeVar("ReleaseT", bound=Any)
 
@@ -31,6 +32,10 @@ class Noisy(Protocol):
     @property
     def noise_place(self) -> NoisePlace:
         """Where the noise was added."""
+
+    @property
+    def history(self) -> HistoryPart | None:
+        """Which part of a history it is."""
 
 
 def check_independent(releases: Iterable[Noisy]) -> None:
@@ -52,8 +57,10 @@ def check_disjoint(release_ids: Iterable[Collection[bytes]]) -> None:
 
 
 def check_same_place(releases: Iterable[Noisy]) -> None:
-    """Raise `InvalidInputError` if noise was added at different places: no error bar fits both."""
-    places = sorted({release.noise_place for release in releases})
+    """Raise `InvalidInputError` if noise was added at different places, as no error bar fits both, or to rows."""
+    given = list(releases)
+    check_streams(given)
+    places = sorted({release.noise_place for release in given})
     if len(places) > 1:
         raise InvalidInputError(
             f"these releases have their noise at different places: {' and '.join(places)}. Release all of them one way"
@@ -107,6 +114,11 @@ class Published(Encoded, ABC):
     @abstractmethod
     def agreement(self) -> str | None:
         """The fingerprint of the agreement that the data followed, in hexadecimal, if it is known."""
+
+    @property
+    def history(self) -> HistoryPart | None:
+        """Which part of a history it is, for what is published by a schedule; None for others."""
+        return None
 
     @property
     def rows(self) -> Sequence["Published"]:

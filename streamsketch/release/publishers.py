@@ -35,10 +35,12 @@ from streamsketch.privacy import (
     calibration,
 )
 from streamsketch.projections import Projection, transform_read
+from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.published import with_agreement
 from streamsketch.release.published_table import sketches_to_release
+from streamsketch.schedules import Schedule
 from streamsketch.sketching import Sketch, SketchTable
 
 PublishedT = TypeVar("PublishedT")
@@ -183,12 +185,16 @@ class Calibrated(ABC, Generic[PublishedT]):
                 f"units were bounded over {data.bounds.together} keys together, for which {self.guarantee.mechanism} "
                 f"has no proof: bound each key by itself (max_keys of the neighbours), or add noise to the cells"
             )
-        known = _judged(data, assert_bounds)
+        known = self._known_of(data, assert_bounds)
         basis = known.bounds.basis_for(self.guarantee.neighbours, known.agreed, assert_bounds=assert_bounds)
         conditions = known.bounds.conditions if basis == "enforced" else ()
         found = self.with_guarantee(self.guarantee.on(basis, conditions))
         object.__setattr__(found, "_judged", known)
         return found
+
+    def _known_of(self, data: Sketch | SketchTable, assert_bounds: bool) -> _Judged:  # noqa: FBT001 - as its field
+        """Return what is known of data, as `on` compares it with the neighbours of the guarantee."""
+        return _judged(data, assert_bounds)
 
     @property
     def holds_together(self) -> bool:
@@ -320,6 +326,20 @@ def _check_sketch(sketch: Sketch) -> None:
         raise TypeError(f"only a Sketch can be released, got a {type(sketch).__name__}")
 
 
+def _unit_over(unit: str, schedule: Schedule) -> str:
+    """Return the unit of a schedule's guarantee: what a unit does in the windows that it may be in."""
+    return unit if f" of {schedule.horizon} windows" in unit else schedule.unit_text(unit)
+
+
+def _over_windows(known: Neighbours, schedule: Schedule, stated: str) -> Neighbours:
+    """Return the relation of all windows of a unit, of data that keep to one in each window."""
+    if isinstance(known, SketchL2):
+        known = dataclasses.replace(known.in_windows(schedule.most), max_keys=known.max_keys)
+    unit = schedule.unit_text(known.unit)
+    words = unit.partition(" windows")[0] + " windows"  # which may say of how long, in the guarantee
+    return dataclasses.replace(known, unit=stated if stated.startswith(words) else unit)
+
+
 @dataclasses.dataclass(frozen=True)
 class CalibratedNoise(Calibrated[PrivateSketch]):
     """Noise for the sketches of one projection.
@@ -341,6 +361,12 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
     layers: int = 1
 
     @property
+    def schedule(self) -> Schedule | None:
+        """Of whose rows this is the noise; None for single releases."""
+        schedule: Schedule | None = self.guarantee.mechanism.schedule
+        return schedule
+
+    @property
     def holds_together(self) -> bool:
         """True: noise on all cells of all keys hides what moves them together."""
         return True
@@ -358,8 +384,22 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         ------
         InvalidInputError
             Also for counts of data whose units were not counted, which follows from what was done with them, never from
-            what they hold.
+            what they hold; for the rows of a schedule, which `Releaser` makes.
         """
+        self.check_single()
+        return self.on_window(data, assert_bounds=assert_bounds)
+
+    def check_single(self) -> None:
+        """Raise `InvalidInputError` if this is the noise of a schedule's rows, which are sums of windows."""
+        if self.schedule is not None:
+            raise InvalidInputError(
+                f"what is published of {self.schedule} are rows, weighted sums of windows, and not one sketch or table "
+                f"by itself: add each window to streamsketch.continual.Releaser(publisher, projection), or give all "
+                f"windows to streamsketch.continual.release"
+            )
+
+    def on_window(self, data: Sketch | SketchTable, *, assert_bounds: bool = False) -> Self:
+        """Return the same for the data of one window, or of single releases; as `on`."""
         if self.counting is not None and not data.bounds.counts_for(self.guarantee.neighbours):
             raise InvalidInputError(
                 f"there is no count of the {self.guarantee.neighbours.units} in these data: units are counted where "
@@ -368,15 +408,34 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
             )
         return super().on(data, assert_bounds=assert_bounds)
 
+    def _known_of(self, data: Sketch | SketchTable, assert_bounds: bool) -> _Judged:  # noqa: FBT001 - as its field
+        known, schedule = super()._known_of(data, assert_bounds), self.schedule
+        if schedule is None:
+            return known
+        unit = self.guarantee.neighbours.unit
+        bounds, agreed = known.bounds, known.agreed
+        if bounds.neighbours is not None:
+            bounds = dataclasses.replace(bounds, neighbours=_over_windows(bounds.neighbours, schedule, unit))
+        agreed = None if agreed is None else _over_windows(agreed, schedule, unit)
+        return known._replace(bounds=bounds, agreed=agreed)
+
     def release_rows(
         self, matrix: Any, *, ledger: Ledger | None = None, dataset: str | None = None
     ) -> list[PrivateSketch]:
         """Return a release of each row of a matrix; see `Publisher.release_rows`."""
+        self.check_single()
         if self.counting is not None:
             raise InvalidInputError("rows of a matrix are not counted: release them without counting")
         return super().release_rows(matrix, ledger=ledger, dataset=dataset)
 
-    def published(self, noisy: Ints, bits: BitSource, ids: DataIds | None, counts: Ints | None = None) -> PrivateSketch:
+    def published(
+        self,
+        noisy: Ints,
+        bits: BitSource,
+        ids: DataIds | Iterable[bytes] | None,
+        counts: Ints | None = None,
+        history: HistoryPart | None = None,
+    ) -> PrivateSketch:
         """Return a release of cells, and of counts beside them, that hold their noise; without ids they are new data.
 
         Parameters
@@ -386,10 +445,11 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         bits
             For the id of the release.
         ids
-            Of the data.
-        counts
-            int64, as in `PrivateSketch`.
+            Of the data; or published ones.
+        counts, history
+            As in `PrivateSketch`.
         """
+        known = (ids or data_ids.new()).published() if ids is None or isinstance(ids, DataIds) else ids
         return PrivateSketch(
             self.projection,
             noisy,
@@ -397,8 +457,9 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
             self.guarantee,
             noise_place=self.noise_place,
             release_ids=[bits.read(RELEASE_ID_BYTES)],
-            data_ids=(ids or data_ids.new()).published(),
+            data_ids=known,
             counts=counts,
+            history=history,
         )
 
     def _exact(self, sketch: Sketch) -> Ints:
@@ -413,10 +474,41 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         return released
 
     def _draw(self, exact: Ints, bits: BitSource, ids: DataIds | None) -> list[PrivateSketch]:
+        self.check_single()
+        return [self._row_of(row, bits, ids) for row in self._noisy(exact, bits)]
+
+    def drawn(
+        self, exact: Ints, bits: BitSource, ids: Iterable[bytes], history: HistoryPart, bounds: Bounds
+    ) -> PrivateSketch:
+        """Return a row of a schedule, with noise.
+
+        Parameters
+        ----------
+        exact
+            Its numbers, the cells and what is counted beside them: int64, (n,).
+        bits
+            Secret and uniform.
+        ids
+            Published ids of the data.
+        history
+            Which row it is.
+        bounds
+            Of its data.
+        """
+        (noisy,) = self._noisy(exact.reshape(1, -1), bits)
+        return self._described(self._row_of(noisy, bits, ids, history), bounds)
+
+    def _noisy(self, exact: Ints, bits: BitSource) -> Ints:
         drawn = self.noise.sample(exact.size, bits).reshape(exact.shape)
         # modulo 2^64, as all sums of cells: that costs accuracy past 2^63, and no privacy (THEORY.md 4.2)
-        noisy, cells = np.add(exact, drawn), self.projection.sketch_dim
-        return [self.published(row[:cells], bits, ids, row[cells:] if row.size > cells else None) for row in noisy]
+        noisy: Ints = np.add(exact, drawn)
+        return noisy
+
+    def _row_of(
+        self, noisy: Ints, bits: BitSource, ids: DataIds | Iterable[bytes] | None, history: HistoryPart | None = None
+    ) -> PrivateSketch:
+        cells = self.projection.sketch_dim
+        return self.published(noisy[:cells], bits, ids, noisy[cells:] if noisy.size > cells else None, history)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -432,6 +524,11 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     counting
         The weights of a count of units, and of slack, to publish beside the cells in the same draw: of data whose units
         were bounded to neighbours of this kind. By default nothing is counted.
+    schedule
+        For windows of time, of which any range is to be read: the noise is that of the schedule's rows, and the
+        guarantee is for all of them together, for one unit in as many windows as the schedule says. ``neighbours``
+        bound what it does in each of them; `SketchL2`, in all of them together. Rows are made by
+        `streamsketch.continual.Releaser`.
 
     Raises
     ------
@@ -457,6 +554,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     delta: float = 0.0
     mechanism: str = "auto"
     counting: Counting | None = None
+    schedule: Schedule | None = None
 
     def __post_init__(self) -> None:
         check_mechanism(self.neighbours, self.budget.warn_if_weak(), self.mechanism)
@@ -464,6 +562,8 @@ class AdditiveNoise(Publisher[PrivateSketch]):
             if not isinstance(self.counting, Counting):
                 raise TypeError(f"counting must be a streamsketch.Counting, got a {type(self.counting).__name__}")
             self.counting.check_for(self.neighbours)
+        if not isinstance(self.schedule, Schedule | None):
+            raise TypeError(f"schedule must be a streamsketch.continual.Schedule, got a {type(self.schedule).__name__}")
 
     @functools.cached_property
     def budget(self) -> Budget:
@@ -472,7 +572,8 @@ class AdditiveNoise(Publisher[PrivateSketch]):
 
     def calibrated(self, projection: Projection) -> CalibratedNoise:
         """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample."""
-        return self.calibrated_to(projection, sensitivity_of(projection, self.neighbours, self.counting))
+        sensitivity = sensitivity_of(projection, self.neighbours, self.counting, self.schedule)
+        return self.calibrated_to(projection, sensitivity)
 
     def release_table(
         self,
@@ -493,9 +594,17 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output"
     ) -> CalibratedNoise:
         """Return noise for another sensitivity than that of the cells and counts."""
-        layers = sensitivity.layers
+        layers, stated = sensitivity.layers, self.neighbours
         noise = calibration.choose(sensitivity, self.budget, self.mechanism)
+        if self.schedule is not None:
+            stated = dataclasses.replace(stated, unit=_unit_over(stated.unit, self.schedule))
         guarantee = guarantee_of(
-            noise, self.budget, self.neighbours, layers=layers, place=noise_place, counting=self.counting
+            noise,
+            self.budget,
+            stated,
+            layers=layers,
+            place=noise_place,
+            counting=self.counting,
+            schedule=self.schedule,
         )
         return CalibratedNoise(projection, guarantee, noise, noise_place, layers)

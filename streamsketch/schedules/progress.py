@@ -71,7 +71,19 @@ class Progress:
         Raises
         ------
         InvalidInputError
-            If all windows of the horizon were added, or this one has another width. Nothing has changed then.
+            As `row`. Nothing has changed then.
+        """
+        row = self.row(window)
+        self.hold(window)
+        return row
+
+    def row(self, window: Ints) -> Ints:
+        """Return the exact row that `step` would return, and change nothing.
+
+        Raises
+        ------
+        InvalidInputError
+            If all windows of the horizon were added, or this one has another width.
         """
         if self.window >= self.schedule.horizon:
             raise InvalidInputError(
@@ -82,15 +94,15 @@ class Progress:
             raise InvalidInputError(
                 f"a window has {self._sums.shape[1]} int64 numbers, got {window.dtype} of shape {window.shape}"
             )
-        starts, factors = self.schedule.layout.of_row(self.window)
+        _, factors = self.schedule.layout.of_row(self.window)
         row: Ints = np.multiply(window, factors[-1])
         places = np.array([*self._places, 0])[:-1]
         add_blocks(self._sums, places, factors, row)
-        self._go_on(starts, window)
         return row
 
-    def _go_on(self, starts: Ints, window: Ints) -> None:
-        """Hold the window too, and add up the blocks that the next row takes together, or leave those it does not."""
+    def hold(self, window: Ints) -> None:
+        """Add the next window, whose `row` was read, and add up the blocks that the next row takes together."""
+        starts, _ = self.schedule.layout.of_row(self.window)
         if not self._free:
             self._free = list(range(self._sums.shape[0], 2 * self._sums.shape[0]))
             self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import cast
+from typing import Literal, cast
 
 from streamsketch.accounting import check_carried
 from streamsketch.core import short
@@ -27,10 +27,12 @@ from streamsketch.privacy import (
     StatedInText,
     Step,
 )
+from streamsketch.schedules import Schedule, schedule_of
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.parsing import at, ratio_message, ratio_of
 
 _BASES: dict[str, Basis | None] = {"": None, "enforced": "enforced", "asserted": "asserted"}
+_OF_KINDS: tuple[Literal["depth", "blocks", "band", "bits"], ...] = ("depth", "blocks", "band", "bits")
 _PLACES: dict[str, NoisePlace] = {"": "output", "input": "input", "hadamard": "hadamard"}
 
 
@@ -71,6 +73,7 @@ def _step_message(step: Step) -> wire_pb2.Step:
                 place=place_name(step.place),
                 shares=None if step.shares is None else wire_pb2.Shares(**dataclasses.asdict(step.shares)),
                 counting=None if step.counting is None else wire_pb2.Counting(**step.counting.to_dict()),
+                schedule=None if step.schedule is None else wire_pb2.Schedule(**step.schedule.to_dict()),
             )
             return wire_pb2.Step(noise=noise)
         case FlippedSigns():
@@ -153,7 +156,15 @@ def _added_noise(message: wire_pb2.AddedNoise) -> AddedNoise:
     shares = Shares(message.shares.parties, message.shares.honest) if message.HasField("shares") else None
     given = message.counting
     counting = Counting(given.units, given.slack) if message.HasField("counting") else None
-    return AddedNoise(noise, message.layers or 1, place_of(f"{where}.place", message.place), shares, counting)
+    schedule = _schedule(message.schedule) if message.HasField("schedule") else None
+    place = place_of(f"{where}.place", message.place)
+    return AddedNoise(noise, message.layers or 1, place, shares, counting, schedule)
+
+
+def _schedule(message: wire_pb2.Schedule) -> Schedule:
+    """Return a message's schedule, of which a field that its kind has a default for may be absent."""
+    names = ("kind", "horizon", "max_windows", "gap", *(one for one in _OF_KINDS if message.HasField(one)))
+    return schedule_of({name: getattr(message, name) for name in names})
 
 
 def law_of(where: str, message: wire_pb2.FlipLaw) -> FlipLaw:

@@ -18,7 +18,7 @@ from streamsketch.core import Ints, check_length, current_limits
 from streamsketch.errors import IncompatibleProjectionsError, WireFormatError
 from streamsketch.privacy import Guarantee, NoiseMoments
 from streamsketch.projections import Projection, projection_from_fields
-from streamsketch.release import NoisePart, PrivateSketch, SketchClip
+from streamsketch.release import HistoryPart, NoisePart, PrivateSketch, SketchClip
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, place_name, place_of
 from streamsketch.wire.parsing import Codec, at, parse, ratio_message, ratio_of
@@ -64,6 +64,7 @@ def decode_release(data: bytes, *, expect: Projection | None, max_bytes: int | N
                 data_ids=message.data_ids,
                 parts=[_part(part) for part in message.parts],
                 counts=_counts(message),
+                history=_history(message),
             )
             .with_agreement(agreement_of(message))
             .with_clip(cast("SketchClip", message.clip) if message.HasField("clip") else None)
@@ -133,6 +134,7 @@ def _message(release: PrivateSketch) -> wire_pb2.PrivateSketch:
         agreement=agreement_bytes(release.agreement),
         counts=None if release.counts is None else values_message(release.counts),
         clip=release.clip,
+        history=_history_message(release.history),
     )
 
 
@@ -157,6 +159,7 @@ def _is_as_written(message: wire_pb2.PrivateSketch, release: PrivateSketch) -> b
         and message.multiplier.denominator == release.multiplier.denominator
         and (*message.release_ids,) == release.release_ids
         and (*message.data_ids,) == release.data_ids
+        and _history_message(release.history) == (message.history if has("history") else None)
         and (not release.parts or [*map(_bytes_of, message.parts)] == [*map(_bytes_of, _part_messages(release.parts))])
     )
 
@@ -173,10 +176,20 @@ def _part_messages(parts: Iterable[NoisePart]) -> list[wire_pb2.NoisePart]:
             guarantee=guarantee_message(part.guarantee),
             multiplier=ratio_message(Fraction(part.multiplier)),
             count=part.count,
+            history=_history_message(part.history),
         )
         for part in parts
     ]
     return sorted(messages, key=_bytes_of)
+
+
+def _history_message(part: HistoryPart | None) -> wire_pb2.History | None:
+    if part is None:
+        return None
+    first, last = part.minus or (0, 0)
+    return wire_pb2.History(
+        id=part.id, start=part.start, stop=part.stop, row=part.is_row, minus_start=first, minus_stop=last
+    )
 
 
 def projection_message(projection: Projection) -> wire_pb2.Projection:
@@ -290,7 +303,17 @@ def _counts(message: wire_pb2.PrivateSketch) -> Ints | None:
 
 def _part(message: wire_pb2.NoisePart) -> NoisePart:
     multiplier = ratio_of("parts.multiplier", message.multiplier)
-    return NoisePart(_noise(message.noise), guarantee_of(message.guarantee), multiplier, message.count)
+    guarantee, history = guarantee_of(message.guarantee), _history(message)
+    return NoisePart(_noise(message.noise), guarantee, multiplier, message.count, history)
+
+
+def _history(message: wire_pb2.PrivateSketch | wire_pb2.NoisePart) -> HistoryPart | None:
+    """Return which part of a history a message is; None where it is none."""
+    if not message.HasField("history"):
+        return None
+    part = message.history
+    minus = (part.minus_start, part.minus_stop) if part.minus_stop or part.minus_start else None
+    return at("history", lambda: HistoryPart(part.id, part.start, part.stop, part.row, minus))
 
 
 def values_of(where: str, message: wire_pb2.Values, count: int) -> Ints:

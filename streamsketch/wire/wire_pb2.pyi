@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class PrivateSketch(_message.Message):
-    __slots__ = ("projection", "values", "noise", "guarantee", "multiplier", "release_ids", "data_ids", "parts", "agreement", "counts", "clip")
+    __slots__ = ("projection", "values", "noise", "guarantee", "multiplier", "release_ids", "data_ids", "parts", "agreement", "counts", "clip", "history")
     PROJECTION_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
     NOISE_FIELD_NUMBER: _ClassVar[int]
@@ -19,6 +19,7 @@ class PrivateSketch(_message.Message):
     AGREEMENT_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     CLIP_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
     projection: Projection
     values: Values
     noise: Noise
@@ -30,19 +31,38 @@ class PrivateSketch(_message.Message):
     agreement: bytes
     counts: Values
     clip: str
-    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., values: _Optional[_Union[Values, _Mapping]] = ..., noise: _Optional[_Union[Noise, _Mapping]] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., multiplier: _Optional[_Union[Ratio, _Mapping]] = ..., release_ids: _Optional[_Iterable[bytes]] = ..., data_ids: _Optional[_Iterable[bytes]] = ..., parts: _Optional[_Iterable[_Union[NoisePart, _Mapping]]] = ..., agreement: _Optional[bytes] = ..., counts: _Optional[_Union[Values, _Mapping]] = ..., clip: _Optional[str] = ...) -> None: ...
+    history: History
+    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., values: _Optional[_Union[Values, _Mapping]] = ..., noise: _Optional[_Union[Noise, _Mapping]] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., multiplier: _Optional[_Union[Ratio, _Mapping]] = ..., release_ids: _Optional[_Iterable[bytes]] = ..., data_ids: _Optional[_Iterable[bytes]] = ..., parts: _Optional[_Iterable[_Union[NoisePart, _Mapping]]] = ..., agreement: _Optional[bytes] = ..., counts: _Optional[_Union[Values, _Mapping]] = ..., clip: _Optional[str] = ..., history: _Optional[_Union[History, _Mapping]] = ...) -> None: ...
+
+class History(_message.Message):
+    __slots__ = ("id", "start", "stop", "row", "minus_start", "minus_stop")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    ROW_FIELD_NUMBER: _ClassVar[int]
+    MINUS_START_FIELD_NUMBER: _ClassVar[int]
+    MINUS_STOP_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    start: int
+    stop: int
+    row: bool
+    minus_start: int
+    minus_stop: int
+    def __init__(self, id: _Optional[bytes] = ..., start: _Optional[int] = ..., stop: _Optional[int] = ..., row: _Optional[bool] = ..., minus_start: _Optional[int] = ..., minus_stop: _Optional[int] = ...) -> None: ...
 
 class NoisePart(_message.Message):
-    __slots__ = ("noise", "guarantee", "multiplier", "count")
+    __slots__ = ("noise", "guarantee", "multiplier", "count", "history")
     NOISE_FIELD_NUMBER: _ClassVar[int]
     GUARANTEE_FIELD_NUMBER: _ClassVar[int]
     MULTIPLIER_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
     noise: Noise
     guarantee: Guarantee
     multiplier: Ratio
     count: int
-    def __init__(self, noise: _Optional[_Union[Noise, _Mapping]] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., multiplier: _Optional[_Union[Ratio, _Mapping]] = ..., count: _Optional[int] = ...) -> None: ...
+    history: History
+    def __init__(self, noise: _Optional[_Union[Noise, _Mapping]] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., multiplier: _Optional[_Union[Ratio, _Mapping]] = ..., count: _Optional[int] = ..., history: _Optional[_Union[History, _Mapping]] = ...) -> None: ...
 
 class Projection(_message.Message):
     __slots__ = ("kind", "dim", "sketch_dim", "seed", "resolution", "sparsity", "independence", "fraction_bits", "density")
@@ -115,20 +135,42 @@ class Step(_message.Message):
     def __init__(self, noise: _Optional[_Union[AddedNoise, _Mapping]] = ..., flips: _Optional[_Union[FlippedSigns, _Mapping]] = ..., keys: _Optional[_Union[KeySelection, _Mapping]] = ..., text: _Optional[str] = ...) -> None: ...
 
 class AddedNoise(_message.Message):
-    __slots__ = ("kind", "amount", "layers", "place", "shares", "counting")
+    __slots__ = ("kind", "amount", "layers", "place", "shares", "counting", "schedule")
     KIND_FIELD_NUMBER: _ClassVar[int]
     AMOUNT_FIELD_NUMBER: _ClassVar[int]
     LAYERS_FIELD_NUMBER: _ClassVar[int]
     PLACE_FIELD_NUMBER: _ClassVar[int]
     SHARES_FIELD_NUMBER: _ClassVar[int]
     COUNTING_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
     kind: str
     amount: Ratio
     layers: int
     place: str
     shares: Shares
     counting: Counting
-    def __init__(self, kind: _Optional[str] = ..., amount: _Optional[_Union[Ratio, _Mapping]] = ..., layers: _Optional[int] = ..., place: _Optional[str] = ..., shares: _Optional[_Union[Shares, _Mapping]] = ..., counting: _Optional[_Union[Counting, _Mapping]] = ...) -> None: ...
+    schedule: Schedule
+    def __init__(self, kind: _Optional[str] = ..., amount: _Optional[_Union[Ratio, _Mapping]] = ..., layers: _Optional[int] = ..., place: _Optional[str] = ..., shares: _Optional[_Union[Shares, _Mapping]] = ..., counting: _Optional[_Union[Counting, _Mapping]] = ..., schedule: _Optional[_Union[Schedule, _Mapping]] = ...) -> None: ...
+
+class Schedule(_message.Message):
+    __slots__ = ("kind", "horizon", "max_windows", "gap", "depth", "blocks", "band", "bits")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    HORIZON_FIELD_NUMBER: _ClassVar[int]
+    MAX_WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    GAP_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    BAND_FIELD_NUMBER: _ClassVar[int]
+    BITS_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    horizon: int
+    max_windows: int
+    gap: int
+    depth: int
+    blocks: int
+    band: int
+    bits: int
+    def __init__(self, kind: _Optional[str] = ..., horizon: _Optional[int] = ..., max_windows: _Optional[int] = ..., gap: _Optional[int] = ..., depth: _Optional[int] = ..., blocks: _Optional[int] = ..., band: _Optional[int] = ..., bits: _Optional[int] = ...) -> None: ...
 
 class Counting(_message.Message):
     __slots__ = ("units", "slack")

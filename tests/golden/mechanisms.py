@@ -63,6 +63,28 @@ def check_added(noise: dict[str, Any]) -> None:
         units, slack = noise["counting"]["units"], noise["counting"]["slack"]
         need(1 <= units < 1 << 31 and slack < 1 << 31, "weights of counts out of range")
         need(noise["layers"] == 0 and noise["place"] == "", "counts beside other than one noise on the cells")
+    if "schedule" in noise:
+        need(noise["layers"] == 0 and noise["place"] == "" and "shares" not in noise, "rows of other than one noise")
+        check_schedule(noise["schedule"])
+
+
+SCHEDULES: dict[str, dict[str, tuple[int, int]]] = {
+    "separate": {},
+    "tree": {"depth": (1, 64)},
+    "factorisation": {"blocks": (2, 100_000), "bits": (1, 12)},
+}
+
+
+def check_schedule(fields: dict[str, Any]) -> None:
+    """Refuse a schedule with a field out of range, or that its kind does not have."""
+    horizon, gap, own = fields["horizon"], fields["gap"], SCHEDULES.get(fields["kind"])
+    need(own is not None, "an unknown kind of schedule")
+    ranges = {"horizon": (1, 100_000), "gap": (1, 100_000), **(own or {})}
+    ranges |= {"band": (1, horizon)} if "band" in fields and fields["kind"] == "factorisation" else {}
+    need(set(fields) == {"kind", "max_windows", *ranges}, "fields that the kind does not have, or fewer")
+    for name, (low, high) in ranges.items():
+        need(low <= fields[name] <= high, f"{name} out of range")
+    need(1 <= fields["max_windows"] <= -(-horizon // gap), "a unit in more windows than there are")
 
 
 def check_law(law: dict[str, Any]) -> None:
@@ -81,7 +103,7 @@ def text_of_step(what: str, said: Any) -> str:
     """Return the text of one step."""
     if what == "noise":
         layers = ", inside and on release" if said["layers"] == 2 else ""
-        others = f"{PLACES[said['place']]}{text_of_shares(said)}{text_of_counting(said)}"
+        others = f"{PLACES[said['place']]}{text_of_shares(said)}{text_of_rows(said)}{text_of_counting(said)}"
         return f"{LABELS[said['kind']]} {said['amount']}{layers}{others}"
     if what == "flips":
         norms = f" for norms of at least {said['norm_bound']}" if "norm_bound" in said else ""
@@ -98,6 +120,20 @@ def text_of_shares(noise: dict[str, Any]) -> str:
         return ""
     parties, honest = noise["shares"]["parties"], noise["shares"]["honest"]
     return f", in shares of {parties} parties" + (f", of whom {honest} are honest" if honest < parties else "")
+
+
+def text_of_rows(noise: dict[str, Any]) -> str:
+    """Return the text of the schedule of whose rows it is the noise."""
+    if "schedule" not in noise:
+        return ""
+    fields = noise["schedule"]
+    many = "one" if fields["max_windows"] == 1 else f"at most {fields['max_windows']}"
+    apart = f", {fields['gap']} apart" if fields["gap"] > 1 and fields["max_windows"] > 1 else ""
+    words = {"separate": "each by itself", "tree": f"tree of depth {fields.get('depth')}"}.get(fields["kind"])
+    if words is None:
+        blocks = f"square root in blocks ({fields['blocks']})"
+        words = f"square root of {fields['band']} windows" if "band" in fields else blocks
+    return f", over {fields['horizon']} windows ({words}), a unit in {many} of them{apart}"
 
 
 def text_of_counting(noise: dict[str, Any]) -> str:

@@ -226,15 +226,45 @@ def check_sketch(message: dict[str, Any]) -> None:
     need(message.get("clip", "scale") in ("scale", "equal"), "an unknown way to clip")
     in_cells = message["guarantee"]["neighbours"]["kind"] == "sketch-l2"
     need(in_cells or "clip" not in message, "sketches clipped to a bound on something else")
+    check_history(message)
     if "counts" in message:
         check_counts(message)
+
+
+def check_history(message: dict[str, Any]) -> None:
+    """Refuse parts of histories without a schedule, or schedules without, and rows that are no rows."""
+    for part in message["parts"] or [message]:
+        schedule = schedule_stated(part["guarantee"].get("steps", []))
+        need(("history" in part) == (schedule is not None), "a schedule without a history, or the reverse")
+        if "history" not in part:
+            continue
+        said = part["history"]
+        minus = (said["minus_start"], said["minus_stop"])
+        need(len(said["id"]) == 8, "the id of a history of other than 8 bytes")
+        for start, stop in ((said["start"], said["stop"]), *([minus] if any(minus) else [])):
+            need(start < stop <= schedule["horizon"], "windows out of range")
+        is_row = not any(minus) and said["stop"] == said["start"] + 1
+        need(not said["row"] or (is_row and not message["parts"] and message["multiplier"] == 1), "a row that is none")
+    need("history" not in message or not message["parts"], "the history of a sum")
+    if "history" in message:
+        need(len(message["release_ids"]) == 1 and message["noise"]["place"] == "", "more than one release, or place")
+
+
+def schedule_stated(steps: list[dict[str, Any]]) -> Any:
+    """Return the schedule of a single release, or None."""
+    is_single = bool(steps) and "noise" in steps[0] and len(steps) <= 2 and all("keys" in one for one in steps[1:])
+    return steps[0]["noise"].get("schedule") if is_single else None
 
 
 def check_counts(message: dict[str, Any]) -> None:
     """Refuse counts that the guarantees do not state."""
     width, cells = message["counts"]["width"], message["counts"]["cells"]
     need(width in (1, 2, 4, 8), "counts of a width other than 1, 2, 4, 8")
-    need(message["multiplier"] == 1 and message["noise"]["place"] == "", "counts of a multiple, or of other noise")
+    factor = message["multiplier"]
+    halved = factor.numerator == 1 and factor.denominator & (factor.denominator - 1) == 0
+    ranges = any("history" in part for part in message["parts"] or [message])
+    need(factor == 1 or (halved and ranges), "counts of a multiple")
+    need(message["noise"]["place"] == "", "counts beside other noise")
     weights = weights_of(message)
     need(weights is not None, "counts whose weights are not stated, or not alike")
     need(len(cells) == width * (2 if weights["slack"] else 1), "another number of counts than weights")

@@ -407,6 +407,7 @@ def test_a_release_holds_nothing_of_the_sketch_but_noisy_cells() -> None:
         "_counts",
         "_data_ids",
         "_guarantee",
+        "_history",
         "_multiplier",
         "_noise",
         "_noise_place",

@@ -6,12 +6,15 @@ from typing import Literal
 
 from streamsketch.accounting import moved_before_map, number_for, sensitivity_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Guarantee, Noise, NoiseMoments, NoisePlace, Sensitivity
+from streamsketch.privacy import AddedNoise, Guarantee, Noise, NoiseMoments, NoisePlace, Sensitivity
 from streamsketch.projections import MatrixNumber, Projection, check_entries
+from streamsketch.release.history import HistoryPart
 
 Verdict = Literal["enough", "too little", "not checked"]
 
 _TOLERANCE = 1e-6  # the calibration's own margins
+_MOST_HALVINGS = 62  # a multiplier is a ratio of 63-bit integers
+_ENTRIES_A_WINDOW = 256  # about so many blocks are in a row, to be worked out
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +43,7 @@ def check_noise(
     place: NoisePlace,
     *,
     most_entries: int | None = None,
+    history: HistoryPart | None = None,
 ) -> NoiseCheck:
     """Compare the noise that one release states with the noise that its guarantee takes; see `NoiseCheck`.
 
@@ -50,7 +54,9 @@ def check_noise(
     noise, place
         The cumulants that its estimates use, and where the noise was added.
     most_entries
-        Larger random matrices are not read for their sensitivity.
+        Larger random matrices are not read for their sensitivity, nor schedules of as many windows worked out.
+    history
+        For what is published by a schedule, which part of the history it is.
     """
     mechanism = guarantee.mechanism
     if not mechanism.is_record:
@@ -58,16 +64,30 @@ def check_noise(
     one = mechanism.the_noise
     if one is None:
         return NoiseCheck("not checked", "its mechanism is no single noise, so one sensitivity does not apply")
-    if one.place != place:
-        reason = f"its mechanism adds noise to the {one.place}, and its estimates assume that of the {place}"
-        return NoiseCheck("too little", reason)
-    if not agree(one.cumulants, noise):
-        return NoiseCheck(
-            "too little",
-            f"the estimates assume another noise than the {one.noise} of its mechanism: the stated cumulants are "
-            f"{noise.k2:.6g} and {noise.k4:.6g}, those of that noise {one.cumulants.k2:.6g} and {one.cumulants.k4:.6g}",
-        )
+    if one.schedule is not None and most_entries is not None:
+        windows = one.schedule.horizon
+        if windows > most_entries // _ENTRIES_A_WINDOW:
+            return NoiseCheck("not checked", f"its schedule has {windows:,} windows, which are not looked through here")
+    if (assumed := _assumed_otherwise(one, noise, place, history)) is not None:
+        return NoiseCheck("too little", assumed)
     return judge(one.noise, guarantee, (projection, place), most_entries=most_entries)
+
+
+def _assumed_otherwise(
+    one: AddedNoise, noise: NoiseMoments, place: NoisePlace, history: HistoryPart | None
+) -> str | None:
+    """Return in which way estimates assume another noise than a mechanism adds; None if they do not."""
+    if one.place != place:
+        return f"its mechanism adds noise to the {one.place}, and its estimates assume that of the {place}"
+    what, used, alike = f"the {one.noise} of its mechanism", one.cumulants, agree
+    if history is not None and one.schedule is not None and not history.is_row:
+        what, used, alike = f"that of {history} by its schedule", history.noise(one.schedule, used), _agree_on_lattice
+    if alike(noise, used):
+        return None
+    return (
+        f"the estimates assume another noise than {what}: the stated cumulants are {noise.k2:.6g} and {noise.k4:.6g}, "
+        f"those of that noise {used.k2:.6g} and {used.k4:.6g}"
+    )
 
 
 def judge(
@@ -109,6 +129,14 @@ def agree(stated: NoiseMoments, used: NoiseMoments) -> bool:
     )
 
 
+def _agree_on_lattice(stated: NoiseMoments, used: NoiseMoments) -> bool:
+    """Return whether a range states the noise of its rows, on a lattice of 2^-g grid steps for some whole g."""
+    if not (stated.k2 > 0 and used.k2 > 0):
+        return False
+    halvings = round(math.log2(stated.k2 / used.k2) / 2)
+    return 0 <= halvings <= _MOST_HALVINGS and agree(stated, used.scaled(2.0**halvings))
+
+
 def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee) -> NoiseCheck:
     keys = guarantee.mechanism.keys
     left = f"the stated ε = {guarantee.epsilon:g}" + (f", less {keys.epsilon:g} for the keys" if keys else "")
@@ -128,7 +156,9 @@ def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee) -> Nois
 
 def _sensitivity(guarantee: Guarantee, projection: Projection, place: NoisePlace) -> Sensitivity:
     if place == "output":
-        return sensitivity_of(projection, guarantee.neighbours, guarantee.mechanism.counting)
+        return sensitivity_of(
+            projection, guarantee.neighbours, guarantee.mechanism.counting, guarantee.mechanism.schedule
+        )
     behind = 1 if place == "input" or projection.after_hadamard is None else projection.after_hadamard[0]
     size = projection.dim if place == "input" else behind
     return moved_before_map(behind, size, projection.grid, guarantee.neighbours)

@@ -15,6 +15,7 @@ from streamsketch.privacy import Guarantee, NoiseMoments, NoisePlace
 from streamsketch.projections import Projection
 from streamsketch.release.checking.noise import NoiseCheck, agree, check_noise, judge
 from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, has_known_characteristic, least_squared_norm
+from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import NoisePart, PrivateSketch
 
 Composition: TypeAlias = Literal["overlapping", "disjoint", "mixed"]
@@ -36,11 +37,12 @@ class StatedNoise(NamedTuple):
     multiplier: Fraction
     parts: tuple[NoisePart, ...]
     releases: int
+    history: HistoryPart | None = None
 
     @property
     def all_parts(self) -> tuple[NoisePart, ...]:
         """What each release inside states; a single release is its own part."""
-        return self.parts or (NoisePart(self.noise, self.guarantee, abs(self.multiplier)),)
+        return self.parts or (NoisePart(self.noise, self.guarantee, abs(self.multiplier), history=self.history),)
 
 
 def stated_by(release: PrivateSketch) -> StatedNoise:
@@ -53,6 +55,7 @@ def stated_by(release: PrivateSketch) -> StatedNoise:
         release.multiplier,
         release.parts,
         len(release.release_ids),
+        release.history,
     )
 
 
@@ -126,7 +129,14 @@ def check_stated(stated: StatedNoise, *, most_entries: int | None = None) -> Noi
 def _check_within(stated: StatedNoise, most_entries: int | None, limits: Limits) -> NoiseCheck:
     del limits  # a statement that was not checked may be, once limits are raised
     if stated.releases == 1 and not stated.parts:
-        return check_noise(stated.guarantee, stated.projection, stated.noise, stated.place, most_entries=most_entries)
+        return check_noise(
+            stated.guarantee,
+            stated.projection,
+            stated.noise,
+            stated.place,
+            most_entries=most_entries,
+            history=stated.history,
+        )
     if not stated.parts:
         return _check_without_parts(stated, most_entries)
     return _check_parts(stated, most_entries)
@@ -144,7 +154,9 @@ def _check_parts(stated: StatedNoise, most_entries: int | None) -> NoiseCheck:
     if mismatch is not None:
         return NoiseCheck("too little", mismatch)
     checks = [
-        check_noise(part.guarantee, stated.projection, part.noise, stated.place, most_entries=most_entries)
+        check_noise(
+            part.guarantee, stated.projection, part.noise, stated.place, most_entries=most_entries, history=part.history
+        )
         for part in stated.parts
     ]
     for verdict in ("too little", "not checked"):

@@ -1,0 +1,120 @@
+"""Which part of a history a release is: a row of its schedule, or a range of windows that readers solved for."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from streamsketch.core import Floats, check_int, short
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import NoiseMoments
+from streamsketch.schedules import Schedule
+
+HISTORY_ID_BYTES = 8
+_MOST = (1 << 32) - 1  # what the exchange format carries
+
+
+@dataclasses.dataclass(frozen=True)
+class HistoryPart:
+    """What a release is in a history: the rows that were published of windows by one schedule, under one guarantee.
+
+    Parameters
+    ----------
+    id
+        8 random bytes, the same for all rows, keys and ranges of a history.
+    start, stop
+        Its windows, counted from 0, without ``stop``. A row has one, the newest window in it.
+    is_row
+        Whether it is a row as it was published, a weighted sum of windows up to ``start`` with noise of its own, which
+        is no stream; otherwise it is the stream of the windows from ``start`` to ``stop``, solved from rows.
+    minus
+        For a difference of two ranges, the windows that were subtracted.
+
+    Raises
+    ------
+    InvalidInputError
+        For another length of the id, an empty range, or a row of several windows.
+    """
+
+    id: bytes
+    start: int
+    stop: int
+    is_row: bool = False
+    minus: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, bytes) or len(self.id) != HISTORY_ID_BYTES:
+            raise InvalidInputError(f"the id of a history is {HISTORY_ID_BYTES} bytes, got {short(self.id)}")
+        for start, stop in ((self.start, self.stop), *([] if self.minus is None else [self.minus])):
+            check_int(start, "the first window of a range", 0, _MOST)
+            check_int(stop, "the end of a range of windows", 0, _MOST)
+            if start >= stop:
+                raise InvalidInputError(f"a range of windows is not empty, got {start} to {stop}")
+        if type(self.is_row) is not bool:
+            raise InvalidInputError(f"a part of a history is a row or not, got {short(self.is_row)}")
+        if self.is_row and (self.stop != self.start + 1 or self.minus is not None):
+            raise InvalidInputError(f"a row is of one window, got {self.start} to {self.stop}")
+
+    @property
+    def last(self) -> int:
+        """How many of the history's rows it takes to compute this."""
+        return self.stop if self.minus is None else max(self.stop, self.minus[1])
+
+    def weights(self, schedule: Schedule) -> Floats:
+        """Return the factors of the rows in it: float64, (`last`,).
+
+        Parameters
+        ----------
+        schedule
+            Of the history.
+        """
+        found: Floats = np.zeros(self.last)
+        if self.is_row:
+            found[self.start] = 1.0
+            return found
+        found[: self.stop] = schedule.weights(self.start, self.stop)
+        if self.minus is not None:
+            found[: self.minus[1]] -= schedule.weights(*self.minus)
+        return found
+
+    def noise(self, schedule: Schedule, row: NoiseMoments) -> NoiseMoments:
+        """Return the cumulants of its noise, in grid steps of the rows.
+
+        Parameters
+        ----------
+        schedule
+            Of the history.
+        row
+            Cumulants of one noise in a row.
+        """
+        squares = self.weights(schedule) ** 2
+        return NoiseMoments(row.k2 * float(squares.sum()), row.k4 * float((squares**2).sum()))
+
+    def check_within(self, schedule: Schedule | None) -> None:
+        """Raise `InvalidInputError` unless it is part of a history by this schedule."""
+        if schedule is None:
+            raise InvalidInputError("a part of a history has a guarantee whose mechanism states its schedule")
+        if self.last > schedule.horizon:
+            raise InvalidInputError(f"windows up to {self.last} are beyond the {schedule.horizon} of the schedule")
+
+    def __str__(self) -> str:
+        if self.is_row:
+            return f"row {self.start}"
+        less = "" if self.minus is None else f" less {_range_text(*self.minus)}"
+        return f"{_range_text(self.start, self.stop)}{less}"
+
+
+def _range_text(start: int, stop: int) -> str:
+    return f"window {start}" if stop == start + 1 else f"windows {start} to {stop - 1}"
+
+
+def check_streams(releases: Iterable[Any]) -> None:
+    """Raise `InvalidInputError` if one of the releases is a row of a schedule, which no estimate is made of."""
+    for release in releases:
+        part = release.history
+        if part is not None and part.is_row:
+            raise InvalidInputError(
+                f"{part} of a schedule is no stream, but a weighted sum of windows up to {part.start}: read ranges of "
+                f"windows from all rows, by streamsketch.continual.History(rows).range(start, stop)"
+            )

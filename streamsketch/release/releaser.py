@@ -1,0 +1,366 @@
+"""Windows of a stream, one after the other, published by a schedule: a row each, and one guarantee for all."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.accounting import Ledger
+from streamsketch.agreement import fingerprint_of
+from streamsketch.core import Ints, short
+from streamsketch.data import data_ids
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import BitSource, Guarantee, SystemBits
+from streamsketch.projections import Projection
+from streamsketch.release.history import HISTORY_ID_BYTES, HistoryPart
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.published import with_agreement
+from streamsketch.release.published_table import sketches_to_release
+from streamsketch.release.publishers import AdditiveNoise, CalibratedNoise, numbers_of, warn_of_exceeded
+from streamsketch.schedules import Progress, Schedule
+from streamsketch.sketching import Sketch, SketchTable
+
+BitsOfKey: TypeAlias = Callable[[Any, Ints], BitSource]
+"""From a key, None for a stream without keys, and the exact numbers of its row, the bits to draw its noise from."""
+
+
+class HistoryState(NamedTuple):
+    """All that a `Releaser` needs to go on after a restart: **secret**, as raw sketches are.
+
+    Parameters
+    ----------
+    history
+        The id of the history: 8 bytes.
+    window
+        How many windows were added.
+    guarantee
+        What every row states.
+    agreement
+        The fingerprint of the agreement of all windows, if they follow one.
+    keys
+        Of the table, ascending; None for a stream without keys.
+    ids
+        Published ids of the data: uint8, (1 + keys, 16, 8), of all of them and of each key.
+    held
+        The exact sums that later rows need: int64, (blocks, numbers of all keys).
+    """
+
+    history: bytes
+    window: int
+    guarantee: Guarantee
+    agreement: str | None
+    keys: tuple[Any, ...] | None
+    ids: NDArray[np.uint8]
+    held: Ints
+
+
+class Releaser:
+    """Publishes windows by a schedule: adds one after the other, and returns the row of each, with noise.
+
+    All rows together, and all that is computed from them, are (ε, δ)-differentially private for one unit in as many
+    windows as the schedule says, also if what later windows hold depends on rows that were published (THEORY.md 11.2).
+    It holds exact sums of earlier windows, and so is secret.
+
+    Parameters
+    ----------
+    publisher
+        `AdditiveNoise` with a schedule; or that, calibrated, with a guarantee of which the basis is stated.
+    projection
+        The public map of all windows.
+    history
+        The id of the history, 8 random bytes that are the same for all of its keys; by default new.
+    assert_bounds
+        As in `Sketch.release`, of all windows.
+
+    Raises
+    ------
+    InvalidInputError
+        If the publisher has no schedule; as `AdditiveNoise.calibrated`.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT, AdditiveNoise
+    >>> from streamsketch.schedules import Tree
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
+    >>> publish = AdditiveNoise(epsilon=1.0, neighbours=L1(1, unit="sale"), schedule=Tree(horizon=365))
+    >>> releaser = Releaser(publish, projection)
+    >>> for day in range(3):
+    ...     sketch = projection.sketch()
+    ...     sketch.update([17, 18 + day], [1, 1])
+    ...     row = releaser.add(sketch)
+    >>> str(row.history), row.guarantee.epsilon
+    ('row 2', 1.0)
+    """
+
+    def __init__(
+        self,
+        publisher: AdditiveNoise | CalibratedNoise,
+        projection: Projection,
+        *,
+        history: bytes | None = None,
+        assert_bounds: bool = False,
+    ) -> None:
+        noise = publisher if isinstance(publisher, CalibratedNoise) else publisher.calibrated(projection)
+        projection.check_same(noise.projection)
+        if noise.schedule is None:
+            raise InvalidInputError(
+                "the publisher has no schedule, by which windows are published: give AdditiveNoise(…, schedule=…), or "
+                "release each window by itself"
+            )
+        self._schedule: Schedule = noise.schedule
+        self._noise, self._assert_bounds = noise, assert_bounds
+        self._stated = noise.guarantee if noise.guarantee.basis is not None else None  # by whoever bounds the windows
+        self._history = SystemBits().read(HISTORY_ID_BYTES) if history is None else history
+        HistoryPart(self._history, 0, 1)  # which checks it
+        self._of: _Windows | None = None
+        self._progress: Progress | None = None
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    @property
+    def schedule(self) -> Schedule:
+        """Which sums of windows are published."""
+        return self._schedule
+
+    @property
+    def history(self) -> bytes:
+        """The id of the history: 8 bytes."""
+        return self._history
+
+    @property
+    def windows(self) -> int:
+        """How many windows were added."""
+        return 0 if self._progress is None else self._progress.window
+
+    @property
+    def state(self) -> HistoryState:
+        """All that `restored` needs: **secret**.
+
+        Raises
+        ------
+        InvalidInputError
+            Before the first window was added, when there is none.
+        """
+        if self._of is None or self._progress is None:
+            raise InvalidInputError("no window was added yet, so there is no state of a history")
+        of = self._of
+        ids = np.frombuffer(b"".join(b"".join(one) for one in of.ids), np.uint8)
+        shape = len(of.ids), -1, data_ids.ID_BYTES
+        held = self._progress.held
+        return HistoryState(self._history, self.windows, of.guarantee, of.agreement, of.keys, ids.reshape(shape), held)
+
+    @classmethod
+    def restored(
+        cls,
+        publisher: AdditiveNoise | CalibratedNoise,
+        projection: Projection,
+        state: HistoryState,
+        *,
+        assert_bounds: bool = False,
+    ) -> Self:
+        """Return a releaser that goes on from a state.
+
+        Parameters
+        ----------
+        publisher, projection, assert_bounds
+            As before the restart.
+        state
+            What `state` was.
+
+        Raises
+        ------
+        InvalidInputError
+            If the state is of another schedule, guarantee or map.
+        """
+        found = cls(publisher, projection, history=state.history, assert_bounds=assert_bounds)
+        planned = found._noise.guarantee
+        if dataclasses.replace(state.guarantee, basis=planned.basis, conditions=planned.conditions) != planned:
+            raise InvalidInputError(
+                f"the state is of rows that state {state.guarantee}, and the publisher's state {planned}"
+            )
+        ids = tuple(tuple(one.tobytes() for one in row) for row in state.ids)
+        found._of = _Windows(state.guarantee, state.agreement, state.keys, ids)
+        width = found._width * found._of.number
+        if len(ids) != found._of.number + 1 or state.held.ndim != 2 or state.held.shape[1] != width:
+            raise InvalidInputError(f"the state of {found._of.number} keys has sums of {width} numbers and their ids")
+        found._progress = Progress.restored(found._schedule, state.window, state.held)
+        return found
+
+    # --- windows --------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        window: Sketch | SketchTable,
+        *,
+        public_keys: Iterable[Any] | None = None,
+        keys_are_public: bool = False,
+        bits: BitsOfKey | None = None,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+    ) -> PrivateSketch | PrivateTable:
+        """Add the next window, and return its row.
+
+        Parameters
+        ----------
+        window
+            Its exact sketch, or its table; all windows are of one kind.
+        public_keys, keys_are_public
+            For a table, as in `SketchTable.release`. All windows have the keys of the first: later ones may leave both
+            out.
+        bits
+            Where the noise of a key's row is drawn from, secret and uniform: it must be independent for other keys,
+            windows and exact numbers. By default the operating system's CSPRNG.
+        ledger, dataset
+            Charge the history to a data set first. That is one charge for all its windows: with the same history it
+            costs nothing again.
+
+        Returns
+        -------
+        PrivateSketch or PrivateTable
+            The row: no estimate is made of it, and `streamsketch.continual.History` reads all of them.
+
+        Raises
+        ------
+        TypeError
+            If it is no `Sketch` or `SketchTable`.
+        InvalidInputError
+            If all windows of the schedule's horizon were added; for other keys, another agreement or other bounds than
+            before. Never for what it holds. Nothing has changed then, as after any other error.
+        IncompatibleProjectionsError
+            If it is of another projection.
+        LedgerError
+            If the history does not fit into what is left of the data set's budget.
+        """
+        of, numbers = self._read(window, public_keys, keys_are_public=keys_are_public)
+        progress = self._progress or Progress(self._schedule, numbers.size)
+        exact = progress.row(numbers).reshape(of.number, -1)
+        self._charge(of, ledger, dataset)
+        noise = self._noise.with_guarantee(of.guarantee)
+        part = HistoryPart(self._history, progress.window, progress.window + 1, is_row=True)
+        rows = []
+        for key, row, ids in zip(of.names, exact, of.ids[1:], strict=True):
+            drawn_from = SystemBits() if bits is None else bits(key, row)
+            released = noise.drawn(row, drawn_from, ids, part, window.bounds)
+            rows.append(with_agreement(released, of.agreement))
+        published = rows[0] if of.keys is None else PrivateTable(dict(zip(of.keys, rows, strict=True)))
+        progress.hold(numbers)
+        self._of, self._progress = of, progress
+        return published
+
+    def exact(
+        self, window: Sketch | SketchTable, *, public_keys: Iterable[Any] | None = None, keys_are_public: bool = False
+    ) -> Mapping[Any, Ints]:
+        """Return the exact numbers of the row that `add` would publish of a window: **secret**; nothing changes.
+
+        Parameters
+        ----------
+        window, public_keys, keys_are_public
+            As in `add`, with its errors.
+
+        Returns
+        -------
+        dict
+            int64, (n,), by key, None for a stream without keys.
+        """
+        of, numbers = self._read(window, public_keys, keys_are_public=keys_are_public)
+        progress = self._progress or Progress(self._schedule, numbers.size)
+        return dict(zip(of.names, progress.row(numbers).reshape(of.number, -1), strict=True))
+
+    @property
+    def _width(self) -> int:
+        counting = self._noise.counting
+        return self._noise.projection.sketch_dim + (0 if counting is None else counting.numbers)
+
+    def _read(
+        self, window: Sketch | SketchTable, public_keys: Iterable[Any] | None, *, keys_are_public: bool
+    ) -> "tuple[_Windows, Ints]":
+        """Return what is known of all windows, and the exact numbers of all keys of this one: int64, (n,)."""
+        if not isinstance(window, Sketch | SketchTable):
+            raise TypeError(f"a window is a Sketch or a SketchTable, got a {type(window).__name__}")
+        self._noise.projection.check_same(window.projection)
+        sketches = self._sketches(window, public_keys, keys_are_public=keys_are_public)
+        before, names = self._of, tuple(sketches)
+        keys = None if isinstance(window, Sketch) else names
+        if before is not None and before.keys != keys:
+            raise InvalidInputError(
+                f"all windows of a history have the keys of the first, {_keys_text(before.keys)}, and window "
+                f"{self.windows} has {_keys_text(keys)}: name the same public_keys in all of them"
+            )
+        agreement = None if window.agreement is None else fingerprint_of(window.agreement)
+        if before is not None and before.agreement != agreement:
+            raise InvalidInputError(
+                f"all windows of a history follow one agreement, {before.agreement or 'or none'}, and window "
+                f"{self.windows} follows {agreement or 'none'}"
+            )
+        guarantee = self._guarantee_of(window)
+        warn_of_exceeded(window.largest, self._noise.guarantee.neighbours, window.projection)
+        counting, neighbours = self._noise.counting, self._noise.guarantee.neighbours
+        numbers = np.concatenate([numbers_of(one, neighbours, counting) for one in sketches.values()])
+        if before is not None:
+            return before._replace(guarantee=guarantee), numbers
+        ids = window.data_ids.published(), *(one.data_ids.published() for one in sketches.values())
+        return _Windows(guarantee, agreement, keys, ids), numbers
+
+    def _sketches(
+        self, window: Sketch | SketchTable, public_keys: Iterable[Any] | None, *, keys_are_public: bool
+    ) -> dict[Any, Sketch]:
+        if isinstance(window, Sketch):
+            if public_keys is not None or keys_are_public:
+                raise InvalidInputError("a sketch has no keys: give public_keys for the windows of a table")
+            return {None: window}
+        if public_keys is None and not keys_are_public and self._of is not None and self._of.keys is not None:
+            public_keys = self._of.keys
+        return sketches_to_release(window, public_keys, keys_are_public=keys_are_public)
+
+    def _guarantee_of(self, window: Sketch | SketchTable) -> Guarantee:
+        """Return the guarantee of the rows, once this window is known to keep to it."""
+        before = None if self._of is None else self._of.guarantee
+        if self._stated is not None:
+            stated: Guarantee = self._stated
+            return stated
+        if before is not None and window.bounds.is_empty:
+            return before
+        found: Guarantee = self._noise.on_window(window, assert_bounds=self._assert_bounds).guarantee
+        if before is None:
+            return found
+        if (before.basis == "enforced" and found.basis != "enforced") or set(found.conditions) - set(before.conditions):
+            raise InvalidInputError(
+                f"all rows of a history have one guarantee, which holds for all of its windows. Rows before window "
+                f"{self.windows} state {before}, and of this window one could say {found}. Bound all windows alike"
+            )
+        return before
+
+    def _charge(self, of: "_Windows", ledger: Ledger | None, dataset: str | None) -> None:
+        if ledger is None:
+            if dataset is not None:
+                raise InvalidInputError(f"dataset={dataset!r} names a data set of a ledger; pass ledger= as well")
+            return
+        map_, once = self._noise.projection, self._history.hex()
+        ledger.charge(dataset, of.guarantee, projection=map_, data_ids=of.ids[0], once=once)
+
+
+class _Windows(NamedTuple):
+    """What is the same in all windows of a history."""
+
+    guarantee: Guarantee
+    agreement: str | None
+    keys: tuple[Any, ...] | None
+    ids: tuple[tuple[bytes, ...], ...]
+    """Published ids of the data: of all of them, and of each key, those of the first window."""
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """The keys, or None alone."""
+        return (None,) if self.keys is None else self.keys
+
+    @property
+    def number(self) -> int:
+        """How many keys there are, 1 without."""
+        return len(self.names)
+
+
+def _keys_text(keys: tuple[Any, ...] | None) -> str:
+    return "none" if keys is None else short(list(keys))
