@@ -58,7 +58,7 @@ def check_claims(releases: Sequence[Any]) -> None:
         found = place, release.guarantee, row.claim
         if row.history is not None and row.data_ids:  # which are the same in all rows of a key
             known = windows.setdefault((row.history, tuple(row.data_ids)), found)
-            _check_copy(found, known, len(releases), "are one row of a history")
+            _check_row(found, known, len(releases))
         if one in single:
             _check_copy(found, single[one], len(releases))
         if one not in single or row.claim.counts is not None:  # a copy may have dropped them
@@ -69,8 +69,25 @@ def check_claims(releases: Sequence[Any]) -> None:
             _check_sum(place, row.claim, [single[one][2] for one in row.summed_ids], len(releases))
 
 
-def _check_copy(one: _Found, other: _Found, count: int, same: str = "have the id of one release") -> None:
-    (first, guarantee, claim), (second, stated, known) = other, one
+def _check_copy(one: _Found, other: _Found, count: int) -> None:
+    if what := _differences(one, other):
+        raise InvalidInputError(
+            f"releases {other[0] + 1} and {one[0] + 1} of {count} have the id of one release, and differ: {what}. One "
+            f"was changed, or is another release under that id; ask who published them, and leave it out"
+        )
+
+
+def _check_row(one: _Found, other: _Found, count: int) -> None:
+    if what := _differences(one, other):
+        raise InvalidInputError(
+            f"releases {other[0] + 1} and {one[0] + 1} of {count} are one row of a history, and differ: {what}. One "
+            f"was changed, or the row was published twice; ask who published them, and leave it out"
+        )
+
+
+def _differences(one: _Found, other: _Found) -> str:
+    """Return in what two releases differ; an empty text for equal ones."""
+    (_, guarantee, claim), (_, stated, known) = other, one
     differs = {
         "maps": claim.kind != known.kind,
         "cells": not np.array_equal(claim.cells, known.cells),
@@ -80,12 +97,7 @@ def _check_copy(one: _Found, other: _Found, count: int, same: str = "have the id
         "noise": claim.noise != known.noise,
         "guarantees": guarantee != stated,
     }
-    if any(differs.values()):
-        what = ", ".join(name for name, differ in differs.items() if differ)
-        raise InvalidInputError(
-            f"releases {first + 1} and {second + 1} of {count} {same}, and differ: {what}. One was changed, or is "
-            f"another release under that id; ask who published them, and leave it out"
-        )
+    return ", ".join(name for name, differ in differs.items() if differ)
 
 
 def _check_sum(place: int, claim: Claim, parts: Sequence[Claim], count: int) -> None:

@@ -83,7 +83,7 @@ class Releaser:
     Examples
     --------
     >>> from streamsketch import L1, SJLT, AdditiveNoise
-    >>> from streamsketch.schedules import Tree
+    >>> from streamsketch.continual import Releaser, Tree
     >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
     >>> publish = AdditiveNoise(epsilon=1.0, neighbours=L1(1, unit="sale"), schedule=Tree(horizon=365))
     >>> releaser = Releaser(publish, projection)
