@@ -50,10 +50,10 @@ def solve_prefixes(
         for cell in range(rows.shape[1]):
             out[t + 1, cell] = rows[t, cell]
         for b in range(first, last):
-            factor, here, there = coefficients[b], starts[b], starts[b + 1]
+            factor, first_of, behind = coefficients[b], starts[b], starts[b + 1]
             if factor != 0:
                 for cell in range(rows.shape[1]):
-                    out[t + 1, cell] -= factor * (out[there, cell] - out[here, cell])
+                    out[t + 1, cell] -= factor * (out[behind, cell] - out[first_of, cell])
         for cell in range(rows.shape[1]):
             out[t + 1, cell] = out[t, cell] + out[t + 1, cell] * inverse
 
