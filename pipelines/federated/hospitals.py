@@ -5,7 +5,6 @@ at the server: signatures are verified, and hospitals that are too far from the 
 fixed beforehand.
 """
 
-import statistics
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -88,7 +87,7 @@ class Admission(NamedTuple):
         return [name for name, verdict in self.verdicts.items() if verdict.admitted]
 
     def __str__(self) -> str:
-        lines = [f"Compared with {self.central}, the most central; admitted if the interval is below {LIMIT:g}:"]
+        lines = [f"Compared with {self.central}, with most others like it; admitted if below {LIMIT:g}:"]
         for name, found in self.verdicts.items():
             line = f"{name:8}{found.patients.value:6,.0f} patients"
             if found.discrepancy is not None:
@@ -142,15 +141,19 @@ def received(sent: Sent, name: str, signer: PublicKey, folder: Path) -> ss.Priva
 def admission(releases: Mapping[str, ss.PrivateSketch], limit: float = LIMIT) -> Admission:
     """Return who may train: those whose discrepancy from the central hospital is surely below a limit.
 
-    The central hospital may train. It is the one whose intervals from the others have the least median upper end: by
-    the estimates themselves, the smallest hospital could be it, by chance.
+    The central hospital is the one from which most others are surely closer than the limit; of several, the one with
+    most patients. It may train.
     """
     agreed, names = agreement(), list(releases)
     far = {
         (a, b): ss.mmd(releases[a], releases[b], agreed) for place, a in enumerate(names) for b in names[place + 1 :]
     }
     between = {pair: found for (a, b), found in far.items() for pair in ((a, b), (b, a))}
-    central = min(names, key=lambda name: statistics.median(between[name, b].interval()[1] for b in names if b != name))
+
+    def alike(name: str) -> int:
+        return sum(between[name, other].interval()[1] <= limit for other in names if other != name)
+
+    central = max(names, key=lambda name: (alike(name), releases[name].units.value))
     verdicts = {}
     for name in names:
         if name == central:
