@@ -4,6 +4,7 @@ To sketch DuckDB's own data, pass a relation to `Sketch.update_rows` or `SketchT
 """
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,31 +14,39 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamsketch.agreement import Agreement
-from streamsketch.errors import IncompatibleAgreementsError
+from streamsketch.core import short
+from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 from streamsketch.estimation import (
     Block,
     Estimate,
     below_noise_floor,
     block_of,
     check_comparable,
+    column_differences,
     cosine,
+    describe,
     few_units,
     frequency,
     inner_product,
     mean_distance,
     mean_norm,
     mean_product,
+    mmd,
     profile_distance,
     squared_distance,
     squared_norm,
     test_same,
 )
+from streamsketch.features import Category
 from streamsketch.release import PrivateSketch
 
 _FIELDS = ["value", "standard_error", "low_95", "high_95"]
 _ESTIMATE = f"STRUCT({', '.join(f'{name} DOUBLE' for name in _FIELDS)})"
 _TEST = f"STRUCT(p_value DOUBLE, distance {_ESTIMATE})"
 _ITEM = "UNION(integer BIGINT, text VARCHAR, bytes BLOB, date DATE, time TIMESTAMP)"
+_NUMBERS = ", ".join(f"{name} DOUBLE" for name in _FIELDS)
+_COLUMNS = f'STRUCT("column" VARCHAR, {_NUMBERS}, differs BOOLEAN)[]'
+_MEASURES = f'STRUCT("column" VARCHAR, measure VARCHAR, {_NUMBERS})[]'
 _KEPT = 1024  # decoded releases in the cache: a join uses each of them many times
 
 
@@ -55,13 +64,20 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     small for its noise, and averages of a stream of too few units, where they are undefined. An invalid sketch raises
     an error, which aborts the query, and so does an average of one whose units were not counted.
 
+    Of releases of features, whose agreement is among ``agreements``: ``discrepancy(x, y)`` is `mmd`, and
+    ``test_populations(x, y)`` the test that populations are the same, ``test_same(…, by="mean", samples=True)``.
+    ``column_differences(x, y)`` has a row for each column, with whether it ``differs``: its interval is that of the
+    populations, holds together with those of the other columns, and leaves out 0. ``describe_release(x)`` has a row for
+    each ``measure`` of a column, as `describe`; ``share(x, column, value)`` is that of a category, also of a hashed
+    one. The two of several rows can be used as a table, ``FROM describe_release(x)``, or give a list of structs.
+
     Parameters
     ----------
     connection
         A connection of DuckDB's Python package.
     agreements
         Those that streams followed: ``frequency`` needs a stream's to cast items to its types, and casts those of an
-        index of one column.
+        index of one column; functions of features need it to know what cells mean.
 
     Notes
     -----
@@ -70,7 +86,8 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
 
     ``SELECT key, item, f.value FROM (SELECT key, item, frequency(sketch, item) f FROM 'all.parquet', words)``
     """
-    frequencies = functools.partial(_frequencies, {agreement.fingerprint: agreement for agreement in agreements})
+    known = {agreement.fingerprint: agreement for agreement in agreements}
+    frequencies = functools.partial(_frequencies, known)
     types = {"parameters": ["BLOB", _ITEM], "return_type": _ESTIMATE}
     connection.create_function("frequency", frequencies, **types, type="arrow", null_handling="special")
     connection.create_function("test_same", _tested, ["BLOB", "BLOB", "DOUBLE"], _TEST)
@@ -89,6 +106,20 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     connection.create_function("mean_norm", function, ["BLOB"], _ESTIMATE, null_handling="special")
     connection.create_function("squared_norm", _norm, ["BLOB"], _ESTIMATE)
     connection.create_function("guarantee", _guarantee, ["BLOB"], "VARCHAR")
+    for name, function, parameters, result in (
+        ("discrepancy", _discrepancy, ["BLOB", "BLOB"], _ESTIMATE),
+        ("test_populations", _tested_populations, ["BLOB", "BLOB"], _TEST),
+        ("column_differences", _columns, ["BLOB", "BLOB"], _COLUMNS),
+        ("describe_release", _described, ["BLOB"], _MEASURES),
+        ("share", _share, ["BLOB", "VARCHAR", "VARCHAR"], _ESTIMATE),
+    ):
+        of_features = _with_agreement(function, known, len(parameters))
+        connection.create_function(name, of_features, parameters, result, null_handling="special")
+    for name, arguments in (("column_differences", "x, y"), ("describe_release", "x")):
+        connection.execute(
+            f"CREATE OR REPLACE TEMP MACRO {name}({arguments}) AS TABLE "
+            f"SELECT unnest({name}({arguments}), recursive := true)"
+        )
 
 
 def _of_two(estimator: Any) -> Any:
@@ -146,6 +177,71 @@ def _agreement_of(release: PrivateSketch, agreements: dict[str, Agreement]) -> A
         f"a sketch follows the agreement {release.agreement}, which says as which type items were hashed: pass it to "
         f"register(connection, agreements=[…])"
     )
+
+
+def _with_agreement(function: Any, agreements: dict[str, Agreement], count: int) -> Any:
+    """Return a function of arguments, the first of which is a release of features, that finds their agreement.
+
+    It is NULL where an argument is, or units are too few for an average.
+    """
+
+    def found(*arguments: Any) -> Any:
+        if any(one is None for one in arguments):
+            return None
+        given = [_release(one) if isinstance(one, bytes) else one for one in arguments]
+        agreement = _agreement_of(given[0], agreements)
+        if agreement is None:
+            raise InvalidInputError("no agreement is known of a sketch, so what its cells mean is not known either")
+        releases = [one for one in given if isinstance(one, PrivateSketch)]
+        check_comparable(releases)
+        return None if few_units(block_of(releases)).any() else function(*given, agreement)
+
+    def of_one(x: Any) -> Any:
+        return found(x)
+
+    def of_two(x: Any, y: Any) -> Any:
+        return found(x, y)
+
+    def of_three(x: Any, y: Any, z: Any) -> Any:
+        return found(x, y, z)
+
+    return (of_one, of_two, of_three)[count - 1]  # DuckDB counts the parameters
+
+
+def _discrepancy(x: PrivateSketch, y: PrivateSketch, agreement: Agreement) -> dict[str, float]:
+    return _fields(mmd(x, y, agreement))
+
+
+def _tested_populations(x: PrivateSketch, y: PrivateSketch, agreement: Agreement) -> dict[str, Any]:
+    del agreement
+    test = test_same(x, y, by="mean", samples=True)
+    return {"p_value": test.p_value, "distance": _fields(test.distance)}
+
+
+def _columns(x: PrivateSketch, y: PrivateSketch, agreement: Agreement) -> list[dict[str, Any]]:
+    rows = column_differences(x, y, agreement, samples=True).to_pylist()
+    return [{"column": row["column"], **_row_fields(row), "differs": row["low"] > 0} for row in rows]
+
+
+def _described(x: PrivateSketch, agreement: Agreement) -> list[dict[str, Any]]:
+    rows = describe(x, agreement).to_pylist()
+    return [{"column": row["column"], "measure": row["measure"], **_row_fields(row)} for row in rows]
+
+
+def _share(x: PrivateSketch, column: str, value: str, agreement: Agreement) -> dict[str, float | None]:
+    kind = None if agreement.features is None else agreement.features.columns.get(column)
+    hashed = isinstance(kind, Category) and kind.values is None
+    rows = describe(x, agreement, shares={column: [value]} if hashed else None).to_pylist()
+    named = [row for row in rows if row["column"] == column and row["measure"] == f"share of {value}"]
+    if not named:
+        raise InvalidInputError(f"{short(column)} is no category that has a value {short(value)}")
+    return _row_fields(named[0])
+
+
+def _row_fields(row: dict[str, Any]) -> dict[str, float | None]:
+    """Return the numbers of a row of a table as those of an estimate; NULL where they are not known."""
+    numbers = (row[name] for name in ("estimate", "error", "low", "high"))
+    return {name: one if math.isfinite(one) else None for name, one in zip(_FIELDS, numbers, strict=True)}
 
 
 def _one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -4,9 +4,11 @@ import datetime as dt
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import streamsketch as ss
+from streamsketch.features import Category, Features, Number
 from streamsketch.integrations.duckdb import register
 from tests.counted import shops
 
@@ -164,3 +166,66 @@ def test_two_releases_are_added_up(connection: Any) -> None:
     assert found == (x.combine(y, populations="disjoint").to_bytes(), None)
     with pytest.raises(Exception, match="populations must be"):
         connection.execute(asked, given | {"p": "all"}).fetchone()
+
+
+FEATURES = Features({"age": Number(0, 110), "sex": Category(["F", "M"]), "code": Category(hashed=8)}, seed=7, joint=2)
+PATIENTS = pa.schema({"patient": pa.int64(), "age": pa.int64(), "sex": pa.string(), "code": pa.string()})
+AGREEMENT = ss.agree(PATIENTS, features=FEATURES, unit="patient")
+
+
+def site(count: int, age: int, epsilon: float = 10.0) -> ss.PrivateSketch:
+    numbers = range(count)
+    ages, sexes = [age + number % 20 for number in numbers], ["FM"[number % 2] for number in numbers]
+    rows = pa.table([list(numbers), ages, sexes, [f"E{number % 5}" for number in numbers]], schema=PATIENTS)
+    return ss.bound(rows, AGREEMENT).release(epsilon=epsilon, delta=1e-6, neighbours=AGREEMENT.neighbours)
+
+
+@pytest.fixture
+def populations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    monkeypatch.chdir(tmp_path)
+    connected = duckdb.connect()
+    register(connected, agreements=[AGREEMENT])
+    return connected
+
+
+@pytest.mark.usefixtures("fixed_noise")
+def test_populations_are_compared_and_described_as_by_the_library(populations: Any) -> None:
+    x, y = site(300, 40), site(300, 70)
+    ss.PrivateTable({"north": x, "west": y}).save("sites.parquet")
+    given = {"x": x.to_bytes(), "y": y.to_bytes()}
+    estimate, test = ss.mmd(x, y, AGREEMENT), ss.test_same(x, y, by="mean", samples=True)
+    asked = "SELECT discrepancy($x, $y).value, test_populations($x, $y).p_value, discrepancy($x, $y).high_95"
+    row = populations.execute(asked, given).fetchone()
+    assert row == (estimate.value, test.p_value, estimate.interval(0.95).high)
+    found = populations.execute("FROM column_differences($x, $y)", given).fetchall()
+    expected = ss.column_differences(x, y, AGREEMENT, samples=True).to_pylist()
+    assert found == [(*row.values(), row["low"] > 0) for row in expected]
+    assert {row[0] for row in found if row[-1]} == {"age", "(joint)"}
+    asked = "SELECT key, d.* FROM 'sites.parquet', describe_release(sketch) d WHERE d.measure = 'mean' ORDER BY key"
+    means = {key: ss.describe(one, AGREEMENT).to_pylist()[0] for key, one in (("north", x), ("west", y))}
+    assert populations.sql(asked).fetchall() == [(key, *row.values()) for key, row in means.items()]
+    assert populations.execute("SELECT len(describe_release($x))", {"x": given["x"]}).fetchone() == (8,)
+    asked = "SELECT share($x, 'code', 'E1').value, share($x, 'sex', 'F').low_95"
+    shares = ss.describe(x, AGREEMENT, shares={"code": ["E1"]}).to_pylist()
+    by_measure = {row["measure"]: row for row in shares}
+    expected_shares = by_measure["share of E1"]["estimate"], by_measure["share of F"]["low"]
+    assert populations.execute(asked, {"x": given["x"]}).fetchone() == expected_shares
+
+
+@pytest.mark.usefixtures("fixed_noise")
+def test_populations_without_averages_or_agreement(populations: Any, connection: Any) -> None:
+    x, few = site(300, 40).to_bytes(), site(2, 40, 0.01).to_bytes()
+    asked = "SELECT discrepancy($x, $few), test_populations($few, $x), describe_release($few), share(NULL, 'sex', 'F')"
+    assert populations.execute(asked, {"x": x, "few": few}).fetchone() == (None,) * 4
+    for refused, message in [
+        ("share($x, 'age', 'F')", "'age' is no category that has a value 'F'"),
+        ("share($x, 'sex', 'X')", "'sex' is no category that has a value 'X'"),
+    ]:
+        with pytest.raises(Exception, match=message):
+            populations.execute(f"SELECT {refused}", {"x": x}).fetchone()
+    with pytest.raises(Exception, match="pass it to register"):
+        connection.execute("SELECT describe_release($x)", {"x": x}).fetchone()
+    unknown = release(500).to_bytes()
+    with pytest.raises(Exception, match="no agreement is known of a sketch"):
+        populations.execute("SELECT describe_release($x)", {"x": unknown}).fetchone()
