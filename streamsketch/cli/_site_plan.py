@@ -1,6 +1,5 @@
 """``streamsketch plan --sites``: which features to compare sites by, and what is found by them."""
 
-import secrets
 from typing import Any
 
 import streamsketch as ss
@@ -29,8 +28,7 @@ def site_plan(given: dict[str, Any]) -> ss.planning.SitePlan:
         raise ss.InvalidInputError(
             f"--units takes one number or two, such as 2800,280, got {given['units']!r:.40}"
         ) from None
-    # a seed is not drawn for a plan, which has none
-    columns = given["numbers"] if given["features"] is None else load_features(given["features"], 0)
+    columns = given["numbers"] if given["features"] is None else load_features(given["features"], given["seed"])
     chosen = {name: given[name] for name in ("columns", "power", "deviation") if given[name] is not None}
     return ss.planning.plan_sites(
         columns,
@@ -51,7 +49,7 @@ def write_site_plan(plan: ss.planning.SitePlan, given: dict[str, Any], *, missed
             "features name their columns and public ranges, which --numbers does not: give them by --features FILE"
         )
     if output is not None and not missed:
-        seed = secrets.randbits(63) if given["seed"] is None else given["seed"]
+        seed = load_features(given["features"], given["seed"]).seed  # drawn now, if none is said
         write_whole(output, plan.features(seed).to_json().encode() + b"\n")
     if given["picture"] is not None:
         write_whole(given["picture"], picture_of_sites(plan).encode())

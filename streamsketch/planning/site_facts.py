@@ -152,6 +152,7 @@ class ClassShift:
 
 
 SiteShift: TypeAlias = MeanShift | ShareShift | ClassShift
+"""How a second population differs from the first."""
 
 
 def check_shift(shift: SiteShift, features: Features) -> None:

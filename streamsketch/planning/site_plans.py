@@ -24,6 +24,7 @@ from streamsketch.estimation import (
 from streamsketch.features import Category, Embedding, FeatureColumn, Features, Number
 from streamsketch.planning.site_facts import (
     Means,
+    ShareShift,
     SiteShift,
     block_means,
     check_shift,
@@ -48,6 +49,7 @@ _NORMAL = np.exp(-(_HALF**2) / 2) / np.exp(-(_HALF**2) / 2).sum()
 _DEVIATION = 1 / 6
 _FACTORS = 1 / 64, 64.0  # of a shift, to look for the least that is found
 _CERTAIN = 0.9995
+_ENOUGH = 0.95
 _MANY_CELLS = 64  # in which Gaussian noise is better at ε ≤ 20
 
 
@@ -112,7 +114,7 @@ class SitePlan:
     chosen
         The recommended option.
     options
-        All options, fewest features first.
+        All options.
     given_epsilon
         Whether ε was given, not chosen.
     units_needed
@@ -305,7 +307,7 @@ def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them w
         delta = min(_MOST_DELTA, 10 ** math.floor(math.log10(_DELTA_SHARE / max(numbers))))
     if epsilon is not None:
         Budget(epsilon, delta)
-    planner, maps = _Planner(shift, deviation), list(_maps(given))
+    planner, maps = _Planner(shift, deviation), list(_maps(given, shift))
     asked = [one for one in maps if not columns or _shows(one)]
 
     def found(units: tuple[float, float], epsilon: float) -> bool:
@@ -486,18 +488,20 @@ def _features(given: Features | Mapping[str, FeatureColumn] | int) -> Features:
     return Features({f"number {place}": Number(0, 1) for place in range(1, given + 1)}, seed=0)
 
 
-def _maps(given: Features) -> Iterator[Features]:
-    """Yield maps of these columns, fewest features first."""
+def _maps(given: Features, shift: SiteShift) -> Iterator[Features]:
+    """Yield maps of these columns."""
     numbers = [one for one in given.columns.values() if isinstance(one, Number)]
     weight = sum(one.weight for one in numbers)
     if not numbers and not any(isinstance(one, Embedding) for one in given.columns.values()):
         yield Features(given.columns, seed=0)
         return
     for moments in _MOMENTS if numbers else (0,):
-        for times in _JOINT_TIMES if moments else (1,):
+        # a share of people moves in a category, which joint features do not see: they may be of the least weight, 1
+        least = (0,) if isinstance(shift, ShareShift) else ()
+        for times in (*least, *(_JOINT_TIMES if moments else (1,))):
             for waves in WAVES:
                 columns = {name: _replaced(one, moments, waves) for name, one in given.columns.items()}
-                joint: dict[str, Any] = {"joint": waves, "joint_weight": times * weight} if numbers else {}
+                joint: dict[str, Any] = {"joint": waves, "joint_weight": max(times * weight, 1)} if numbers else {}
                 yield Features(columns, seed=0, **joint, width=given.width if numbers else None)
 
 
@@ -516,10 +520,15 @@ def _chosen(options: Sequence[SiteOption], columns: bool | None, power: float) -
     showing = [one for one in options if one.shows_columns]
     enough = [one for one in showing if one.prediction.power >= power]
     if columns is not False and enough:
-        # what power is left goes to single columns: their length, their moments, and then the fewest errors
-        return min(enough, key=lambda one: (one.joint_share, -one.moments, -min(one.prediction.power, _CERTAIN)))
+        # what power is left goes to single columns: their length, and their moments
+        return min(enough, key=lambda one: (one.joint_share, -one.moments, -_rounded(one), one.features.dim))
     held = showing if columns else options
-    return max(held, key=lambda one: (min(one.prediction.power, _CERTAIN), one.prediction.z))
+    return max(held, key=lambda one: (_rounded(one), one.prediction.z))
+
+
+def _rounded(option: SiteOption) -> float:
+    """Return the power of an option to two digits, up to which fewer features are better."""
+    return min(round(option.prediction.power, 2), _ENOUGH)
 
 
 def _option(option: SiteOption) -> dict[str, Any]:

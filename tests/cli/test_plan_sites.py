@@ -17,9 +17,9 @@ COLUMNS = [
 ASKED = ("plan", "--sites", "--units", 3000, "--epsilon", 1, "--unit", "patient")
 
 
-def write(folder: Path) -> Path:
+def write(folder: Path, **more: int) -> Path:
     path = folder / "columns.json"
-    path.write_text(json.dumps({"columns": COLUMNS}))
+    path.write_text(json.dumps({"columns": COLUMNS, **more}))
     return path
 
 
@@ -40,15 +40,15 @@ def test_a_plan_of_sites_makes_features_and_an_agreement(forks: Forks, tmp_path:
 
 
 def test_a_goal_that_is_missed_writes_no_features(forks: Forks, tmp_path: Path) -> None:
-    made = tmp_path / "features.json"
-    asked = ("plan", "--sites", "--units", "40,50", "--features", write(tmp_path), "--shift", 0.5, "--epsilon", 1)
+    made, columns = tmp_path / "features.json", write(tmp_path, seed=9)
+    asked = ("plan", "--sites", "--units", "40,50", "--features", columns, "--shift", 0.5, "--epsilon", 1)
     done = forks.run(*asked, "--features-out", made)
     assert done.returncode == 1
     assert "is not reached" in done.stdout
-    assert "features.json is not written" in done.stderr
+    assert "features.json is not written: it takes" in done.stderr
     assert not made.exists()
     forks.succeeded(*asked, "--features-out", made, "--accept")
-    assert made.exists()
+    assert ss.Features.from_json(made.read_text()).seed == 9
 
 
 def test_a_plan_of_sites_in_json(forks: Forks) -> None:

@@ -189,3 +189,31 @@ def test_power_is_as_predicted(shift: SiteShift, moments: int) -> None:
         assert isinstance(y, ss.PrivateSketch)
         found += ss.test_same(x, y, by="mean", samples=True).p_value <= 0.05
     assert abs(found / 100 - power) < 0.12 + 3.5 * math.sqrt(max(power * (1 - power), 0.02) / 100)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("count", "times", "least"), [(2800, 1.4, 9.0), (280, 2.0, 2.0)])
+def test_reference_points_of_patients(count: int, times: float, least: float) -> None:
+    """569 patients with 30 numbers, one class more frequent: z, and power to 0.15 and 3.5 errors of 40 draws."""
+    datasets = pytest.importorskip("sklearn.datasets")
+    values, classes = datasets.load_breast_cancer(return_X_y=True)
+    shares = (values - values.min(axis=0)) / (values.max(axis=0) - values.min(axis=0))
+    columns = {f"number {place}": Number(0, 1) for place in range(30)}
+    shift = ClassShift(times, share=float((classes == 0).mean()), deviations=1.2)
+    plan = plan_sites(columns, units=count, shift=shift, epsilon=1.0, delta=1e-6, unit="person", deviation=DEVIATION)
+    rng, zs, found = np.random.default_rng(4), [], 0
+    for seed in range(40):
+        tables = []
+        for weight in (1.0, times):
+            chances = np.where(classes == 0, weight, 1.0)
+            drawn = shares[rng.choice(len(shares), count, p=chances / chances.sum())]
+            tables.append(pa.table({"person": np.arange(count), **dict(zip(columns, drawn.T, strict=True))}))
+        agreement = ss.agree(tables[0], features=plan.features(seed), unit="person")
+        x, y = (ss.bound(one, agreement).release(**plan.release_arguments) for one in tables)
+        assert isinstance(x, ss.PrivateSketch)
+        assert isinstance(y, ss.PrivateSketch)
+        zs.append(ss.mmd(x, y, agreement).value / plan.chosen.prediction.noise)
+        found += ss.test_same(x, y, by="mean", samples=True).p_value <= 0.05
+    power = plan.chosen.prediction.power
+    assert np.mean(zs) >= least
+    assert abs(found / 40 - power) < 0.15 + 3.5 * math.sqrt(power * (1 - power) / 40), (found, np.mean(zs))
