@@ -57,6 +57,7 @@ _COMMANDS = {
     "index": "Put published signs into one matrix of codes, which `nearest --index` searches.",
     "frequency": "Estimate how often items occur in the streams of releases.",
     "changes": "Test whether a stream has changed from window to window, with few false alarms over the series.",
+    "history": "Read any range of the windows that were published by a schedule, at no further cost of privacy.",
     "mean": "Average releases: the sketch of the mean stream (x₁ + … + xₙ) / n.",
     "report": "Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.",
     "sign": "Sign files: each signature is a line of a file beside it, FILE.intoto.jsonl, to be sent along.",

@@ -5,16 +5,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import typer
 
 import streamsketch as ss
 from streamsketch.cli._features import Shares, load_agreement, shares_of
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import Only, select_names
-from streamsketch.cli._reading import Files, Raw, load_sketches, new_file
+from streamsketch.cli._reading import Files, Raw, load_sketches
 from streamsketch.cli._showing import (
     UNDEFINED,
     Confidence,
@@ -23,18 +20,15 @@ from streamsketch.cli._showing import (
     interval_name,
     join_names,
     meant,
-    plural,
     say,
     show,
     show_json,
     table_of,
 )
-from streamsketch.core import replacing, spreadsheet_text
 from streamsketch.estimation import AnySketch, Interval, block_of, interval_text, is_secret, value_text
 from streamsketch.features import Number
 
 _SHORT = {"standard deviation": "std. dev."}
-_NUMBERS = ("estimate", "error", "low", "high")
 
 
 class _Described(NamedTuple):
@@ -58,10 +52,6 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
         list[str] | None, typer.Option(help="Show only this column; repeatable.", show_default=False)
     ] = None,
     confidence: Confidence = 0.95,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write all rows to a .csv or .parquet file.", show_default=False),
-    ] = None,
     only: Only = None,
     signer: Signers = None,
     raw: Raw = False,
@@ -73,13 +63,16 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
     all units. Someone with several rows counts once, by the mean direction of their features. Each interval is for
     itself alone, and is clipped to what is possible; an estimate itself may be a little below 0, as noise is.
     """
-    if output is not None:
-        new_file(output, (".csv", ".parquet"), "a table of descriptions")
     sketches = load_sketches(files, least=1, command="describe", raw=raw, signer=signer)
     sketches = select_names(sketches, only, "describe", least=1)
     agreed, features = load_agreement(agreement, sketches)
     shares = shares_of(features, share)
-    _check_columns(column or [], list(features.columns))
+    known = list(features.columns)
+    for name in column or []:
+        if name not in known:
+            raise ss.InvalidInputError(
+                f"there is no column {name}; columns are {join_names(known)}{meant(name, known)}"
+            )
     described = {
         name: _Described(
             _number(sketch),
@@ -92,34 +85,13 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
         )
         for name, sketch in sketches.items()
     }
-    unit = "unit" if agreed.neighbours is None else agreed.neighbours.unit
-    if output is not None:
-        _write(output, _table(described, unit, confidence))
+    few = [name for name, one in described.items() if all(math.isnan(row["estimate"]) for row in one.rows)]
     if as_json:
         show_json([_fields(name, one, confidence) for name, one in described.items()])
-    elif output is not None:
-        say(f"{output}: {plural(len(described), 'release')}.")
     else:
+        unit = "unit" if agreed.neighbours is None else agreed.neighbours.unit
         title = f"of {next(iter(described))}" if len(described) == 1 else None
         show(table_of(_columns(described, unit, confidence), title=title, texts=2 + (title is None)))
-    _say_notes(features, described)
-    if is_secret(sketches.values()):
-        what = "is printed here" if output is None or as_json else f"is in {output}"
-        say(f"Raw sketches took part: what {what} is as secret as they are.")
-
-
-def _check_columns(named: list[str], known: list[str]) -> None:
-    """Raise `InvalidInputError` for the name of no column."""
-    for name in named:
-        if name not in known:
-            raise ss.InvalidInputError(
-                f"there is no column {name}; columns are {join_names(known)}{meant(name, known)}"
-            )
-
-
-def _say_notes(features: ss.Features, described: Mapping[str, _Described]) -> None:
-    """Say what is at the end of its range, and what is not known, and why."""
-    few = [name for name, one in described.items() if all(math.isnan(row["estimate"]) for row in one.rows)]
     for name, one in described.items():
         for text in _at_ends(features, one.rows):
             say(f"{name}: {text}")
@@ -133,6 +105,8 @@ def _say_notes(features: ss.Features, described: Mapping[str, _Described]) -> No
             f"Without averages, as the number of units is within two standard errors of zero (an empty site, or one "
             f"too small for its noise): {join_names(few)}."
         )
+    if is_secret(sketches.values()):
+        say("Raw sketches took part: what is printed here is as secret as they are.")
 
 
 def _number(sketch: AnySketch) -> ss.Estimate:
@@ -144,28 +118,6 @@ def _number(sketch: AnySketch) -> ss.Estimate:
             "agreement that counts units"
         )
     return ss.Estimate(float(units.number[0]), 0.0, float(units.variance[0]), lowest=0.0)
-
-
-def _table(described: Mapping[str, _Described], unit: str, confidence: float) -> pa.Table:
-    """Return descriptions as a table: ``of``, ``column``, ``measure``, and numbers, null where they are not known."""
-    rows: list[dict[str, Any]] = []
-    for name, one in described.items():
-        low, high = one.number.interval(confidence)
-        numbers = {"estimate": one.number.value, "error": one.number.standard_error, "low": low, "high": high}
-        rows += [{"of": name, **row} for row in [{"column": unit, "measure": "number", **numbers}, *one.rows]]
-    rows = [row | (dict.fromkeys(_NUMBERS) if math.isnan(row["estimate"]) else {}) for row in rows]
-    fields = [(name, pa.string()) for name in ("of", "column", "measure")] + [(name, pa.float64()) for name in _NUMBERS]
-    return pa.Table.from_pylist(rows, schema=pa.schema(fields))
-
-
-def _write(path: Path, table: pa.Table) -> None:
-    """Write a table to a file, which appears whole or not at all."""
-    as_csv = path.suffix == ".csv"
-    for place in range(3 if as_csv else 0):  # names come from others, and spreadsheets run formulas
-        cells = pa.array(map(spreadsheet_text, table.column(place).to_pylist()), pa.string())
-        table = table.set_column(place, table.column_names[place], cells)
-    with replacing(path) as partial:
-        (pa_csv.write_csv if as_csv else pq.write_table)(table, partial)
 
 
 def _lacks_deviations(rows: list[dict[str, Any]]) -> bool:

@@ -1,5 +1,14 @@
 from .blocks import AnySketch, Block, block_of, check_comparable, is_secret
-from .changes import Against, Changes, Control, changes
+from .changes import (
+    Against,
+    Changes,
+    Control,
+    SeriesOptions,
+    changes,
+    changes_of,
+    check_series_options,
+    typical_tolerance,
+)
 from .cosines import below_noise_floor, least_norm
 from .counts import estimate_of_counts, published_counts, total_factors, total_of, unit_factors, units_of
 from .differences import DifferenceBy, Differences, differences_from_others, top_differences
@@ -38,7 +47,7 @@ from .noise_law import NoiseTerm, noise_terms, terms_of
 from .points import PointEstimator, Points, check_point_estimator, frequency, points_of
 from .populations import column_differences, describe, mmd
 from .ranking import Ranks
-from .same import SameBy, SameTest, check_same_by, check_tolerance, test_same
+from .same import SameBy, SameTest, check_same_by, check_tolerance, same_as_zero, test_same
 from .sample_law import SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
 from .sites import MOST_PAIRS, SiteComparison, compare_sites
 
@@ -73,15 +82,18 @@ __all__ = [
     "SameTest",
     "SecretEstimate",
     "SecretEstimates",
+    "SeriesOptions",
     "SiteComparison",
     "Top",
     "below_noise_floor",
     "block_of",
     "changes",
+    "changes_of",
     "check_by",
     "check_comparable",
     "check_point_estimator",
     "check_same_by",
+    "check_series_options",
     "check_tolerance",
     "column_differences",
     "compare_blocks",
@@ -120,6 +132,7 @@ __all__ = [
     "profile_distance",
     "published_counts",
     "quantile",
+    "same_as_zero",
     "samples_apart",
     "similarity_order",
     "squared_distance",
@@ -130,6 +143,7 @@ __all__ = [
     "top_differences",
     "total_factors",
     "total_of",
+    "typical_tolerance",
     "unit_factors",
     "units_of",
     "value_text",

@@ -113,6 +113,17 @@ class Changes:
         )
 
 
+class SeriesOptions(NamedTuple):
+    """How the windows of a series are tested: as the fields of `Changes`."""
+
+    tolerance: float
+    against: Against
+    by: SameBy
+    samples: bool
+    level: float
+    control: Control
+
+
 class _Series(NamedTuple):
     """Windows in time order, those that are there."""
 
@@ -197,30 +208,55 @@ def changes(
     >>> changes(releases, level=0.001).alarms
     ['August']
     """
-    _check_options(against, control)
-    check_level(level)
+    check_series_options(against, control, level)
     check_same_by(by, samples=samples)
     if tolerance != "typical":
         check_tolerance(tolerance)
     series = _series(releases, against, by)
     pairs = [(series.sketches[i], None if j is None else series.sketches[j]) for i, j in enumerate(series.before)][1:]
-    allowed = _typical([(a, b) for a, b in pairs if b is not None], by) if tolerance == "typical" else float(tolerance)
+    measure = squared_distance if by == "distance" else mean_distance
+    known = [measure(a, b) for a, b in pairs if b is not None] if tolerance == "typical" else []
+    allowed = typical_tolerance(known) if tolerance == "typical" else float(tolerance)
     tests = tuple(None if b is None else test_same(a, b, allowed, by=by, samples=samples) for a, b in pairs)
+    options = SeriesOptions(allowed, against, by, samples, level, control)
+    names = [None if j is None else series.names[j] for j in series.before[1:]]
+    return changes_of(series.names[1:], names, tests, options, secret=is_secret(series.sketches))
+
+
+def changes_of(
+    windows: list[Any],
+    before: list[Any],
+    tests: tuple[SameTest | None, ...],
+    options: SeriesOptions,
+    *,
+    secret: bool = False,
+) -> Changes:
+    """Return what tests of a series show together, with a limit on false alarms over all of them.
+
+    Parameters
+    ----------
+    windows, before
+        The names of the two that each test compares; None where there is nothing to compare with.
+    tests
+        Of each window; None where there is no average.
+    options
+        How they were made.
+    secret
+        Whether a raw sketch took part.
+    """
     p_values = np.array([math.nan if test is None else test.p_value for test in tests])
-    chance, alarm = _controlled(p_values, level, control)
-    columns = {
-        "window": _names(series.names[1:]),
-        "before": _names([None if j is None else series.names[j] for j in series.before[1:]]),
-        **_numbers(tests, chance),
-        "alarm": pa.array(alarm),
-    }
-    table, secret = pa.table(columns), is_secret(series.sketches)
+    chance, alarm = _controlled(p_values, options.level, options.control)
+    table = pa.table(
+        {"window": _names(windows), "before": _names(before), **_numbers(tests, chance), "alarm": pa.array(alarm)}
+    )
     if secret:
         table = table.replace_schema_metadata(SECRET_METADATA)
-    return Changes(table, allowed, against, by, samples, level, control, tests, secret)
+    return Changes(table, *options, tests, secret)
 
 
-def _check_options(against: str, control: str) -> None:
+def check_series_options(against: str, control: str, level: float) -> None:
+    """Raise `InvalidInputError` for unknown options of a series, or a level outside (0, 1)."""
+    check_level(level)
     for name, value, known in (("against", against, get_args(Against)), ("control", control, get_args(Control))):
         if value not in known:
             first, second = map(repr, known)
@@ -247,14 +283,13 @@ def _series(
     return _Series(names, sketches, before)
 
 
-def _typical(pairs: list[tuple[AnySketch, AnySketch]], by: SameBy) -> float:
+def typical_tolerance(found: list[Estimate]) -> float:
     """Return the distance that the windows of a series usually have, by robust statistics of its estimates."""
-    if len(pairs) < _LEAST_TYPICAL:
+    if len(found) < _LEAST_TYPICAL:
         raise InvalidInputError(
-            f"what is typical of a series takes at least {_LEAST_TYPICAL} distances, got {len(pairs)}: give a "
+            f"what is typical of a series takes at least {_LEAST_TYPICAL} distances, got {len(found)}: give a "
             f"tolerance as a number, in data units"
         )
-    found = [squared_distance(a, b) if by == "distance" else mean_distance(a, b) for a, b in pairs]
     return typical_distance(np.array([one.value for one in found]), np.array([one.standard_error for one in found]))
 
 

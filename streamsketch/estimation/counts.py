@@ -62,5 +62,6 @@ def _counting(release: PrivateSketch) -> Counting:
 
 def _estimate(release: PrivateSketch, factors: list[float]) -> Estimate:
     numbers = () if release.counts is None else release.counts.tolist()
+    factors = [float(release.multiplier) * factor for factor in factors]
     value = sum(factor * float(number) for factor, number in zip(factors, numbers, strict=False))
     return estimate_of_counts(value, release.noise, factors)

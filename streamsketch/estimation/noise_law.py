@@ -13,8 +13,8 @@ from scipy.special import gammaln, kve
 from streamsketch.core import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import noise_unit
-from streamsketch.privacy import Noise, NoiseMoments
-from streamsketch.release import PrivateSketch
+from streamsketch.privacy import AddedNoise, Noise, NoiseMoments
+from streamsketch.release import NoisePart, PrivateSketch
 
 _TAIL = 1e-25  # left out at each end of a law
 _LOG_TAIL = 58.0
@@ -27,6 +27,8 @@ _MOST_STEPS = 512  # in a standard deviation, of a lattice that holds those of a
 _DENOMINATOR = 64  # of the ratio of two steps, to have a lattice in common
 _ROUNDING = 1e-9
 _ALIKE = 1e-6  # of cumulants
+_MOST_FACTORS = 8  # of the rows in a range of windows, for the law of each to count; those of a tree are 1, or few
+_DIGITS = 9
 _NORMAL_SHAPE = 1e4  # of a Gamma law; beyond, its mixture of normal laws is one
 
 
@@ -64,12 +66,29 @@ def noise_terms(release: PrivateSketch) -> tuple[NoiseTerm, ...]:
     for part in release.as_parts():
         stated = part.guarantee.mechanism.the_noise
         known = stated is not None and stated.noise.log_weights(np.zeros(1)) is not None
+        step = float(part.multiplier) * unit
         if stated is not None and known and _alike(stated.cumulants, part.noise):
-            one, draws = stated.noise, stated.draws * part.count
-            terms.append(NoiseTerm(one, float(part.multiplier) * unit, draws))
+            terms.append(NoiseTerm(stated.noise, step, stated.draws * part.count))
+        elif stated is not None and known and (solved := _solved(part, stated)):
+            terms += [term.scaled(unit) for term in solved]
         else:
-            terms.append(NoiseTerm(part.noise, float(part.multiplier) * unit, Fraction(part.count)))
+            terms.append(NoiseTerm(part.noise, step, Fraction(part.count)))
     return tuple(terms)
+
+
+def _solved(part: NoisePart, stated: AddedNoise) -> list[NoiseTerm]:
+    """Return the noises in a range of windows, in grid steps; none for a part of no history, or of many factors."""
+    if part.history is None or stated.schedule is None:
+        return []
+    weights = np.abs(part.history.weights(stated.schedule))
+    factors, counts = np.unique(weights[weights > 0].round(_DIGITS), return_counts=True)
+    if factors.size > _MOST_FACTORS:
+        return []
+    scale = float(part.multiplier) * stated.schedule.scale
+    return [
+        NoiseTerm(stated.noise, scale * factor, stated.draws * part.count * int(count))
+        for factor, count in zip(factors.tolist(), counts.tolist(), strict=True)
+    ]
 
 
 def _alike(a: NoiseMoments, b: NoiseMoments) -> bool:

@@ -12,7 +12,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
 from streamsketch.estimation.cells import Cells
 from streamsketch.estimation.estimate import SECRECY, Estimate, format_value, value_text
-from streamsketch.estimation.estimators import squared_distance
+from streamsketch.estimation.estimators import squared_distance, squared_norm
 from streamsketch.estimation.gap_law import GapLaw, gap_law
 from streamsketch.estimation.means import Averages, averages_of, check_known, mean_distance, mean_product
 from streamsketch.estimation.noise_effect import OutputNoise, noise_unit
@@ -202,6 +202,27 @@ def test_same(
     law = gap_law(a.projection, noise, _place(a, b), float(tolerance), drift)
     p_value = law.p_value(gap)
     return SameTest(max(p_value, _LEAST_OF_MEANS if drift else 0.0), distance, float(tolerance), by, samples, law, gap)
+
+
+def same_as_zero(difference: PrivateSketch, tolerance: float = 0.0) -> SameTest:
+    """Test whether a stream is nothing, or at most ``tolerance`` long: a difference of two that share noise.
+
+    As `test_same`; parameters and errors as there.
+
+    Parameters
+    ----------
+    difference
+        The release of a stream minus another, which states the noise that is left.
+    tolerance
+        The length, not squared, in data units.
+    """
+    check_comparable([difference])
+    check_tolerance(tolerance)
+    cells = Cells.of(difference)
+    gap = cells.mean_square * cells.steps.size
+    law = gap_law(difference.projection, terms_of([(difference, 1.0)]), _place(difference), float(tolerance), ())
+    found = squared_norm(difference)
+    return SameTest(law.p_value(gap), found, float(tolerance), "distance", samples=False, law=law, gap=gap)
 
 
 test_same.__test__ = False  # type: ignore[attr-defined] # its name makes pytest take it for a test

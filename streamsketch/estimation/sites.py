@@ -109,9 +109,9 @@ def compare_sites(
     all other sites.
 
     A p-value is multiplied by the number of sites that remain (Holm 1979), and is at least those of the steps before.
-    If all sites are alike, any of them stands out with probability ``level`` at most. If some differ and have
-    nearly half of the units or more, the others may be taken for those that differ (THEORY.md 10.2). It costs
-    no privacy beyond that of the releases.
+    If all sites are alike, any of them stands out with probability ``level`` at most. If some differ, the sites that do
+    not may stand out in more cases if those that do have most of the units. It costs no privacy beyond that of the
+    releases.
 
     Parameters
     ----------

@@ -82,7 +82,6 @@ def _sites(federation: Federation) -> dict[str, Any]:
     return {
         "ticks": ticks,
         "others": _others(comparison.others),
-        "all_out": len(comparison.outstanding) == len(rows),
         "level": f"{100 * comparison.level:g}",
         "tolerance": f"{comparison.tolerance:g}" if comparison.tolerance else "",
         "rows": [
@@ -316,6 +315,6 @@ def _factor(federation: Federation) -> dict[str, str]:
     return {
         "epsilon": format_rounded_up(worst.epsilon),
         "times": f"{math.ceil(10 * math.exp(worst.epsilon)) / 10:,.1f}" if worst.epsilon < _PLAIN else "e^ε",
-        "delta": f"1 in {1 / delta:,.0f}" if delta else "",
+        "delta": f"{delta:g}" if delta else "",
         "unit": shorten(worst.neighbours.unit.removesuffix("_id").replace("_", " ")),
     }

@@ -82,7 +82,7 @@ def test_each_window_of_a_key_is_a_key(
     assert clip or (found.counts == expected.counts).all()
 
 
-@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("most", [1, 2])
 def test_a_person_of_many_windows_is_in_as_many_as_the_bound_says(most: int, tmp_path: Path, forks: Forks) -> None:
     agreement = COUNTS.replace(neighbours=ss.L1(5, unit="buyer", max_keys=most))
     agreement.save(tmp_path / "agreed.json")

@@ -35,7 +35,7 @@ def roughly(a: Any, b: Any, tolerance: float, *, by: str, samples: bool) -> Any:
     """Return about what `streamsketch.test_same` does, in a thousandth of the time."""
     assert (by, samples) == ("mean", True)
     apart = mean_distance(a, b)
-    usual = 2 * (apart.standard_error + 1 / a.units.value + 1 / b.units.value)
+    usual = apart.standard_error + 1 / a.units.value + 1 / b.units.value
     return SimpleNamespace(p_value=max(1e-9, math.exp(-max(apart.value - tolerance**2, 0.0) / usual)))
 
 
@@ -47,10 +47,9 @@ def _rough_test(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest)
 
 def test_law_of_samples_decides() -> None:
     """As in the other tests, with the test that they replace."""
-    found = compare_sites({"odd": site(4000, age=70), "north": ALIKE["north"]}, AGREEMENT)
-    assert found.outstanding == ["odd", "north"]
-    (pair,) = found.pairs.to_pylist()
-    assert pair["p_value"] < 1e-6
+    found = compare_sites({"odd": site(4000, age=70), **dict(list(ALIKE.items())[:2])}, AGREEMENT)
+    assert found.outstanding == ["odd"]
+    assert found.others == ("north", "south")
 
 
 def test_sites_of_one_population_do_not_stand_out() -> None:
@@ -92,13 +91,12 @@ def test_two_that_differ_both_stand_out_and_a_tolerance_forgives() -> None:
 
 
 def test_sites_of_too_few_people_are_named_and_left_out() -> None:
-    small = next(one for one in (site(3) for _ in range(200)) if one.units.value < 0)
-    found = compare_sites({**ALIKE, "small": small}, AGREEMENT)
+    found = compare_sites({**ALIKE, "small": site(3)}, AGREEMENT)
     assert found.unclear["site"].to_pylist() == ["small"]
     assert found.sites["site"].to_pylist() == list(ALIKE)
     assert "small" not in found.description["site"].to_pylist()
     with pytest.raises(ss.InvalidInputError, match="fewer than two of 2 sites have more units"):
-        compare_sites({"small": small, "north": ALIKE["north"]}, AGREEMENT)
+        compare_sites({"small": site(3), "north": ALIKE["north"]}, AGREEMENT)
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

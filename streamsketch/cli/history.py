@@ -1,0 +1,235 @@
+"""``streamsketch history``: any range of the windows that were published by a schedule."""
+
+import itertools
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import streamsketch as ss
+from streamsketch.cli._keys import Signers
+from streamsketch.cli._reading import files_in, load_windows, new_file
+from streamsketch.cli._showing import Json, join_names, meant, plural, say, show, show_facts, show_json, table_of
+from streamsketch.continual import History
+from streamsketch.core import write_whole
+from streamsketch.estimation import Changes, SameTest, format_value, value_text
+from streamsketch.report import picture_of_changes
+
+_APART = ".."
+_LENGTHS = (1, 7, 24, 30, 168, 365)
+
+
+def history(  # noqa: PLR0913 - a command's options are its parameters
+    places: Annotated[
+        list[Path],
+        typer.Argument(help="folders of .sketch files and .parquet tables of windows, or such files", metavar="DIR"),
+    ],
+    *,
+    key: Annotated[
+        str | None, typer.Option(help="The history of this key; needed where there are several.", show_default=False)
+    ] = None,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            help="Windows that begin in a year, a month or on a date, such as 2024-05; or from a window to another, "
+            "without it: 2024-05-01..2024-05-08, or by number, 0..7. Repeatable: ranges are then compared.",
+            metavar="RANGE",
+            show_default=False,
+        ),
+    ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option(
+            help="Instead: test whether each so many windows differ from those before them.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
+    every: Annotated[
+        int | None,
+        typer.Option(
+            help="With --length: windows from one range to the next; by default as many.", min=1, show_default=False
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="The distance, not squared, up to which ranges count as the same.", min=0.0)
+    ] = 0.0,
+    level: Annotated[
+        float, typer.Option(help="With --length: the probability of any false alarm in the series, in (0, 1).")
+    ] = 0.05,
+    picture: Annotated[
+        Path | None,
+        typer.Option(help="With --length: write an .svg of the curve, its band and alarms.", show_default=False),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the release of the one --range to this .sketch file, for all other commands.",
+            show_default=False,
+        ),
+    ] = None,
+    signer: Signers = None,
+    as_json: Json = False,
+) -> None:
+    """Read any range of the windows that were published by a schedule, at no further cost of privacy.
+
+    Releases are windows by their names, as `sketch --policy` with a schedule names them. All windows from the first
+    one on are needed. Without options, the command shows the schedule and the noise of ranges of several lengths.
+    """
+    wanted = ranges or []
+    _check(wanted, length=length, every=every, picture=picture, output=output)
+    paths, secret = files_in(places)
+    series, others = load_windows(paths, signer=signer)
+    for what, names in (("as secret", secret), ("as their names are of no window", others)):
+        if names:
+            say(f"Left out, {what}: {join_names(names)}.")
+    name, found = _history_of(series, key)
+    if length is not None:
+        changes = found.changes(length, every, tolerance=tolerance, level=level)
+        if picture is not None:
+            write_whole(picture, picture_of_changes({name: changes}).encode())
+        _show_changes(changes, length, level, as_json=as_json)
+    elif wanted:
+        _show_ranges(found, wanted, tolerance, as_json=as_json)
+        if output is not None:
+            _range_of(found, wanted[0]).save(output)
+    else:
+        _show_history(name, found, as_json=as_json)
+
+
+def _check(
+    ranges: list[str], *, length: int | None, every: int | None, picture: Path | None, output: Path | None
+) -> None:
+    if ranges and length is not None:
+        raise ss.InvalidInputError("--range and --length are two questions: ask one at a time")
+    for option, value in (("--every", every), ("--picture", picture)):
+        if value is not None and length is None:
+            raise ss.InvalidInputError(f"{option} goes with --length: how many windows are in a range")
+    if picture is not None:
+        new_file(picture, ".svg", "a picture")
+    if output is not None:
+        if len(ranges) != 1:
+            raise ss.InvalidInputError(f"--output writes one range: give --range once, got {len(ranges)}")
+        new_file(output, ".sketch", "a release")
+
+
+def _history_of(series: Mapping[str, Mapping[str, ss.PrivateSketch]], key: str | None) -> tuple[str, History]:
+    """Return the history of a key, and its name."""
+    if not series:
+        raise ss.InvalidInputError("there are no windows: releases are windows by their names, such as 2024-05.sketch")
+    names = list(series)
+    if key is None and len(names) > 1:
+        raise ss.InvalidInputError(f"there are {len(names)} keys, {join_names(names)}: name one by --key")
+    chosen = names[0] if key is None else key
+    if chosen not in series:
+        raise ss.InvalidInputError(f"there is no key {chosen}; keys are {join_names(names)}{meant(chosen, names)}")
+    windows = series[chosen]
+    return chosen, History(windows.values(), names=list(windows))
+
+
+def _split(text: str) -> Any:
+    """Return a range as `History` takes it."""
+    first, apart, last = text.partition(_APART)
+    if not apart:
+        return text
+    return tuple(int(one) if one.isdecimal() else one for one in (first, last))
+
+
+def _range_of(found: History, text: str) -> ss.PrivateSketch:
+    start, stop = found.numbers(_split(text))
+    return found.range(start, stop)
+
+
+# --- what is shown ------------------------------------------------------------------------------------------
+
+
+def _show_history(name: str, found: History, *, as_json: bool) -> None:
+    schedule, names = found.schedule, found.names or []
+    laplace = found.guarantee.mechanism.the_noise is not None and found.guarantee.delta == 0
+    lengths = sorted({one for one in (*_LENGTHS, found.windows) if one <= found.windows})
+    errors = {one: schedule.error(found.windows - one, found.windows, laplace=laplace) for one in lengths}
+    if as_json:
+        fields = {"windows": found.windows, "first": names[0], "last": names[-1], "schedule": schedule.to_dict()}
+        noise = [{"windows": one, "error": error} for one, error in errors.items()]
+        show_json(({"key": name} if name else {}) | fields | {"guarantee": found.guarantee.to_dict(), "ranges": noise})
+        return
+    facts = {
+        "windows": f"{found.windows:,} of {schedule.horizon:,}, {names[0]} to {names[-1]}",
+        "schedule": str(schedule),
+        "guarantee": str(found.guarantee),
+        "": "It is one for all windows, and all ranges of them.",
+    }
+    show_facts(name or "history", facts)
+    columns = {
+        "the last windows": [f"{one:,}" for one in errors],
+        "noise": [f"{error:.2f}" for error in errors.values()],
+        "of separate releases": [f"{math.sqrt(one):.2f}" for one in errors],
+    }
+    show(table_of(columns, title="noise, over that of one window released alone"))
+
+
+def _show_ranges(found: History, wanted: list[str], tolerance: float, *, as_json: bool) -> None:
+    releases = {text: _range_of(found, text) for text in wanted}
+    pairs = {
+        (a, b): found.test_same(found.numbers(_split(a)), found.numbers(_split(b)), tolerance)
+        for a, b in itertools.combinations(releases, 2)
+    }
+    norms = {text: ss.squared_norm(release) for text, release in releases.items()}
+    units = {text: release.units for text, release in releases.items() if release.counts is not None}
+    if as_json:
+        fields = [
+            {"range": text, "start": found.numbers(_split(text))[0], "stop": found.numbers(_split(text))[1]}
+            | norms[text].to_dict("squared_norm")
+            | (units[text].to_dict("units") if text in units else {})
+            for text in releases
+        ]
+        tests = [{"range": list(pair)} | test.to_dict() for pair, test in pairs.items()]
+        show_json({"ranges": fields, "comparisons": tests})
+        return
+    columns = {
+        "range": list(releases),
+        "windows": [str(len(range(*found.numbers(_split(text))))) for text in releases],
+        "squared norm": [value_text(one) for one in norms.values()],
+    }
+    if units:
+        columns["units"] = [value_text(one) for one in units.values()]
+    show(table_of(columns, title="ranges of windows"))
+    if pairs:
+        _show_pairs(pairs)
+
+
+def _show_pairs(pairs: Mapping[tuple[str, str], SameTest]) -> None:
+    columns = {
+        "range": [a for a, _ in pairs],
+        "other": [b for _, b in pairs],
+        "squared distance": [value_text(test.distance) for test in pairs.values()],
+        "p": [f"{test.p_value:.2g}" for test in pairs.values()],
+    }
+    show(table_of(columns, title="comparisons", texts=2))
+
+
+def _show_changes(changes: Changes, length: int, level: float, *, as_json: bool) -> None:
+    if as_json:
+        names = {"estimate": "squared_distance", "error": "standard_error"}
+        rows = [{names.get(name, name): value for name, value in row.items()} for row in changes.table.to_pylist()]
+        show_json(changes.to_dict() | {"length": length, "windows": rows})
+        return
+    rows = changes.table.to_pylist()
+    columns = {
+        "from": [row["window"] for row in rows],
+        "squared distance": [value_text(test.distance) for test in changes.tests if test is not None],
+        "p": [f"{row['p_value']:.2g}" for row in rows],
+        "alarm from": [format_value(row["line"], row["error"]) for row in rows],
+        "": ["alarm" if row["alarm"] else "" for row in rows],
+    }
+    show(table_of(columns, title=f"change of {plural(length, 'window')} from the {length} before"))
+    alarms = changes.alarms
+    say(
+        f"{plural(len(alarms), 'alarm')}{': ' + join_names(alarms) if alarms else ''}. The probability of any alarm in "
+        f"a series that does not change is {100 * level:g} % at most."
+    )

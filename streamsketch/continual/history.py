@@ -1,0 +1,454 @@
+"""Any range of the windows that were published by a schedule, from all of its rows."""
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from streamsketch.core import short
+from streamsketch.errors import InvalidInputError, SketchOverflowError
+from streamsketch.estimation import (
+    Against,
+    Changes,
+    Control,
+    Estimate,
+    SameTest,
+    SeriesOptions,
+    changes_of,
+    check_series_options,
+    check_tolerance,
+    same_as_zero,
+    squared_norm,
+    typical_tolerance,
+)
+from streamsketch.intake import window_time
+from streamsketch.privacy import Guarantee
+from streamsketch.projections import Projection
+from streamsketch.release import HistoryPart, PrivateSketch, PrivateTable
+from streamsketch.schedules import Schedule, decoded
+
+Range: TypeAlias = tuple[Any, Any] | str
+"""Windows from the first to the second, without it, by number or name; or a year, month or date, by name."""
+
+Curve: TypeAlias = Literal["squared_norm", "units"]
+"""What is estimated of each range of a series."""
+
+_MOST_CELL = float(1 << 62)
+_CONFIDENCE = 0.95
+_PERIOD = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
+_MICRO = dt.timedelta(microseconds=1)
+_1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class History:
+    """What was published of a stream by a schedule: any range of its windows is a release.
+
+    Rows are solved once (THEORY.md 11.1). All ranges share the noise of rows, so two of them are compared by
+    `difference`, `squared_distance` and `test_same`; ranges of two streams, which have noise of their own, by the
+    estimators of all releases. Reading spends nothing: one guarantee covers all rows and what is computed from them.
+
+    Parameters
+    ----------
+    releases
+        The rows, all from the first window on, in any order: `PrivateSketch`, or `PrivateTable` and ``key``.
+    key
+        Whose rows are read, where releases are tables of several.
+    names
+        The windows' names, as `sketch --policy` gives them to files, in their order: text such as ``"2013-01-31"``.
+        By default windows have numbers alone.
+
+    Raises
+    ------
+    TypeError
+        If something else than releases is given.
+    InvalidInputError
+        If there are none, or they are of several histories; if a row is missing, or there twice and not the same; for
+        tables of several keys and none, or another, named; for names that are no times of windows in their order.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT, AdditiveNoise, continual
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
+    >>> publish = AdditiveNoise(epsilon=1.0, neighbours=L1(1, unit="sale"), schedule=continual.Tree(horizon=365))
+    >>> days = []
+    >>> for day in range(60):
+    ...     days.append(projection.sketch())
+    ...     days[day].update(["tea", "jam"], [300, 40 if day < 30 else 140])
+    >>> history = History(continual.release(days, publish))
+    >>> history.range(0, 30).guarantee.epsilon, history.test_same((0, 30), (30, 60)).p_value < 0.001
+    (1.0, True)
+    """
+
+    def __init__(
+        self,
+        releases: Iterable[PrivateSketch | PrivateTable],
+        key: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        rows = _in_order([_row_of(release, key) for release in releases])
+        self._rows = rows
+        exact = [row.values if row.counts is None else np.concatenate([row.values, row.counts]) for row in rows]
+        self._prefixes = decoded(self.schedule, np.array(exact))
+        self._times = None if names is None else _times_of(names, len(rows))
+        self._names = None if names is None else list(names)
+
+    # --- what it is -----------------------------------------------------------------------------------------
+
+    @property
+    def schedule(self) -> Schedule:
+        """Which sums of windows were published."""
+        schedule = self.guarantee.mechanism.schedule
+        assert schedule is not None  # rows state one  # noqa: S101
+        return schedule
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is guaranteed for all rows together, and all that is computed from them."""
+        return self._rows[0].guarantee
+
+    @property
+    def projection(self) -> Projection:
+        """The public map."""
+        return self._rows[0].projection
+
+    @property
+    def windows(self) -> int:
+        """How many windows were published so far."""
+        return len(self._rows)
+
+    @property
+    def names(self) -> list[str] | None:
+        """The windows' names; None where they have numbers alone."""
+        return None if self._names is None else list(self._names)
+
+    def __len__(self) -> int:
+        return self.windows
+
+    def __repr__(self) -> str:
+        return f"<History of {self.windows} windows, {self.schedule}>"
+
+    # --- ranges ---------------------------------------------------------------------------------------------
+
+    def range(self, start: int | str, stop: int | str | None = None) -> PrivateSketch:
+        """Return the release of all windows from ``start`` to ``stop``, without ``stop``.
+
+        Parameters
+        ----------
+        start, stop
+            Numbers of windows, or names of windows. A name alone is that of a year, a month, a date or a window, such
+            as ``"2013-01"``: all windows that begin in it.
+
+        Returns
+        -------
+        PrivateSketch
+            Its noise is that of the rows in it, with the schedule's `error`; its guarantee that of the history. Counts
+            are of units in each window: one that is in two windows counts twice.
+
+        Raises
+        ------
+        InvalidInputError
+            For an empty range, windows that were not published, or names that are of none, or of a period that was not
+            published in full.
+        SketchOverflowError
+            If a cell would leave 62 bits.
+        """
+        begin, end = self.numbers((start, stop) if stop is not None else start)
+        return self._solved(HistoryPart(self._part.id, begin, end))
+
+    def difference(self, first: Range, second: Range) -> PrivateSketch:
+        """Return the release of the windows of one range minus those of another, with the noise that is left.
+
+        Parameters
+        ----------
+        first, second
+            As ``(start, stop)`` of `range`, or the name of a period.
+
+        Raises
+        ------
+        InvalidInputError, SketchOverflowError
+            As `range`.
+        """
+        (begin, end), minus = self.numbers(first), self.numbers(second)
+        return self._solved(HistoryPart(self._part.id, begin, end, minus=minus))
+
+    def squared_distance(self, first: Range, second: Range) -> Estimate:
+        """Estimate the squared distance of two ranges of this stream, with the noise that they share.
+
+        Parameters and errors as `difference`.
+        """
+        return squared_norm(self.difference(first, second))
+
+    def test_same(self, first: Range, second: Range, tolerance: float = 0.0) -> SameTest:
+        """Test whether two ranges of this stream are the same, or at most ``tolerance`` apart.
+
+        As `streamsketch.test_same`, with the noise that they share. Parameters and errors as `difference` and there.
+        """
+        return same_as_zero(self.difference(first, second), tolerance)
+
+    def numbers(self, wanted: Range | int) -> tuple[int, int]:
+        """Return the numbers of the windows of a range; errors as `range`."""
+        if isinstance(wanted, str):
+            begin, end = self._of_period(wanted)
+        elif isinstance(wanted, tuple) and len(wanted) == 2:
+            begin, end = map(self._number, wanted)
+        else:
+            raise InvalidInputError(f"a range is a first window and one behind the last, got {short(wanted)}")
+        self.schedule.check_range(begin, end, self.windows)
+        return begin, end
+
+    # --- curves ---------------------------------------------------------------------------------------------
+
+    def series(
+        self, length: int, every: int = 1, *, what: Curve = "squared_norm", confidence: float = 0.95
+    ) -> pa.Table:
+        """Estimate something of each range of ``length`` windows: a curve with a band.
+
+        Parameters
+        ----------
+        length
+            Windows in a range.
+        every
+            Windows from the start of a range to that of the next.
+        what
+            The ``"squared_norm"``, in squared data units, or the number of ``"units"``, where they were counted, each
+            once for each of its windows.
+        confidence
+            Of each interval, in (0, 1).
+
+        Returns
+        -------
+        pyarrow.Table
+            A row for each range: ``start`` and ``stop``, numbers of windows; ``window``, the name of the first, or its
+            number as text; ``estimate``, ``error``, ``low`` and ``high``, float64.
+
+        Raises
+        ------
+        InvalidInputError
+            For no range of this length, or units that were not counted.
+        """
+        if what not in get_args(Curve):
+            raise InvalidInputError(f"what must be one of {', '.join(get_args(Curve))}, got {short(what)}")
+        found = []
+        for begin, end in self._ranges(length, every):
+            release = self.range(begin, end)
+            found.append(squared_norm(release) if what == "squared_norm" else release.units)
+        ends = [one.interval(confidence) for one in found]
+        starts = [begin for begin, _ in self._ranges(length, every)]
+        return pa.table(
+            {
+                "start": pa.array(starts, pa.int64()),
+                "stop": pa.array([start + length for start in starts], pa.int64()),
+                "window": [self._name(start) for start in starts],
+                "estimate": [one.value for one in found],
+                "error": [one.standard_error for one in found],
+                "low": [low for low, _ in ends],
+                "high": [high for _, high in ends],
+            }
+        )
+
+    def changes(
+        self,
+        length: int,
+        every: int | None = None,
+        *,
+        against: Against = "previous",
+        tolerance: float | Literal["typical"] = 0.0,
+        level: float = 0.05,
+        control: Control = "any",
+    ) -> Changes:
+        """Find the ranges of ``length`` windows that differ from the one before, or from the first.
+
+        As `streamsketch.changes`, for ranges of one stream, with the noise that they share.
+
+        Parameters
+        ----------
+        length, every
+            As `series`; by default ranges follow each other.
+        against, tolerance, level, control
+            As `streamsketch.changes`. ``control="any"`` holds for all dependence of tests.
+
+        Raises
+        ------
+        InvalidInputError
+            For fewer than two ranges, and as `streamsketch.changes`.
+        """
+        check_series_options(against, control, level)
+        if tolerance != "typical":
+            check_tolerance(tolerance)
+        ranges = self._ranges(length, length if every is None else every)
+        if len(ranges) < 2:
+            raise InvalidInputError(f"a series needs at least two ranges to compare, got {len(ranges)}")
+        pairs = [(ranges[i], ranges[0 if against == "first" else i - 1]) for i in range(1, len(ranges))]
+        known = [self.squared_distance(*pair) for pair in pairs] if tolerance == "typical" else []
+        allowed = typical_tolerance(known) if tolerance == "typical" else float(tolerance)
+        tests = tuple(self.test_same(*pair, allowed) for pair in pairs)
+        windows, before = ([self._name(pair[place][0]) for pair in pairs] for place in (0, 1))
+        options = SeriesOptions(allowed, against, "distance", samples=False, level=level, control=control)
+        return changes_of(windows, before, tests, options)
+
+    # --- within ---------------------------------------------------------------------------------------------
+
+    @property
+    def _part(self) -> HistoryPart:
+        part = self._rows[0].history
+        assert part is not None  # rows state it  # noqa: S101
+        return part
+
+    def _solved(self, part: HistoryPart) -> PrivateSketch:
+        """Return the release of a part of the history."""
+        first = self._rows[0]
+        found = self._prefixes[part.stop] - self._prefixes[part.start]
+        if part.minus is not None:
+            found = found - (self._prefixes[part.minus[1]] - self._prefixes[part.minus[0]])
+        halvings = self.schedule.scale.bit_length() - 1
+        if halvings:
+            found = found * float(self.schedule.scale)
+            if np.abs(found).max() >= _MOST_CELL:
+                raise SketchOverflowError(
+                    f"the sum of these windows could exceed 2**62 steps of 2^-{halvings} of the grid in a cell: take "
+                    f"fewer windows"
+                )
+            found = np.rint(found).astype(np.int64)
+        cells = self.projection.sketch_dim
+        release = PrivateSketch(
+            self.projection,
+            found[:cells],
+            part.noise(self.schedule, first.noise).scaled(self.schedule.scale),
+            self.guarantee,
+            multiplier=Fraction(1, self.schedule.scale),
+            release_ids=first.release_ids,
+            data_ids=first.data_ids,
+            counts=None if first.counts is None or part.minus is not None else found[cells:],
+            history=part,
+        )
+        return release.with_agreement(first.agreement).with_clip(first.clip if part.minus is None else None)
+
+    def _ranges(self, length: int, every: int) -> list[tuple[int, int]]:
+        if type(length) is not int or type(every) is not int or not (0 < length <= self.windows and every > 0):
+            raise InvalidInputError(
+                f"ranges are of 1 to {self.windows} windows, one or more apart, got {short(length)} and {short(every)}"
+            )
+        return [(begin, begin + length) for begin in range(0, self.windows - length + 1, every)]
+
+    def _name(self, window: int) -> str:
+        return str(window) if self._names is None else self._names[window]
+
+    def _number(self, window: Any) -> int:
+        """Return the number of a window by name, or of the first that is not before a date."""
+        if not isinstance(window, str):
+            if type(window) is not int and not isinstance(window, np.integer):
+                raise InvalidInputError(f"a window is a number or a name, got {short(window)}")
+            return int(window)
+        if self._times is None:
+            raise InvalidInputError(f"the windows have numbers alone, got the name {short(window)}: give names")
+        time = window_time(window)
+        if time is None:
+            raise InvalidInputError(f"{short(window)} is not the name of a window, such as {self._name(0)}")
+        if time in self._times:
+            return self._times.index(time)
+        if time > self._times[-1] and time <= self._after_last():
+            return self.windows
+        raise InvalidInputError(
+            f"no window begins at {short(window)}: windows begin from {self._name(0)} to {self._name(self.windows - 1)}"
+        )
+
+    def _of_period(self, name: str) -> tuple[int, int]:
+        """Return the windows that begin in a year, a month, a date, or at a time."""
+        if self._times is None:
+            raise InvalidInputError(f"the windows have numbers alone, got the name {short(name)}: give names")
+        found = _PERIOD.fullmatch(name)
+        if found is None:
+            begin = self._number(name)
+            return begin, begin + 1
+        start, stop = _period(*found.groups())
+        begin = sum(time < start for time in self._times)
+        end = sum(time < stop for time in self._times)
+        known = begin < self.windows and self._times[begin] == start
+        if not known or (end == self.windows and self._after_last() < stop):
+            raise InvalidInputError(
+                f"{name} was not published in full: windows begin from {self._name(0)} to "
+                f"{self._name(self.windows - 1)}"
+            )
+        return begin, end
+
+    def _after_last(self) -> int:
+        """Return where the window after the last begins, as far as the last two tell."""
+        times = self._times or [0]
+        return times[-1] + (times[-1] - times[-2] if len(times) > 1 else 1)
+
+
+def _row_of(release: Any, key: Any) -> PrivateSketch:
+    """Return the row of a stream, or of a key."""
+    if isinstance(release, PrivateTable):
+        keys = list(release)
+        if key is None and len(keys) > 1:
+            raise InvalidInputError(f"the rows are tables of {len(keys)} keys: name one, such as key={keys[0]!r:.40}")
+        if key is not None and key not in release:
+            raise InvalidInputError(
+                f"there is no key {key!r:.40} in the rows: they have {', '.join(map(repr, keys))[:80]}"
+            )
+        release = release[keys[0] if key is None else key]
+    elif key is not None:
+        raise InvalidInputError(f"the rows are of one stream without keys: leave out key={key!r:.40}")
+    if not isinstance(release, PrivateSketch):
+        raise TypeError(f"a history is made of PrivateSketch or PrivateTable objects, got a {type(release).__name__}")
+    if release.history is None or not release.history.is_row:
+        raise InvalidInputError(
+            "a history is made of rows, as they are published by a schedule, and this is "
+            + ("no part of a history" if release.history is None else str(release.history))
+        )
+    return release
+
+
+def _in_order(rows: Sequence[PrivateSketch]) -> list[PrivateSketch]:
+    """Return rows of one history by window, each once."""
+    if not rows:
+        raise InvalidInputError("a history has at least one row, got none")
+    first, found = rows[0], dict[int, PrivateSketch]()
+    for row in rows:
+        part, its = row.history, first.history
+        assert part is not None and its is not None  # noqa: S101, PT018 - `_row_of` has seen to that
+        same = (part.id, row.guarantee, row.noise) == (its.id, first.guarantee, first.noise)
+        if not same or (row.projection, row.agreement) != (first.projection, first.agreement):
+            raise InvalidInputError(
+                f"{its} and {part} are of two histories, or state two guarantees: read each by itself"
+            )
+        if found.setdefault(part.start, row) != row:
+            raise InvalidInputError(f"{part} is there twice, with other numbers: ask who published it")
+    missing = sorted(set(range(max(found) + 1)) - set(found))
+    if missing:
+        raise InvalidInputError(
+            f"rows of {len(missing)} windows are missing, the first of window {missing[0]}: all from the first window "
+            f"to the last are needed"
+        )
+    return [found[window] for window in range(len(found))]
+
+
+def _times_of(names: Sequence[str], windows: int) -> list[int]:
+    if len(names) != windows:
+        raise InvalidInputError(f"each of the {windows} windows has a name, got {len(names)}")
+    times = [window_time(name) for name in names]
+    for name, time, before in zip(names, times, [None, *times], strict=False):
+        if time is None or (before is not None and time <= before):
+            raise InvalidInputError(f"{short(name)} is no time of a window after the one before it")
+    return [time for time in times if time is not None]
+
+
+def _period(year: str, month: str | None, day: str | None) -> tuple[int, int]:
+    """Return the start of a year, month or date and that of the next, in microseconds since 1970."""
+    try:
+        start = dt.datetime(int(year), int(month or 1), int(day or 1), tzinfo=dt.UTC)
+    except ValueError:
+        raise InvalidInputError(f"there is no date {year}-{month or '01'}-{day or '01'}") from None
+    if day is not None:
+        stop = start + dt.timedelta(days=1)
+    elif month is not None:
+        stop = (start + dt.timedelta(days=31)).replace(day=1)
+    else:
+        stop = start.replace(year=start.year + 1)
+    return (start - _1970) // _MICRO, (stop - _1970) // _MICRO
