@@ -257,7 +257,7 @@ def _since(drifts: Mapping[str, Drift]) -> list[str]:
         who = "No site differs" if len(drifts) > 1 else "It does not differ"
         return [f"{who} now from its first window{past}."]
     named = [f"{shorten(site)} since {one.since}".strip() for site, one in changed.items()]
-    return [f"Changed since the first window: {listed(named)}."]
+    return [f"Changed: {listed(named)}."]
 
 
 def _drifts(
