@@ -188,5 +188,5 @@ def _no_share(features: ss.Features, hashed: list[str], text: str) -> str:
     if isinstance(column, Category):
         return f"the categories of {name} are listed in the agreement, and all their shares shown: leave out --share"
     close = difflib.get_close_matches(name, hashed, n=1)
-    there = f"which are {join_names(hashed)}" if hashed else "and there are none here"
-    return f"--share is for hashed categories, {there}; got {text}" + (f". Did you mean {close[0]}?" if close else "")
+    known = f"which are {join_names(hashed)}" if hashed else "and there are none here"
+    return f"--share is for hashed categories, {known}; got {text}" + (f". Did you mean {close[0]}?" if close else "")

@@ -85,17 +85,17 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     """
     check_top(top)
     given: dict[str, Any] = {"only": only, "signer": signer, "raw": raw}
-    how: dict[str, Any] = {"confidence": confidence, "as_json": as_json}
+    shown: dict[str, Any] = {"confidence": confidence, "as_json": as_json}
     of_why = {"--index": index, "--category": category, "--picture": picture}
     agreed_on_features = _features_file(agreement, {"--why": why, **of_why, "--norm": norm})
     if agreed_on_features is not None and by is None:
-        show_populations(files, agreed_on_features, top=top, together=together, **given, **how)
+        show_populations(files, agreed_on_features, top=top, together=together, **given, **shown)
         return
     if why is not None:
         if together:
             raise ss.InvalidInputError("the intervals of --why always hold together: leave out --together")
         asked = Why(why, index, category, agreement, picture)
-        show_differences(files, asked, by=by or "distance", top=top or 10, norm=norm, **given, **how)
+        show_differences(files, asked, by=by or "distance", top=top or 10, norm=norm, **given, **shown)
         return
     for option, value in (of_why | {"--agreement": None if agreed_on_features else agreement}).items():
         if value is not None:
@@ -106,7 +106,7 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
             load_agreement(agreed_on_features, among.sketches)
         elif by is None:
             say_agreement_is_missing(next(iter(among.sketches.values())))
-    _show(among, top, together=together, **how)
+    _show(among, top, together=together, **shown)
 
 
 def _features_file(agreement: Path | None, others: dict[str, Any]) -> Path | None:
