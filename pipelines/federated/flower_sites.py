@@ -63,11 +63,13 @@ def main(grid: Grid, context: Context) -> None:
     print(decision)
     public = sites(4000, seed=1)  # invented patients of all five hospitals, on which anybody may test
     inputs, labels = hospitals.examples(public.filter(np.isin(public["site"].to_pylist(), decision.admitted)))
-    for who, names in {"all": list(releases), "those admitted": decision.admitted}.items():
+    losses = {}
+    for who, names in {"all": list(releases), "admitted": decision.admitted}.items():
         strategy = Chosen([nodes[name] for name in names], fraction_evaluate=0.0)
         start = ArrayRecord([np.zeros(hospitals.PARAMETERS)])
         (weights,) = strategy.start(grid, start, num_rounds=rounds).arrays.to_numpy_ndarrays()
-        print(f"Trained with {who}: log loss {hospitals.log_loss(weights, inputs, labels):.4f}")
+        losses[who] = hospitals.log_loss(weights, inputs, labels)
+    hospitals.keep_losses(folder, losses)
 
 
 def releases_of(grid: Grid, folder: Path, keys: Path) -> tuple[dict[str, int], dict[str, ss.PrivateSketch]]:

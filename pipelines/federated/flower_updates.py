@@ -47,14 +47,14 @@ def train(message: Message, context: Context) -> Message:
 @server.main()
 def main(grid: Grid, context: Context) -> None:
     """Average the reports of some rounds, and say what was spent and how good the model is after each."""
-    rounds = int(context.run_config["rounds"])
+    rounds, losses = int(context.run_config["rounds"]), {}
 
     def evaluate(number: int, arrays: ArrayRecord) -> MetricRecord:
         (weights,) = arrays.to_numpy_ndarrays()
-        loss = public_loss(weights)
-        print(f"after round {number}: log loss {loss:.4f}")
-        return MetricRecord({"log-loss": loss})
+        losses[f"after round {number}"] = public_loss(weights)
+        return MetricRecord({"log-loss": losses[f"after round {number}"]})
 
     strategy = FedAvgOfReports(UPDATES, fraction_evaluate=0.0)
     strategy.start(grid, ArrayRecord([np.zeros(hospitals.PARAMETERS)]), num_rounds=rounds, evaluate_fn=evaluate)
+    hospitals.keep_losses(Path(context.run_config["folder"]), losses)
     print(accounted(UPDATES, int(BUDGET / UPDATES.mechanism.epsilon)))

@@ -5,6 +5,7 @@ at the server: signatures are verified, and hospitals that are too far from the 
 fixed beforehand.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -196,6 +197,13 @@ def log_loss(weights: Weights, inputs: Weights, labels: Weights) -> float:
     """Return the mean logarithmic loss of the model, in nats: 0 is perfect."""
     chances = np.clip(_chances(weights, inputs), 1e-12, 1 - 1e-12)
     return float(-np.mean(labels * np.log(chances) + (1 - labels) * np.log1p(-chances)))
+
+
+def keep_losses(folder: Path, losses: Mapping[str, float]) -> None:
+    """Write the log losses of an example's models into its folder, and print them: frameworks hide how a run ended."""
+    (folder / "losses.json").write_text(json.dumps(losses))
+    for name, loss in losses.items():
+        print(f"{name}: log loss {loss:.4f}", flush=True)
 
 
 def _equal(column: pa.ChunkedArray, value: str) -> Weights:

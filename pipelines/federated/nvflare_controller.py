@@ -39,13 +39,15 @@ class AlikeFirst(ModelController):
         print(decision, flush=True)
         public = sites(4000, seed=1)  # invented patients of all five hospitals, on which anybody may test
         inputs, labels = hospitals.examples(public.filter(np.isin(public["site"].to_pylist(), decision.admitted)))
-        for who, names in {"all": list(releases), "those admitted": decision.admitted}.items():
+        losses = {}
+        for who, names in {"all": list(releases), "admitted": decision.admitted}.items():
             weights = np.zeros(hospitals.PARAMETERS)
             for number in range(self.rounds):
                 model = FLModel(params={ARRAY: weights}, params_type=ParamsType.FULL, current_round=number)
                 results = self.send_model_and_wait(targets=names, data=model)
                 weights = weights + np.mean([result.params[ARRAY] for result in results], axis=0)
-            print(f"Trained with {who}: log loss {hospitals.log_loss(weights, inputs, labels):.4f}", flush=True)
+            losses[who] = hospitals.log_loss(weights, inputs, labels)
+        hospitals.keep_losses(Path(self.folder), losses)
 
     def _releases(self) -> dict[str, ss.PrivateSketch]:
         """Return the release of each hospital whose signature is valid; FLARE says from whom a result is."""
@@ -54,6 +56,8 @@ class AlikeFirst(ModelController):
         for result in self.send_model_and_wait(task_name=RELEASE, data=asked):
             name = result.meta["client_name"]
             try:
+                if name not in SITES:
+                    raise ss.InvalidInputError(f"{name!r} is no hospital of the agreement")
                 signer = PublicKey.from_text((folder / "keys" / f"{name}.pub").read_text())
                 sent = hospitals.Sent(*(result.params[part].tobytes() for part in hospitals.Sent._fields))
                 releases[name] = hospitals.received(sent, name, signer, folder / "server")

@@ -63,7 +63,7 @@ def updates(folder: Path) -> None:
     names = [f"practice-{place}" for place in range(PRACTICES)]
     run = recipe.execute(SimEnv(clients=names, workspace_root=str(folder / "nvflare")))
     weights = np.load(Path(run.get_result()) / "server" / "simulate_job" / "models" / "server.npy")
-    print(f"after {ROUNDS} rounds: log loss {public_loss(weights):.4f}")
+    hospitals.keep_losses(folder, {f"after round {ROUNDS}": public_loss(weights)})
     print(accounted(UPDATES, ROUNDS))
 
 

@@ -8,6 +8,7 @@ telemetry is off.
 
 import argparse
 import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -25,6 +26,8 @@ from streamsketch.parties import Key
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PRACTICES = 100
+GUESSING = 0.181
+"""The log loss of a model that knows only how frequent diabetes is."""
 _QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -45,7 +48,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="federated-") as folder:
             prepare(Path(folder))
             EXAMPLES[name](Path(folder))
+            found = Path(folder) / "losses.json"
+            losses = json.loads(found.read_text()) if found.exists() else {}
+        if not works(losses):
+            print(f"error: {name} did not end as it should: {losses}", file=sys.stderr)
+            return 1
     return 0
+
+
+def works(losses: dict[str, float]) -> bool:
+    """Return whether a model learned: from private updates anything, from those admitted more than from all."""
+    if "all" in losses:
+        return losses["admitted"] < losses["all"]
+    return bool(losses) and list(losses.values())[-1] < GUESSING
 
 
 def prepare(folder: Path) -> None:

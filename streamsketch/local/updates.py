@@ -24,7 +24,8 @@ class ModelUpdates:
     """How clients report updates of a model: cut to a length, then randomised by a local mechanism.
 
     A client trains, subtracts the model it was sent from what it has, and reports the difference. The server averages
-    estimates of these differences.
+    estimates of these differences. `streamsketch.integrations.flower.UpdateMod` and
+    `streamsketch.integrations.nvflare.ReportUpdates` do so in two frameworks.
 
     Every report is ε-LDP for the **whole update of one client in one round**, and so for all data that the client has:
     whatever that update is replaced by, each set of reports stays as likely, up to a factor e^ε. Who takes part is not
@@ -155,12 +156,13 @@ def _flat(update: Any, dim: int) -> Floats:
 
 def _cut(vector: Floats, clip: float) -> Floats:
     """Return the vector in units of ``clip``, of length at most 1; zero if it is not finite."""
-    largest = float(np.max(np.abs(vector)))
-    if not 0 < largest < math.inf:  # NaN neither
-        return np.zeros_like(vector)
-    direction = vector / largest  # whose square does not overflow
-    length = float(np.linalg.norm(direction))
-    return direction * min(1 / length, largest / clip)
+    with np.errstate(over="ignore", under="ignore"):  # no warning may say what the vector was, and no branch
+        clean = np.where(np.isfinite(vector).all(), vector, 0.0)
+        largest = np.abs(clean).max()
+        direction = clean / np.where(largest > 0, largest, 1.0)  # whose square does not overflow
+        length = np.maximum(np.linalg.norm(direction), 1.0)  # less only where all is 0
+        cut: Floats = direction * np.minimum(1 / length, largest / clip)
+    return cut
 
 
 def _check_size(size: int, dim: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv
 
-from streamsketch.local import Mechanism, PrivUnit, compressed, priv_unit_g
+from streamsketch.local import Mechanism, ModelUpdates, PrivUnit, compressed, priv_unit_g
 from streamsketch.local import random_words as streams
 from streamsketch.local.baselines import priv_unit
 from streamsketch.local.baselines.kashin import KashinFrame
@@ -74,6 +74,16 @@ def test_the_steps_do_not_depend_on_secret_coins_either(name: str) -> None:
 def test_the_steps_do_not_depend_on_the_length_in_the_ball(name: str) -> None:
     vector = VECTORS["gaussian"]
     assert alike(zoo(ball=True)[name], [0 * vector, 0.5 * vector, vector], [1])
+
+
+def test_the_steps_do_not_depend_on_what_is_wrong_with_an_update() -> None:
+    updates, usual = ModelUpdates(mechanism=zoo(ball=True)["PrivUnitG"], clip=0.5), VECTORS["gaussian"]
+    wrong = [0 * usual, 0.1 * usual, 1e300 * usual, np.full(DIM, np.nan), np.where(usual > 0, np.inf, usual)]
+    updates.report(usual)  # what is public and computed once
+    first, *others = [
+        steps_of(lambda tape, one=one: updates.report(one, bits=tape), Tape([], 1), __file__) for one in [usual, *wrong]
+    ]
+    assert others == [first] * len(others)
 
 
 @pytest.mark.parametrize(
