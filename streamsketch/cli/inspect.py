@@ -1,5 +1,6 @@
 """``streamsketch inspect``: the contents and guarantee of a file."""
 
+import dataclasses
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
@@ -84,7 +85,7 @@ def _inspect_system(*, as_json: bool) -> None:
 def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) -> None:
     projection = release.projection
     try:
-        norm = ss.squared_norm(release)
+        norm = None if _is_row(release) else ss.squared_norm(release)
     except ss.StreamsketchError as error:
         raise ss.InvalidInputError(f"{file} holds values that cannot be used: {error}") from None
     fields = {
@@ -95,8 +96,9 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
         "noise_place": release.noise_place,
         "noise_standard_deviation": release.noise.k2**0.5,
         "cell_unit": release.cell_unit,
-        "squared_norm": estimate_fields(norm, 0.95, "value"),
+        **({} if norm is None else {"squared_norm": estimate_fields(norm, 0.95, "value")}),
         **_count_fields(release),
+        **_history_fields(release),
         "release_ids": [one.hex() for one in release.release_ids],
     }
     counts = {name: f"{one}, 95 % interval {interval_text(one)}" for name, one in published_counts(release).items()}
@@ -105,8 +107,9 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
         **_projection_fields(release),
         "cells": f"{projection.sketch_dim}, unit {release.cell_unit:.6g}",
         _NOISE[release.noise_place]: f"standard deviation {release.noise.k2**0.5:.4g} grid steps",
-        "squared norm": f"{norm}, 95 % interval {interval_text(norm)}",
+        **({} if norm is None else {"squared norm": f"{norm}, 95 % interval {interval_text(norm)}"}),
         **counts,
+        **_history_facts(release),
         "releases inside": str(len(release.release_ids)),
         "size": f"{file.stat().st_size:,} bytes",
     }
@@ -139,14 +142,15 @@ def _sign_fields(release: Signs) -> dict[str, Any]:
 
 
 def _inspect_table(file: Path, releases: ss.PrivateTable, *, as_json: bool) -> None:
-    norms = {key: ss.squared_norm(release) for key, release in releases.items()}
+    norms = {} if _is_row(releases) else {key: ss.squared_norm(release) for key, release in releases.items()}
     if as_json:
         rows = [
             {
                 "key": str(key),
                 "guarantee": guarantee_fields(release.guarantee),
-                "squared_norm": estimate_fields(norms[key], 0.95, "value"),
+                **({"squared_norm": estimate_fields(norms[key], 0.95, "value")} if norms else {}),
                 **_count_fields(release),
+                **_history_fields(release),
             }
             for key, release in releases.items()
         ]
@@ -158,14 +162,14 @@ def _inspect_table(file: Path, releases: ss.PrivateTable, *, as_json: bool) -> N
             "guarantee": str(releases.guarantee),
             **_projection_fields(releases),
             "keys": f"{len(releases):,}",
+            **_history_facts(releases),
             "size": f"{file.stat().st_size:,} bytes",
         },
     )
-    columns = {
-        "key": [str(key) for key in releases],
-        "squared norm": [str(norm) for norm in norms.values()],
-        "95 % interval": [interval_text(norm) for norm in norms.values()],
-    }
+    columns = {"key": [str(key) for key in releases]}
+    if norms:
+        columns["squared norm"] = [str(norm) for norm in norms.values()]
+        columns["95 % interval"] = [interval_text(norm) for norm in norms.values()]
     counts = [published_counts(release) for release in releases.values()]
     for name in ("units", "total"):
         if any(name in one for one in counts):
@@ -192,6 +196,25 @@ def _inspect_raw(file: Path, *, as_json: bool) -> None:
         "size": f"{file.stat().st_size:,} bytes",
     }
     show_result(str(file), facts, fields, as_json=as_json)
+
+
+def _is_row(published: ss.PrivateSketch | ss.PrivateTable) -> bool:
+    """Return whether it is a row of a schedule, of which no estimate is made."""
+    return published.history is not None and published.history.is_row
+
+
+def _history_fields(release: ss.PrivateSketch) -> dict[str, Any]:
+    """Return which part of a history a release is, if it is one."""
+    part = release.history
+    return {} if part is None else {"history": dataclasses.asdict(part) | {"id": part.id.hex()}}
+
+
+def _history_facts(published: ss.PrivateSketch | ss.PrivateTable) -> dict[str, str]:
+    part = published.history
+    if part is None:
+        return {}
+    sentence = ", which is no stream: ranges are read from all rows" if part.is_row else ", solved from rows"
+    return {"part of a history": f"{part} of history {part.id.hex()}{sentence}"}
 
 
 def _count_fields(release: ss.PrivateSketch) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimate
 from streamsketch.privacy import Counting, Neighbours, NoiseMoments
-from streamsketch.release import PrivateSketch
+from streamsketch.release import PrivateSketch, check_streams
 
 _COUNT = (
     "bound the data under an agreement that counts units, as streamsketch.agree(…, unit=…, max_keys=…) makes it, or "
@@ -30,10 +30,12 @@ def total_of(release: PrivateSketch) -> Estimate:
 
 
 def published_counts(release: PrivateSketch) -> dict[str, Estimate]:
-    """Return the estimates of ``units`` and ``total``, as far as a release has counts of them."""
+    """Return the estimates of ``units`` and ``total``, as far as a release has counts of them; none of a row."""
     counting = release.counting
-    found = {} if counting is None else {"units": units_of(release)}
-    return found | {"total": total_of(release)} if counting is not None and counting.slack else found
+    if counting is None or (release.history is not None and release.history.is_row):
+        return {}
+    found = {"units": units_of(release)}
+    return found | {"total": total_of(release)} if counting.slack else found
 
 
 def unit_factors(counting: Counting) -> list[float]:
@@ -54,6 +56,7 @@ def estimate_of_counts(value: float, noise: NoiseMoments, factors: list[float]) 
 
 
 def _counting(release: PrivateSketch) -> Counting:
+    check_streams([release])
     counting = release.counting
     if counting is None:
         raise InvalidInputError(f"the release has no count of units: {_COUNT}")

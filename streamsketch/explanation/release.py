@@ -308,7 +308,8 @@ class Explanation(BaseExplanation):
         factors = {"units": unit_factors(self.counting)}
         if self.counting.slack:
             factors["total"] = total_factors(self.counting, self.guarantee.neighbours, self.projection.grid)
-        return {name: estimate_of_counts(0.0, self.noise, one).standard_error for name, one in factors.items()}
+        noise = self.noise.scaled(float(self.multiplier))
+        return {name: estimate_of_counts(0.0, noise, one).standard_error for name, one in factors.items()}
 
     @functools.cached_property
     def better_noise(self) -> BetterNoise | None:

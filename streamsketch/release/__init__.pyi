@@ -12,7 +12,7 @@ from .checking.release import (
     warn_of_mismatches,
     with_norm,
 )
-from .history import HISTORY_ID_BYTES, HistoryPart
+from .history import HISTORY_ID_BYTES, HistoryPart, check_streams
 from .pan_private import PanPrivateSketch
 from .private_matrix import PrivateProjection
 from .private_sketch import RELEASE_ID_BYTES, NoisePart, PrivateSketch, SketchClip, noisy_coordinates
@@ -61,6 +61,7 @@ __all__ = [
     "check_release",
     "check_same_place",
     "check_stated",
+    "check_streams",
     "composition_of",
     "impossible_norm",
     "mismatch",

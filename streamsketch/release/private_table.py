@@ -71,16 +71,20 @@ class PrivateTable(PublishedTable[PrivateSketch]):
         """Which part of a history all rows are, for what is published by a schedule; None for others."""
         return self.rows[0].history
 
+    @property
+    def _is_row(self) -> bool:
+        return self.history is not None and self.history.is_row
+
     def to_arrow(self) -> pa.Table:
         """Return the table that `save` writes, one row a key.
 
         Columns are those of `PublishedTable.to_arrow` and, where units were counted, for people: ``units`` and
         ``units_error``, estimates and standard errors, and, where totals were published, ``total`` and ``total_error``.
-        A row that has no counts, as a multiple, has nulls there.
+        A row that has no counts, as a multiple, has nulls there. Rows of a schedule have no estimates.
         """
         table = super().to_arrow()
         for name, numbers in (("units", 1), ("total", 2)):
-            found = [one.counts is not None and one.counts.size >= numbers for one in self.rows]
+            found = [one.counts is not None and one.counts.size >= numbers for one in self.rows if not self._is_row]
             if any(found):
                 estimates = [getattr(one, name) if known else None for one, known in zip(self.rows, found, strict=True)]
                 for column, field in ((name, "value"), (f"{name}_error", "standard_error")):

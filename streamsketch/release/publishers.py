@@ -161,6 +161,9 @@ class Calibrated(ABC, Generic[PublishedT]):
         charge_for(ledger, dataset, self.guarantee, self.projection)
         return self._draw(cells, SystemBits(), None)
 
+    def check_single(self) -> None:
+        """Raise `InvalidInputError` if what is published is no release of one sketch or table by itself."""
+
     def with_guarantee(self, guarantee: Any) -> Self:
         """Return the same, but that releases state another guarantee, such as one that key selection is part of."""
         return dataclasses.replace(self, guarantee=guarantee)

@@ -69,6 +69,12 @@ class Factorisation(Schedule):
         return 1 << self.bits
 
     @property
+    def most_blocks(self) -> int:
+        """The band, or ``blocks`` of each size that fits the horizon, for each window."""
+        sizes = (self.horizon // self.blocks).bit_length() + 1
+        return self.horizon * min(self.horizon, self.band or self.blocks * sizes)
+
+    @property
     def words(self) -> str:
         """What kind of schedule it is."""
         return f"square root of {self.band} windows" if self.band else f"square root in blocks ({self.blocks})"

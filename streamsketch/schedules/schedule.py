@@ -122,6 +122,11 @@ class Schedule(ABC):
         """Return `norms`, which keeps them."""
 
     @property
+    @abstractmethod
+    def most_blocks(self) -> int:
+        """How many blocks all rows have together, at most: what it costs to look through them."""
+
+    @property
     def layout(self) -> Layout:
         """All rows, as blocks of windows."""
         return _layout_of(self)
@@ -282,13 +287,13 @@ def toeplitz_norms(envelope: Ints, column: tuple[int, int], schedule: Schedule) 
 
 @functools.lru_cache(maxsize=8)
 def _layout_of(schedule: Schedule) -> Layout:
-    starts, factors, total = [], [], 0
+    if schedule.most_blocks > _MOST_BLOCKS:
+        raise InvalidInputError(
+            f"{schedule} may hold {schedule.most_blocks} blocks in all its rows, more than {_MOST_BLOCKS}: take fewer "
+            f"blocks"
+        )
+    starts, factors = [], []
     for own, coefficients in schedule.rows():
-        total += own.size
-        if total > _MOST_BLOCKS:
-            raise InvalidInputError(
-                f"{schedule} holds more than {_MOST_BLOCKS} blocks in all its rows: take fewer blocks"
-            )
         starts.append(own)
         factors.append(coefficients)
     offsets = np.concatenate([[0], np.cumsum([one.size for one in starts])]).astype(np.int64)

@@ -34,6 +34,11 @@ class Separate(Schedule):
         return 1
 
     @property
+    def most_blocks(self) -> int:
+        """One for each window."""
+        return self.horizon
+
+    @property
     def words(self) -> str:
         """What kind of schedule it is."""
         return "each by itself"

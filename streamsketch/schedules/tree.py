@@ -67,6 +67,11 @@ class Tree(Schedule):
         return 1
 
     @property
+    def most_blocks(self) -> int:
+        """As many as the depth, and one, for each window."""
+        return self.horizon * (1 + min(self.depth or 1, self.horizon))
+
+    @property
     def words(self) -> str:
         """What kind of schedule it is."""
         return f"tree of depth {self.depth}"

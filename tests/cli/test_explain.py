@@ -166,3 +166,23 @@ def test_files_are_one_entry_of_the_public_registry(files: list[Path], forks: Fo
     PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="person")).save(files[0].with_name("x.sketch"))
     mixed = forks.refused("explain", "--registry", files[0], files[0].with_name("x.sketch"), cwd=files[0].parent)
     assert "one entry is for one neighbour relation" in mixed
+
+
+def test_parts_of_a_history_are_named_and_no_row_is_compared(tmp_path: Path, forks: Forks) -> None:
+    publish = ss.AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="sale"), schedule=ss.continual.Tree(horizon=3))
+    tables = ss.continual.release([PROJECTION.table() for _ in range(2)], publish, public_keys=["a", "b"])
+    rows = [ss.continual.release([PROJECTION.sketch() for _ in range(2)], publish) for _ in range(2)]
+    for name, published in (("t.parquet", tables[1]), ("1.sketch", rows[0][1]), ("2.sketch", rows[1][1])):
+        published.save(tmp_path / name)
+        shown = " ".join(forks.succeeded("inspect", tmp_path / name).split())
+        assert f"row 1 of history {published.history.id.hex()}, which is no stream" in shown
+        assert "squared norm" not in shown
+        fields = json.loads(forks.succeeded("inspect", "--json", tmp_path / name))
+        (one, *_) = fields.get("releases", [fields])
+        assert (one["history"]["start"], one["history"]["is_row"]) == (1, True)
+        assert "This is row 1 of a history: a weighted sum of windows up to 1" in " ".join(
+            forks.succeeded("explain", tmp_path / name).split()
+        )
+    done = forks.run("compare", tmp_path / "1.sketch", tmp_path / "2.sketch")
+    assert done.returncode == 2
+    assert "row 1 of a schedule is no stream" in " ".join(done.stderr.split())

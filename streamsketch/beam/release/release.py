@@ -153,7 +153,7 @@ class ReleasePerKey(beam.PTransform):
         if isinstance(publisher, RoundContribution):
             projection = publisher.agreed.projection
         elif projection is not None:
-            publisher.calibrated(projection)  # fail before the job runs
+            publisher.calibrated(projection).check_single()  # fail before the job runs
         self._windows = None if public_windows is None else WindowRange(*public_windows)
         self._publisher, self._assert_bounds, self._projection = publisher, assert_bounds, projection
         self._count_private_data, self._charge = count_private_data, Charge.of(ledger, dataset)

@@ -14,7 +14,7 @@ Verdict = Literal["enough", "too little", "not checked"]
 
 _TOLERANCE = 1e-6  # the calibration's own margins
 _MOST_HALVINGS = 62  # a multiplier is a ratio of 63-bit integers
-_ENTRIES_A_WINDOW = 256  # about so many blocks are in a row, to be worked out
+_MOST_BLOCKS = 1 << 23  # of a schedule, to be looked through: some seconds, and 0.1 GB
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,10 +64,8 @@ def check_noise(
     one = mechanism.the_noise
     if one is None:
         return NoiseCheck("not checked", "its mechanism is no single noise, so one sensitivity does not apply")
-    if one.schedule is not None and most_entries is not None:
-        windows = one.schedule.horizon
-        if windows > most_entries // _ENTRIES_A_WINDOW:
-            return NoiseCheck("not checked", f"its schedule has {windows:,} windows, which are not looked through here")
+    if one.schedule is not None and one.schedule.most_blocks > (most_entries or _MOST_BLOCKS):
+        return NoiseCheck("not checked", f"its schedule has up to {one.schedule.most_blocks:,} blocks to look through")
     if (assumed := _assumed_otherwise(one, noise, place, history)) is not None:
         return NoiseCheck("too little", assumed)
     return judge(one.noise, guarantee, (projection, place), most_entries=most_entries)
