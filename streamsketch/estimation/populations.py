@@ -33,8 +33,8 @@ def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
     only if the populations are alike in all that the kernel sees (Gretton et al. 2012). It is `mean_distance`, whose
     expected value over the seeds of random features is MMD², with the error of these features besides: a kernel of w
     random frequencies errs by about MMD²·√(2/w). The interval allows for that, and at 95 % has no upper end but 4 with
-    fewer than about 8 frequencies. In simulations 95 % intervals covered in 88 to 100 % from 8 frequencies on, and in
-    85 to 100 % with 2 or 4 (THEORY.md 10.2).
+    fewer than about 8 frequencies. In simulations 95 % intervals covered in 93 to 100 % from 8 frequencies on, and in
+    91 to 100 % with 2 or 4 (THEORY.md 10.2).
 
     It is the discrepancy of the units that were counted. Two samples of one population do not have the discrepancy 0:
     test that by `test_same(x, y, by="mean", samples=True)`.
