@@ -319,7 +319,7 @@ def _plan_sites(given: dict[str, Any]) -> None:
     _show(found, as_json=given["as_json"])
     if missed:
         unwritten = "" if given["features_out"] is None else f", and {given['features_out']} is not written"
-        needed = [] if found.units_needed is None else [f"{found.units_needed:,} {found.unit}s a site"]
+        needed = [] if found.units_needed is None else [f"{found.units_needed:,} {found.units_word} a site"]
         needed += [] if found.epsilon_needed is None else [f"ε = {found.epsilon_needed:g}"]
         takes = f": it takes {' or '.join(needed)}" if needed else ""
         say(f"The goal is missed{unwritten}{takes}. Ask for less, or take the plan all the same with --accept")

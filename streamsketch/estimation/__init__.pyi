@@ -48,13 +48,14 @@ from .points import PointEstimator, Points, check_point_estimator, frequency, po
 from .populations import column_differences, describe, mmd
 from .ranking import Ranks
 from .same import SameBy, SameTest, check_same_by, check_tolerance, same_as_zero, test_same
-from .sample_law import SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
+from .sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
 from .sites import MOST_PAIRS, SiteComparison, compare_sites
 
 __all__ = [
     "LEAST_UNITS",
     "MEASURES",
     "MOST_PAIRS",
+    "NORMAL_KURTOSIS",
     "SAMPLE_ERRORS",
     "SECRECY",
     "SECRET_METADATA",

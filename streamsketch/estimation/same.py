@@ -17,7 +17,7 @@ from streamsketch.estimation.gap_law import GapLaw, gap_law
 from streamsketch.estimation.means import Averages, averages_of, check_known, mean_distance, mean_product
 from streamsketch.estimation.noise_effect import OutputNoise, noise_unit
 from streamsketch.estimation.noise_law import NoiseTerm, noise_terms, terms_of
-from streamsketch.estimation.sample_law import SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
+from streamsketch.estimation.sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
 from streamsketch.privacy import NoiseMoments, NoisePlace, SketchL2
 from streamsketch.release import PrivateSketch
 
@@ -26,7 +26,6 @@ SameBy: TypeAlias = Literal["distance", "mean"]
 
 _LEAST_OF_MEANS = 1e-9
 _SHOWN_LEVEL = 0.05
-_NORMAL = 1e-3  # excess kurtosis, up to which noise counts as normal
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -291,7 +290,7 @@ def _averages(
 
 def _is_normal(block: Block) -> bool:
     """Return whether the noise of all cells is normal, or nearly, and after the map."""
-    return isinstance(block.effect, OutputNoise) and bool((np.abs(block.k4) <= _NORMAL * block.k2**2).all())
+    return isinstance(block.effect, OutputNoise) and bool((np.abs(block.k4) <= NORMAL_KURTOSIS * block.k2**2).all())
 
 
 def _without_counts(averages: Averages, gap: float, apart: float, along: float) -> tuple[float, float]:

@@ -11,6 +11,9 @@ from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 SAMPLE_ERRORS = 3.0
 """Standard errors, within which numbers of units and products are taken to be for samples."""
 
+NORMAL_KURTOSIS = 1e-3
+"""Excess kurtosis of noise, up to which it counts as normal, so that errors of counts can be taken out of a test."""
+
 _FAR = 6.0  # standard errors, within which a length is taken to be: it is not in one of 10⁹ cases
 _PLACES = 7, 72  # of pairs of numbers of units: how far off, and in which directions
 _DIRECTIONS = 10  # over which samples are taken to spread evenly, to weight errors of counts: any number is valid

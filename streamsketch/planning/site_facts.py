@@ -163,7 +163,7 @@ def check_shift(shift: SiteShift, features: Features) -> None:
         if Category not in kinds:
             raise InvalidInputError("a share of people cannot move between categories, as no column is a category")
     elif (shift.columns or 1) > numbers and not (isinstance(shift, ClassShift) and Embedding in kinds):
-        raise InvalidInputError(f"{shift.columns} numbers cannot differ, as there are {numbers}")
+        raise InvalidInputError(f"a shift in {shift.columns or 1} columns of numbers needs as many, not {numbers}")
 
 
 def block_means(features: Features, shift: SiteShift, deviation: float) -> dict[str, Means]:

@@ -10,10 +10,12 @@ import numpy as np
 from scipy.special import gammaincc, gammaincinv
 
 from streamsketch.accounting import guarantee_of, sensitivity_of
+from streamsketch.agreement import counting_of
 from streamsketch.core import aligned, check_int, check_text, filled, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import (
     LEAST_UNITS,
+    NORMAL_KURTOSIS,
     SAMPLE_ERRORS,
     OutputNoise,
     format_value,
@@ -153,6 +155,11 @@ class SitePlan:
             If the seed is not an integer from 0 to 2^64 - 1.
         """
         return dataclasses.replace(self.chosen.features, seed=seed)
+
+    @property
+    def units_word(self) -> str:
+        """The word for several units."""
+        return "people" if self.unit == "person" else f"{self.unit}s"
 
     @property
     def reached(self) -> bool:
@@ -340,7 +347,7 @@ def _noise(cells: int, epsilon: float, delta: float) -> tuple[Noise, Counting]:
     if cells > _MANY_CELLS:
         return _noise(_MANY_CELLS, epsilon, delta)
     projection, neighbours = Features({"x": Category(hashed=cells - 1)}, seed=0).projection, SketchL2(1, max_keys=1)
-    counting = Counting.of(projection, neighbours, delta=delta)
+    counting = counting_of(projection, neighbours)  # as `agree` counts them, whatever ε will be
     found = candidates(sensitivity_of(projection, neighbours, counting), Budget(epsilon, delta))
     return min((one.noise for one in found), key=lambda one: one.cumulants.k2), counting
 
@@ -357,6 +364,11 @@ class _Noisy:
         """Return the variance of noise in a cell of a sum, in squared lengths of a row, and in a number of units."""
         noise, counting = _noise(cells, self.epsilon, self.delta)
         return noise.cumulants.k2 / (1 << 30), noise.cumulants.k2 / counting.units**2
+
+    def is_normal(self, cells: int) -> bool:
+        """Return whether the noise is normal, so that a test takes errors of counts out."""
+        noise, _ = _noise(cells, self.epsilon, self.delta)
+        return abs(noise.cumulants.k4) <= NORMAL_KURTOSIS * noise.cumulants.k2**2
 
 
 class _Test(NamedTuple):
@@ -427,9 +439,10 @@ def _test(norm: float, cells: int, noisy: _Noisy) -> _Test:
     apart = samples_apart(1.0, norm - SAMPLE_ERRORS * error, units, np.full(2, math.sqrt(of_count)))
     longest = longest_norms(np.full(2, norm), OutputNoise(cells), of_cells, np.zeros(2))
     of_counts = float(relative @ longest[::-1] ** 2)
-    kept = kept_share(v, apart, of_counts)
+    kept = kept_share(v, apart, of_counts) if noisy.is_normal(cells) else 1.0
     drift = apart + kept * (v + of_counts) - v
-    drift += float(relative.sum()) * (cells * float(of_cells.prod()) / v + apart)
+    if kept < 1:
+        drift += float(relative.sum()) * (cells * float(of_cells.prod()) / v + apart)
 
     def excess(line: float) -> float:
         return float(_tail(line, 0.0, v + drift, 0.0, v, cells)) - _LEVEL
@@ -558,8 +571,8 @@ def _headline(option: SiteOption) -> str:
 def _people(plan: SitePlan) -> str:
     first, second = plan.units
     if first == second:
-        return f"{first:,.0f} {plan.unit}s a site"
-    return f"{first:,.0f} and {second:,.0f} {plan.unit}s"
+        return f"{first:,.0f} {plan.units_word} a site"
+    return f"{first:,.0f} and {second:,.0f} {plan.units_word}"
 
 
 def _expected(plan: SitePlan) -> str:
@@ -568,8 +581,8 @@ def _expected(plan: SitePlan) -> str:
     value, error, drawn = (format_value(part, found.error) for part in parts)
     return (
         f"With {_people(plan)} and {plan.shift}, the discrepancy (mmd) is {value} ± {error}, of which {drawn} is the "
-        f"draw of {plan.unit}s. Without that, it is {_times(found.z)} times its standard deviation under noise alone. "
-        f"Populations are said to differ, at 5 %, in {_percent(found.power)} of cases."
+        f"draw of {plan.units_word}. Without that, it is {_times(found.z)} times its standard deviation under noise "
+        f"alone. Populations are said to differ, at 5 %, in {_percent(found.power)} of cases."
     )
 
 
@@ -578,11 +591,11 @@ def _verdict(plan: SitePlan) -> str:
     if plan.reached:
         chosen = "" if plan.given_epsilon else f" ε = {plan.epsilon:g} is the least with which it is."
         return f"{wanted} is reached.{chosen}"
-    says = [f"{wanted} is not reached: there are too few {plan.unit}s."]
+    says = [f"{wanted} is not reached: there are too few {plan.units_word}."]
     if plan.units_needed is None:
         says.append(f"No number of them is enough at ε = {plan.epsilon:g}.")
     else:
-        says.append(f"It takes {plan.units_needed:,} {plan.unit}s a site at ε = {plan.epsilon:g}.")
+        says.append(f"It takes {plan.units_needed:,} {plan.units_word} a site at ε = {plan.epsilon:g}.")
     if plan.epsilon_needed is None:
         says.append(f"With {_people(plan)} no ε up to {_EPSILONS[1]:g} is enough: their draw alone hides it.")
     else:
@@ -596,9 +609,10 @@ def _choices(plan: SitePlan) -> str:
         found = option.prediction
         rows.append(
             (
-                f"{'>' if option is plan.chosen else ' '} {option.waves} frequencies",
+                f"{'>' if option is plan.chosen else ' '} "
+                + (f"{option.waves} frequencies" if option.waves else "categories alone"),
                 f"{option.moments}" if option.features.joint else "-",
-                f"{100 * option.joint_share:.0f} %",
+                f"{100 * option.joint_share:.0f} %" if option.features.joint else "-",
                 f"{option.features.dim:,}",
                 f"{found.discrepancy:.2g}",
                 _times(found.z),
@@ -618,9 +632,9 @@ def _notes(plan: SitePlan) -> Iterator[str]:
             "Numbers without features of their own are not described, and it cannot be said which of them differ: "
             "columns=True asks for that."
         )
-    if not plan.options[0].features.joint:
+    if plan.chosen.waves and not plan.chosen.features.joint:
         yield "Embeddings of two people are taken to have a cosine of 0.5, and of two classes 0.25."
-    else:
+    elif plan.chosen.waves:
         yield (
             f"Numbers are taken to be normal, independent, and with a standard deviation of "
             f"{100 * plan.deviation:.3g} % of their range; where columns go together, more or less is found."

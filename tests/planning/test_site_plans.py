@@ -114,6 +114,17 @@ def test_too_few_for_any_epsilon() -> None:
     assert "no ε up to 20 is enough" in str(plan).replace("\n", " ")
 
 
+def test_laplace_noise_of_few_features_hides_more_of_averages() -> None:
+    """Errors of counts are then not taken out of the test."""
+    from streamsketch.planning import site_plans  # noqa: PLC0415 - as above
+
+    few = plan_sites({"ward": Category(list("AB"))}, units=300, shift=ShareShift(0.1), epsilon=1.0)
+    assert few.guarantee.budget.delta == 0
+    noisy = site_plans._Noisy((300.0, 300.0), 1.0, 1e-6)
+    assert site_plans._test(0.5, 4, noisy).kept == 1
+    assert site_plans._test(0.5, 32, noisy).kept < 0.5
+
+
 def test_columns_have_features_where_there_are_enough_people() -> None:
     assert planned(5000.0).chosen.shows_columns
     assert planned(5000.0).chosen.moments == 2
@@ -140,7 +151,7 @@ def test_features_are_those_of_the_columns() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"shift": MeanShift(1.0, columns=11)}, "11 numbers cannot differ, as there are 10"),
+        ({"shift": MeanShift(1.0, columns=11)}, "a shift in 11 columns of numbers needs as many, not 10"),
         ({"shift": ShareShift(0.1)}, "no column is a category"),
         ({"units": 0.0}, "units must be between 1 and"),
         ({"units": (1, 2, 3)}, "one number of units a site, or those of two"),
