@@ -426,7 +426,9 @@ def embeddings() -> Draw:
     how: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "neighbours": agreement.neighbours}
     shops = {name: lines.filter(pc.equal(lines["shop"], name)) for name in make_products.SHOPS}
     releases = {name: ss.bound(rows, agreement).release(**how) for name, rows in shops.items()}
-    table: Any = ss.bound(shops["elm"], agreement.replace(key="month")).release(**how, public_keys=make_products.MONTHS)
+    table: Any = ss.bound(shops["elm"], agreement.replace(key="month")).release(
+        **how, public_keys=make_products.MONTHS[1:]
+    )
     series = ss.changes(dict(table), by="mean", samples=True).table.to_pandas()
     profiles, kinds = features.transform(products), products["kind"].to_numpy(zero_copy_only=False)
     names = list(make_products.KINDS)
