@@ -39,11 +39,12 @@ def against_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSketch])
     Raises
     ------
     InvalidInputError
-        If the plan is malformed, for another sketch, or for signs (`plan_signs`).
+        If the plan is malformed, for another sketch, for signs (`plan_signs`) or for features (`plan_sites`).
     """
     kinds = _kinds(releases)
-    if plan.get("question") == "neighbours":
-        raise InvalidInputError("the plan is for published signs, and a report is of sketches: leave it out")
+    others = {"neighbours": "published signs", "sites": "features of people"}
+    if (question := plan.get("question")) in others:
+        raise InvalidInputError(f"the plan is for {others[question]}, and a report is of sketches: leave it out")
     try:
         _check_same_sketch(plan["projection"], kinds[0])
         return _against_unit_plan(plan, releases) if "question" in plan else _against_plan(plan, kinds)

@@ -213,6 +213,8 @@ def test_a_plan_of_another_sketch_is_refused() -> None:
             page_of(releases(["a", "b"]), title="t", plan=broken)
     with pytest.raises(ss.InvalidInputError, match="the plan is for published signs"):
         page_of(releases(["a", "b"]), title="t", plan={"question": "neighbours"})
+    with pytest.raises(ss.InvalidInputError, match="the plan is for features of people"):
+        page_of(releases(["a", "b"]), title="t", plan={"question": "sites"})
 
 
 @pytest.mark.parametrize("question", ["cosine", "mean"])
