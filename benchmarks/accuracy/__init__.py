@@ -19,4 +19,5 @@ NAMES: dict[str, str] = {
     "bounding": "bounding",
     "people": "people",
     "keys": "keys",
+    "ranges": "ranges",
 }

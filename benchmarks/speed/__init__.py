@@ -15,6 +15,7 @@ NAMES: dict[str, str] = {
         "files",
         "pairwise",
         "points",
+        "ranges",
         "signs",
         "hadamard",
         "matrices",
