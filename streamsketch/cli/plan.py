@@ -27,6 +27,7 @@ from streamsketch.cli._agreeing import (
     neighbours_of,
 )
 from streamsketch.cli._reading import new_file
+from streamsketch.cli._schedule_plan import schedule_plan
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.cli._sign_plan import sign_mechanisms, sign_plan
 from streamsketch.cli._site_plan import site_plan, write_site_plan
@@ -42,6 +43,7 @@ _OF_SITES = (
     *("features", "numbers", "shift", "in_columns", "moved", "times", "class_share", "class_deviations", "columns"),
     *("deviation", "power", "features_out"),
 )
+_OF_SCHEDULES = "window", "ranges", "max_windows", "gap", "schedule_out"
 _OF_SIGNS = "members", "nearest", "top", "rest", "signs", "mechanism", "norm", "exact_query"
 
 
@@ -224,6 +226,45 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
             "--features-out", help="For sites: where to write the features, a .json file for `agree --features`."
         ),
     ] = None,
+    windows: Annotated[
+        int | None,
+        typer.Option(
+            help="Plan by which schedule a stream of so many windows is published.", min=1, show_default=False
+        ),
+    ] = None,
+    window: Annotated[
+        str | None, typer.Option(help="For windows: how long one is, as '1 hour'.", show_default=False)
+    ] = None,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            help="For windows: how many in a row matter, a number or with --window a length, as '1 week'; or prefix, "
+            "all from the first on, the default. Repeatable.",
+            metavar="RANGE",
+            show_default=False,
+        ),
+    ] = None,
+    max_windows: Annotated[
+        str | None,
+        typer.Option(
+            help="For windows: in how many a unit may be, or all; by default 1.", metavar="N|all", show_default=False
+        ),
+    ] = None,
+    gap: Annotated[
+        int | None,
+        typer.Option(
+            help="For windows: how far apart those of a unit are, at least; by default 1.", show_default=False
+        ),
+    ] = None,
+    schedule_out: Annotated[
+        Path | None,
+        typer.Option(
+            "--schedule-out",
+            help="For windows: where to write the schedule, a .json file for policies.",
+            show_default=False,
+        ),
+    ] = None,
     bounds: Annotated[
         str | None, typer.Option(help="With either: bounds to choose from, as 5,10,20.", show_default=False)
     ] = None,
@@ -258,15 +299,17 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     Of squared distances between streams by default. With --items or --sample, of whole units that are clipped: the plan
     then chooses their bound, too, and how they are clipped to it. Both must be public. With --question neighbours, of
     published signs: which share of a vector's true neighbours is found. With --sites, of features of people: which
-    difference of two sites is found, with how many people.
+    difference of two sites is found, with how many people. With --windows, of a stream's windows: which sums of them
+    are published, for ranges of time that matter.
 
     Where no sketch reaches the goal, the nearest one is shown, no file is written, and the exit status is 1.
     """
     given = dict(locals())
-    if sites:
-        _plan_sites(given)
+    if sites or windows is not None:
+        (_plan_sites if sites else _plan_windows)(given)
         return
     _check_none(given, _OF_SITES, "these are about sites; say --sites, too")
+    _check_none(given, _OF_SCHEDULES, "these are about windows; say --windows, too")
     if epsilon is None:
         raise ss.InvalidInputError("say how much privacy a release may spend: --epsilon 1")
     delta = given["delta"] = delta or 0.0
@@ -326,7 +369,33 @@ def _plan_sites(given: dict[str, Any]) -> None:
         raise typer.Exit(1)
 
 
-_Found: TypeAlias = ss.planning.Plan | ss.planning.UnitPlan | ss.planning.SignPlan | ss.planning.SitePlan
+def _plan_windows(given: dict[str, Any]) -> None:
+    """Plan a schedule, show the plan and write the schedule."""
+    others = {
+        *_OF_STREAMS,
+        *_OF_UNITS,
+        *_OF_SIGNS,
+        "epsilon",
+        "items",
+        "sample",
+        "projection",
+        "agreement",
+        "index",
+        "key",
+    }
+    _check_none(given, {*others, "value", "unit_column", "seed"}, "this is not asked of windows; leave it out")
+    output = given["schedule_out"]
+    if output is not None:
+        new_file(output, ".json", "a schedule")
+    found = schedule_plan(given)
+    if output is not None:
+        write_whole(output, found.chosen.schedule.to_json().encode() + b"\n")
+    _show(found, as_json=given["as_json"])
+
+
+_Found: TypeAlias = (
+    ss.planning.Plan | ss.planning.UnitPlan | ss.planning.SignPlan | ss.planning.SitePlan | ss.planning.SchedulePlan
+)
 
 
 def _show(found: _Found, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import check_int, short
+from streamsketch.core import aligned, check_int, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.schedules import Factorisation, Schedule, Separate, Tree
 
@@ -16,7 +16,8 @@ Range: TypeAlias = int | Literal["prefix"]
 
 _SIZES = (2, 4, 8, 16)  # of blocks of a factorisation
 _LONGEST_BAND = 128
-_LITTLE = 1.05  # a difference of errors that is not worth more sums, or a schedule at all
+_SHOWN = 6  # options
+_LITTLE = 1.03  # a difference of errors that is not worth more sums, or a schedule at all
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +70,21 @@ class SchedulePlan:
         """Whether no schedule is much better than each window by itself."""
         return isinstance(self.chosen.schedule, Separate)
 
+    def __str__(self) -> str:
+        relation = self.chosen.schedule.unit_text("a unit")
+        if self.is_separate:
+            advice = f"Release each window by itself: for {relation}, no schedule is much better."
+        else:
+            advice = f"Publish by a {self.chosen.schedule}, for {relation}."
+        names = ["all so far" if one == "prefix" else f"any {one:,}" for one in self.ranges]
+        rows = [["schedule", *names, "sums kept"]]
+        for option in self.options[:_SHOWN] + (() if self.separate in self.options[:_SHOWN] else (self.separate,)):
+            errors = [f"{error:.2f}" for error in option.errors]
+            rows.append([option.schedule.words, *errors, f"{option.held:,}"])
+        return "\n".join(
+            [advice, "", "Noise of the worst range, over that of one window released alone:", aligned(rows, left=1)]
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as what JSON can hold."""
         return {
@@ -93,7 +109,7 @@ def plan_schedule(
     """Choose a schedule for the ranges of time that matter, before there are data.
 
     Of each option the worst error of each kind of range is compared with the best of all options, and the largest of
-    these ratios counts. Of the options that are within 5 % of the least, that with the fewest sums to keep comes first:
+    these ratios counts. Of the options that are within 3 % of the least, that with the fewest sums to keep comes first:
     each window by itself, if no other is much better, as for units that are in every window.
 
     Parameters

@@ -1,0 +1,49 @@
+"""plan --windows: the schedule that the library chooses, in words, as JSON and as a file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from streamsketch.continual import schedule_from_json
+from streamsketch.planning import plan_schedule
+from tests.cli.running import Forks
+
+HOURS = ["--windows", "720", "--window", "1 hour", "--range", "1 day", "--range", "prefix", "--delta", "1e-6"]
+
+
+def test_the_plan_is_that_of_the_library(forks: Forks, tmp_path: Path) -> None:
+    expected = plan_schedule(720, [24, "prefix"], delta=1e-6)
+    out = tmp_path / "schedule.json"
+    assert (
+        json.loads(forks.succeeded("plan", *HOURS, "--schedule-out", out, "--json", cwd=tmp_path)) == expected.to_dict()
+    )
+    assert schedule_from_json(out.read_text()) == expected.chosen.schedule
+    shown = forks.succeeded("plan", *HOURS, cwd=tmp_path)
+    assert shown.splitlines()[0] == f"Publish by a {expected.chosen.schedule}, for a unit in one of 720 windows."
+    assert "each by itself" in shown.splitlines()[-1]
+
+
+def test_units_in_every_window_are_released_window_by_window(forks: Forks, tmp_path: Path) -> None:
+    shown = forks.succeeded("plan", "--windows", "52", "--max-windows", "all", "--delta", "1e-6", cwd=tmp_path)
+    assert shown.startswith("Release each window by itself: for a unit in at most 52 of 52 windows")
+    apart = forks.succeeded(
+        "plan", "--windows", "52", "--max-windows", "all", "--gap", "13", "--delta", "1e-6", cwd=tmp_path
+    )
+    assert "a unit in at most 4 of 52 windows, 13 apart" in apart
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--windows", "9", "--items", "4"], "--items: this is not asked of windows"),
+        (["--range", "7", "--epsilon", "1"], "say --windows, too"),
+        (["--windows", "9", "--range", "1 day"], "with --window, a length"),
+        (["--windows", "9", "--window", "1 hour", "--range", "90 min"], "multiple of --window"),
+        (["--windows", "9", "--max-windows", "some"], "--max-windows takes a number, or all"),
+        (["--windows", "9", "--range", "10"], "from 1 to 9"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_explained(forks: Forks, tmp_path: Path, arguments: list[str], words: str) -> None:
+    assert words in forks.refused("plan", *arguments, cwd=tmp_path)
