@@ -94,6 +94,8 @@ def sized(value: Fraction | int) -> Sized:
 
 def view_of(message: Message) -> View:
     """Return the view of a PrivateSketch."""
+    if message.get("history", {}).get("row"):
+        raise UndefinedError
     fields, m, place = message["projection"], message["multiplier"], message["noise"]["place"]
     factor = laws.scale_squared(fields) * fields["resolution"] ** 2
     law = laws.law_of(fields)
@@ -410,6 +412,7 @@ def total_of_units(message: Message) -> Expected:
 
 def _counted(message: Message, factors: list[Fraction]) -> Expected:
     k2, k4 = (Fraction(message["noise"][name]) for name in ("k2", "k4"))
+    factors = [message["multiplier"] * factor for factor in factors]
     numbers = [sized(number) for number in counts_of(message)]
     value = total(factor * number for factor, number in zip(factors, numbers, strict=False))
     noise = total(factor**2 * sized(k2) for factor in factors)

@@ -142,10 +142,15 @@ def release(case: Case, kit: Kit) -> Case:
         *names, sign, populations = case["sum"]
         parts = [{"name": name, "message": named(kit, "releases", name)} for name in names]
         made = kit_releases.summed("", *parts, sign, populations)
+    elif "range" in case:
+        rows = [{"name": name, "message": named(kit, "releases", name)} for name in case["range"]]
+        halvings = message["multiplier"].denominator.bit_length() - 1
+        made = kit_releases.ranged("", rows, message["history"], halvings)
     else:
         return found
     assert reader.write("PrivateSketch", made["message"]).hex() == case["bytes"]
-    return found | {how: plain(made[how]) if how == "scaled" else made[how] for how in ("scaled", "sum") if how in made}
+    ways = ("scaled", "sum", "range")
+    return found | {how: plain(made[how]) if how == "scaled" else made[how] for how in ways if how in made}
 
 
 def estimate(case: Case, kit: Kit) -> Case:

@@ -24,6 +24,13 @@ def refused(made: dict[str, Message], signs: dict[str, Message]) -> list[Message
     cases += [_changed("PrivateSketch", base, *change) for change in _parts(base)]
     counted = made["of counted units, x"]["message"]
     cases += [_changed("PrivateSketch", counted, *change) for change in _counts(counted, base)]
+    row, ranged = made["row 1 of tree"]["message"], made["a range of root"]["message"]
+    cases += [_changed("PrivateSketch", row, *change) for change in _rows(row, counted)]
+    cases += [_changed("PrivateSketch", ranged, *change) for change in _ranges(ranged)]
+    lost = {name: value for name, value in row.items() if name != "history"}
+    cases.append(_changed("PrivateSketch", lost, "a row without history", "a schedule goes with a history", {}))
+    stray = {"history": row["history"]}
+    cases.append(_changed("PrivateSketch", counted, "a history without schedule", "both or none", stray))
     kept, individual = signs["rademacher, constant, x"]["message"], signs["oporp, individual, x"]["message"]
     cases += [_changed("SignSketch", kept, *change) for change in _signs(kept)]
     cases += [_changed("IndividualSignSketch", individual, *change) for change in _individual(individual)]
@@ -353,6 +360,72 @@ def _noisy(part: Message, **changes: Any) -> Message:
 
 def _guaranteed(part: Message, **changes: Any) -> Message:
     return part | {"guarantee": part["guarantee"] | changes}
+
+
+def _rows(base: Message, other: Message) -> list[tuple[str, str, Message]]:
+    history, (step,) = base["history"], base["guarantee"]["steps"]
+    schedule = step["noise"]["schedule"]
+
+    def scheduled(**changes: Any) -> Message:
+        fields = {name: value for name, value in (schedule | changes).items() if value is not None}
+        steps = [{"noise": step["noise"] | {"schedule": fields}}]
+        return {"guarantee": base["guarantee"] | {"steps": steps, "mechanism": reader.text_of(steps)}}
+
+    part = reader.read("PrivateSketch", reader.write("PrivateSketch", other))
+    parts = [
+        {"noise": one["noise"] | {"place": ""}, "guarantee": one["guarantee"], "multiplier": Fraction(1), "count": 1}
+        for one in (base, part)
+    ]
+    parts[0] |= {"history": history}
+    summed = {"parts": sorted(parts, key=lambda one: encoded("NoisePart", one)), "release_ids": ids("two", 2)}
+    whole = {name: value for name, value in history.items() if name != "row"}
+    return [
+        ("a row of two windows", "a row is of one window", {"history": history | {"stop": history["stop"] + 1}}),
+        ("half a row", "a row has a multiplier of 1", {"multiplier": Fraction(1, 2)}),
+        ("a row less a window", "a row is not a difference", {"history": history | {"minus_stop": 1}}),
+        ("a history of 7 bytes", "an id has 8 bytes", {"history": history | {"id": bytes(7)}}),
+        ("a row beyond the horizon", "windows are below the horizon", {"history": history | {"start": 4, "stop": 5}}),
+        ("a row in two releases", "a part of a history is one release", {"release_ids": ids("two", 2)}),
+        ("a row in a sum", "no row is part of a sum", summed | {"history": whole | {"row": False}}),
+        ("an unknown schedule", "a kind is separate, tree or factorisation", scheduled(kind="wave")),
+        ("a horizon of 0", "a horizon is 1 to 100,000", scheduled(horizon=0)),
+        ("a horizon above 100,000", "a horizon is 1 to 100,000", scheduled(horizon=100_001)),
+        ("a unit in no window", "max_windows is 1 or more", scheduled(max_windows=0)),
+        ("a unit in more windows than fit", "max_windows fits horizon and gap", scheduled(max_windows=3, gap=2)),
+        ("a gap of 0", "a gap is 1 or more", scheduled(gap=0)),
+        ("a depth of 0", "a depth is 1 to 64", scheduled(depth=0)),
+        ("a depth of 65", "a depth is 1 to 64", scheduled(depth=65)),
+        ("a tree without depth", "a tree has a depth", scheduled(depth=None)),
+        ("a tree with bits", "bits are of a factorisation", scheduled(bits=4)),
+        ("rows in two layers", "rows have one noise", _in_two_layers(base)),
+    ]
+
+
+def _in_two_layers(base: Message) -> Message:
+    (step,) = base["guarantee"]["steps"]
+    steps = [{"noise": step["noise"] | {"layers": 2}}]
+    return {"guarantee": base["guarantee"] | {"steps": steps, "mechanism": reader.text_of(steps)}}
+
+
+def _ranges(base: Message) -> list[tuple[str, str, Message]]:
+    history, (step,) = base["history"], base["guarantee"]["steps"]
+
+    def rooted(**changes: int) -> Message:
+        steps = [{"noise": step["noise"] | {"schedule": step["noise"]["schedule"] | changes}}]
+        return {"guarantee": base["guarantee"] | {"steps": steps, "mechanism": reader.text_of(steps)}}
+
+    return [
+        ("an empty range", "a range is not empty", {"history": history | {"start": 3, "stop": 3}}),
+        ("less an empty range", "a range is not empty", {"history": history | {"minus_start": 1, "minus_stop": 1}}),
+        ("less windows beyond the horizon", "windows are below the horizon", {"history": history | {"minus_stop": 5}}),
+        ("counts of a third of a range", "counts are in steps of 2^-g", {"multiplier": Fraction(1, 3)}),
+        ("counts of a multiple of a range", "counts are in steps of 2^-g", {"multiplier": Fraction(2)}),
+        ("13 bits", "bits are 1 to 12", rooted(bits=13)),
+        ("one block", "blocks are 2 or more", rooted(blocks=1)),
+        ("a band of 0", "a band is 1 or more", rooted(band=0)),
+        ("a band beyond the horizon", "a band is up to the horizon", rooted(band=5)),
+        ("a factorisation with a depth", "a depth is of a tree", rooted(depth=2)),
+    ]
 
 
 def _signs(base: Message) -> list[tuple[str, str, Message]]:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tests.golden import laws, reader, rotations
+from tests.golden import histories, laws, reader, rotations
 from tests.oracles import naive, naive_maps
 
 FOLDER = Path(__file__).parent
@@ -138,6 +138,8 @@ def released(name: str, text: str, events: list[tuple[int, Any]], place: str = "
     stated = {"kind": "laplace", "amount": Fraction(scale), "layers": 0}
     if weights is not None:
         stated["counting"] = weights
+    if (schedule := changes.pop("schedule", None)) is not None:
+        stated["schedule"] = schedule
     message = {
         "projection": fields,
         "values": reader.values_message(cells),
@@ -207,6 +209,7 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
         "parts": ordered([*as_parts(x), *as_parts(y)]) if stated else [],
     }
     message.pop("counts", None)
+    message.pop("history", None)
     alike = "counts" in x and "counts" in y and reader.weights_of(x) == reader.weights_of(y)
     if alike and sign > 0 and populations == "disjoint":
         pairs = zip(reader.counts_of(x), reader.counts_of(y), strict=True)
@@ -214,6 +217,32 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
     if populations != "disjoint" or x.get("clip") != y.get("clip"):
         message.pop("clip", None)
     return {"name": name, "sum": [first["name"], second["name"], sign, populations], "message": message}
+
+
+def ranged(name: str, rows: list[Message], history: Message, halvings: int) -> Message:
+    """Return a range of windows of the history that these are the first rows of, in steps of 2^-halvings."""
+    first = rows[0]["message"]
+    found = histories.weights(reader.schedule_stated(first["guarantee"]["steps"]), history)
+    assert not any(found[len(rows) :])
+
+    def solved(numbers: list[list[int]]) -> Message:
+        columns = zip(*numbers, strict=True)
+        sums = [sum(w * one for w, one in zip(found, column, strict=False)) for column in columns]
+        return reader.values_message([round(2**halvings * one) for one in sums])
+
+    message = first | {
+        "values": solved([reader.cells_of(row["message"]) for row in rows]),
+        "noise": first["noise"]
+        | {"k2": float(Fraction(first["noise"]["k2"]) * 4**halvings * sum(w**2 for w in found))}
+        | {"k4": float(Fraction(first["noise"]["k4"]) * 16**halvings * sum(w**4 for w in found))},
+        "multiplier": Fraction(1, 2**halvings),
+        "history": first["history"] | {"row": False} | history,
+    }
+    if "counts" in message:
+        message["counts"] = solved([reader.counts_of(row["message"]) for row in rows])
+    if history["minus_stop"]:
+        message.pop("counts", None)
+    return {"name": name, "range": [row["name"] for row in rows], "message": message}
 
 
 def composed(guarantees: Iterable[Message]) -> Message:
@@ -225,6 +254,7 @@ def composed(guarantees: Iterable[Message]) -> Message:
 def as_parts(message: Message) -> list[Message]:
     """Return a release's parts, itself if it is a single one."""
     one = {"guarantee": message["guarantee"], "multiplier": abs(message["multiplier"]), "count": 1}
+    one |= {"history": message["history"]} if "history" in message else {}
     return message["parts"] or [{"noise": message["noise"] | {"place": ""}} | one]
 
 
@@ -320,6 +350,7 @@ def _special(add: Any, made: dict[str, Message]) -> None:
         noise = {"k2": draws * laplace(100)["k2"], "k4": draws * laplace(100)["k4"], "place": ""}
         add(released(name, counts, [(1, 40)], guarantee=mechanism(steps), noise=noise))
     _counted(add)
+    _histories(add)
     zeros = [-cell for cell in sketched(counts, {1: 3})]
     add(released("of zeros alone", counts, [(1, 3)], drawn=zeros))
     add(released("of unknown data", counts, [(4, 400)], data_ids=[]))
@@ -339,6 +370,46 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     old = {"name": "a sum of before parts were written", "message": bare}
     add(old)
     add(summed("a sum with unstated parts", old, z, 1, "disjoint"))
+
+
+def _histories(add: Any) -> None:
+    """Add rows of histories, ranges of windows that follow from them, and sums of ranges."""
+    block, people = projection_of("sjlt-block", resolution="1/2"), {"kind": "l1", "bound": Fraction(100), "max_keys": 0}
+    span = {"max_windows": 1, "gap": 1}
+    kinds: list[tuple[str, Message, Message | None]] = [
+        ("apart", {"kind": "separate", "horizon": 4} | span, None),
+        ("tree", {"kind": "tree", "horizon": 4, "depth": 2} | span, None),
+        ("root", {"kind": "factorisation", "horizon": 4, "blocks": 2, "bits": 4} | span, {"units": 24, "slack": 1}),
+        (
+            "band",
+            {"kind": "factorisation", "horizon": 4, "blocks": 8, "band": 2, "bits": 3, "max_windows": 2, "gap": 3},
+            None,
+        ),
+    ]
+    made: dict[str, list[Message]] = {}
+    for name, schedule, weights in kinds:
+        c = histories.matrix(schedule)
+        largest = max(map(sum, zip(*c, strict=True))) * schedule["max_windows"]
+        within = "one" if schedule["max_windows"] == 1 else f"at most {schedule['max_windows']}"
+        apart = f", {schedule['gap']} apart" if schedule["gap"] > 1 else ""
+        unit = f"customer in {within} of {schedule['horizon']} windows{apart}"
+        made[name] = []
+        for t in range(3):
+            events = [(index, sum(c[t][j] * (1000 + 300 * j) * index for j in range(t + 1))) for index in (1, 5)]
+            changes: Message = {"neighbours": people | {"unit": unit}, "schedule": schedule, "scale": 840 * largest}
+            if weights is not None:
+                counted = [sum(c[t][j] * (70 + 10 * j) * part for j in range(t + 1)) for part in (1, 60)]
+                changes |= {"weights": weights, "counted": counted}
+            part = {"id": ids(f"history of {name}", 1)[0], "start": t, "stop": t + 1, "row": True}
+            changes |= {"history": part | {"minus_start": 0, "minus_stop": 0}, "data_ids": ids(f"days of {name}", 16)}
+            made[name].append(add(released(f"row {t} of {name}", block, events, **changes)))
+    for name, start, stop, halvings in (("apart", 1, 3, 0), ("tree", 1, 3, 0), ("root", 1, 3, 4), ("band", 0, 2, 3)):
+        part = {"start": start, "stop": stop, "minus_start": 0, "minus_stop": 0}
+        made[name].append(add(ranged(f"a range of {name}", made[name][:3], part, halvings)))
+    less = {"start": 2, "stop": 3, "minus_start": 0, "minus_stop": 2}
+    add(ranged("a difference of ranges", made["root"][:3], less, 4))
+    add(scaled("a multiple of a range", made["root"][3], Fraction(-3, 2)))
+    add(summed("a sum of ranges", made["tree"][3], made["apart"][3], 1, "disjoint"))
 
 
 def _counted(add: Any) -> None:

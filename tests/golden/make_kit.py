@@ -138,7 +138,7 @@ def _release(case: Message) -> Message:
             "drawn": strings(case["drawn"]),
         } | ({"counted": strings(case["counted"])} if "counted" in case else {})
     else:
-        made = {how: plain(value) for how, value in case.items() if how in {"scaled", "sum"}}
+        made = {how: plain(value) for how, value in case.items() if how in {"scaled", "sum", "range"}}
     rest = {name: plain(value) for name, value in message.items() if name not in ("projection", "values", "counts")}
     cells = {"width": message["values"]["width"], "cells": strings(reader.cells_of(message))}
     if "counts" in message:
@@ -158,7 +158,8 @@ def _estimates(made: dict[str, Message]) -> Iterable[Message]:
     for kind in ("sjlt-block", "count-sketch", "identity", "uniform", "rotation"):
         cases.append({"estimate": "cosine", "of": [f"{kind}, x", f"{kind}, y"]})
     cases.append({"estimate": "cosine", "of": ["an empty stream", "a part, x"]})
-    counted = [name for name in made if "counted units" in name or "clipped in length" in name]
+    cases += [{"estimate": "squared_distance", "of": ["a range of tree", "a range of apart"]}]
+    counted = [name for name in made if "counted units" in name or "clipped in length" in name or " root" in name]
     cases += [{"estimate": kind, "of": [name]} for kind in ("units", "total", "mean_norm") for name in counted]
     averages = [("of counted units, x", f"of counted units, {name}") for name in "yz"]
     averages += [("of counted units, z", name) for name in ("a sum of counted units", "of few counted units")]

@@ -131,7 +131,7 @@ def text_of_rows(noise: dict[str, Any]) -> str:
     apart = f", {fields['gap']} apart" if fields["gap"] > 1 and fields["max_windows"] > 1 else ""
     words = {"separate": "each by itself", "tree": f"tree of depth {fields.get('depth')}"}.get(fields["kind"])
     if words is None:
-        blocks = f"square root in blocks ({fields['blocks']})"
+        blocks = f"square root in blocks ({fields.get('blocks')})"
         words = f"square root of {fields['band']} windows" if "band" in fields else blocks
     return f", over {fields['horizon']} windows ({words}), a unit in {many} of them{apart}"
 

@@ -13,9 +13,11 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import estimation
+from streamsketch.continual import Factorisation, History, Tree
 from streamsketch.features import Features
 from streamsketch.local import MeanAggregator, Mechanism, Report
-from tests.golden import laws, local_reader, make_kit, table_reader
+from streamsketch.release import check_release
+from tests.golden import histories, laws, local_reader, make_kit, table_reader
 from tests.golden.kit_releases import load, projection_fields, wrapped
 
 # what these files state is public test data: warnings about noise that does not fit would be beside the point
@@ -209,6 +211,45 @@ def test_sums_and_multiples_have_these_bytes() -> None:
         made += 1
         assert found.to_bytes().hex() == case["bytes"], case["name"]
     assert made >= 8
+
+
+def test_ranges_follow_from_their_rows() -> None:
+    made = 0
+    for case in KIT["releases"]:
+        if "range" in case:
+            made += 1
+            found, part = History([release_of(name) for name in case["range"]]), case["history"]
+            ends, minus = (part["start"], part["stop"]), (part["minus_start"], part["minus_stop"])
+            release = found.difference(ends, minus) if minus[1] else found.range(*ends)
+            stated = release_of(case["name"])
+            assert release.history == stated.history, case["name"]
+            assert (release.multiplier, release.guarantee, release.data_ids, release.release_ids) == (
+                stated.multiplier, stated.guarantee, stated.data_ids, stated.release_ids
+            )  # fmt: skip
+            assert release.values.tolist() == stated.values.tolist()
+            assert (release.counts is None) == (stated.counts is None)
+            assert release.counts is None or release.counts.tolist() == integers(case["counts"])
+            assert release.noise.k2 == pytest.approx(stated.noise.k2, rel=1e-12)
+            assert release.noise.k4 == pytest.approx(stated.noise.k4, rel=1e-12)
+            assert check_release(stated).verdict == "enough"
+    assert made == 5
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        *(Tree(horizon=horizon, depth=depth) for horizon, depth in ((1, 1), (9, 2), (40, 3), (33, 7))),
+        *(Factorisation(horizon=41, blocks=blocks, bits=bits) for blocks, bits in ((2, 3), (3, 8), (50, 12))),
+        *(Factorisation(horizon=12, band=band, bits=5) for band in (1, 5, 12)),
+    ],
+    ids=lambda one: f"{one.words} {one.horizon}",
+)
+def test_schedules_are_what_the_description_says(schedule: Any) -> None:
+    fields = {name: value for name, value in schedule.to_dict().items() if value is not None}
+    assert schedule.matrix().tolist() == histories.matrix(fields)
+    part = {"start": schedule.horizon // 2, "stop": schedule.horizon, "minus_start": 0, "minus_stop": 0}
+    expected = [float(one) for one in histories.weights(fields, part)]
+    assert schedule.weights(part["start"], part["stop"]).tolist() == pytest.approx(expected)
 
 
 # --- estimates ------------------------------------------------------------------------------------------------------
