@@ -72,5 +72,6 @@ def weights(fields: Message, history: Message) -> list[Fraction]:
     wanted = [one - int(history["minus_start"] <= j < history["minus_stop"]) for j, one in enumerate(wanted)]
     found = [Fraction(0)] * horizon
     for j in reversed(range(horizon)):
-        found[j] = (wanted[j] - sum(c[t][j] * found[t] for t in range(j + 1, horizon))) / c[j][j]
+        rest = sum((c[t][j] * found[t] for t in range(j + 1, horizon)), start=Fraction(0))
+        found[j] = (wanted[j] - rest) / c[j][j]
     return found

@@ -4,7 +4,7 @@ import datetime as dt
 from typing import Any
 
 from tests.golden import parquet, reader, table_reader
-from tests.golden.kit_releases import Message, load
+from tests.golden.kit_releases import Message, ids, load
 from tests.golden.parquet import SNAPPY, UNCOMPRESSED, Column
 
 SCHEMA = {"sketch": "PrivateSketch", "signs": "SignSketch"}
@@ -77,6 +77,7 @@ def refused_tables(made: dict[str, Message]) -> list[Message]:
     other = [parts[0], parts[1] | {"guarantee": parts[1]["guarantee"] | {"epsilon": 2.0}}, parts[2]]
     under = [one | {"agreement": bytes(range(16))} for one in parts[:2]]
     same = [parts[0], parts[1] | {"data_ids": parts[0]["data_ids"]}, parts[2]]
+    days = [made[f"row {t} of tree"]["message"] | {"data_ids": ids(f"of day {t}", 16)} for t in range(3)]
     whole = written("sketch", keys, parts)
     rows = Column("bytes", [reader.write("PrivateSketch", one) for one in parts])
     damaged = Column("bytes", [rows.values[0], rows.values[1][:-1], rows.values[2]])
@@ -91,6 +92,7 @@ def refused_tables(made: dict[str, Message]) -> list[Message]:
         ),
         ("another agreement", "a table has one agreement", written("sketch", keys, [*under, parts[2]])),
         ("the same data in two keys", "a unit is in one key at most", written("sketch", keys, same)),
+        ("two windows of a history", "all rows are of one part of a history", written("sketch", keys, days)),
         ("a table without keys", "there is a column of keys", parquet.write_table({"sketch": rows})),
         ("a table without releases", "there is a column of releases", parquet.write_table({"key": keys})),
         ("a damaged row", "the checksum does not match", parquet.write_table({"key": keys, "sketch": damaged})),

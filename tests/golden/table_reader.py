@@ -32,7 +32,7 @@ def read_table(data: bytes) -> Table:
     need(None not in keys.values and None not in rows, "a null")
     need(len(set(keys.values)) == len(keys.values), "a key that is there twice")
     releases = [reader.read(message, row) for row in rows]
-    for name in ("projection", "guarantee", "agreement"):
+    for name in ("projection", "guarantee", "agreement", "history"):
         need(all(one.get(name) == releases[0].get(name) for one in releases), f"releases of another {name}")
     check_keys(releases)
     return Table(kind, column, keys, rows)

@@ -15,14 +15,17 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import (
     AddedNoise,
     Budget,
+    Counting,
     DiscreteGaussian,
     DiscreteLaplace,
     FlipLaw,
     FlippedSigns,
     KeySelection,
     Mechanism,
+    Shares,
     StatedInText,
 )
+from streamsketch.schedules import Factorisation, Separate, Tree
 
 ROOT = Path(ss.__file__).parent
 LAPLACE, GAUSSIAN = DiscreteLaplace(Fraction(9, 4)), DiscreteGaussian(Fraction(25))
@@ -39,6 +42,17 @@ TEXTS: list[tuple[Any, str]] = [
     ),
     (KeySelection(Budget(1, 1e-9)), "Laplace threshold for the keys, ε = 1.0, δ = 1e-09"),
     (StatedInText("by magic"), "by magic"),
+    (
+        AddedNoise(LAPLACE, schedule=Tree(horizon=365)),
+        "discrete Laplace, scale 9/4, over 365 windows (tree of depth 5), a unit in one of them",
+    ),
+    (
+        AddedNoise(GAUSSIAN, counting=Counting(9), schedule=Factorisation(horizon=52, max_windows=4, gap=7)),
+        (
+            "discrete Gaussian, variance 25, over 52 windows (square root in blocks (8)), a unit in at most 4 of them, "
+            "7 apart, with a count of units (weight 9)"
+        ),
+    ),
 ]
 
 
@@ -48,6 +62,21 @@ def test_text_is_derived(step: Any, text: str) -> None:
     both = Mechanism.together([Mechanism([step]), Mechanism.of_noise(GAUSSIAN)])
     assert str(both) == f"{text}; discrete Gaussian, variance 25"
     assert (both.is_record, Mechanism([step]).is_record) == (True, text != "by magic")
+
+
+def test_rows_of_a_schedule_have_one_noise_and_a_record() -> None:
+    stated = Mechanism([AddedNoise(GAUSSIAN, counting=Counting(9), schedule=Factorisation(horizon=52, band=7))])
+    assert Mechanism.from_list(stated.to_list()) == stated
+    assert stated.schedule == Factorisation(horizon=52, band=7)
+    assert "schedule" not in AddedNoise(GAUSSIAN).to_dict()  # the text and the record of others are as they were
+    for changed in ({"layers": 2}, {"place": "input"}, {"shares": Shares(3, 2)}):
+        with pytest.raises(InvalidInputError, match="one noise on each cell, of one party"):
+            AddedNoise(LAPLACE, schedule=Separate(horizon=2), **changed)
+    assert Mechanism.together([stated, Mechanism.of_noise(LAPLACE)]).schedule is None
+    fields = stated.to_list()
+    fields[0]["schedule"].pop("bits")
+    with pytest.raises(InvalidInputError, match="the steps of the mechanism must be"):
+        Mechanism.from_list(fields)
 
 
 def test_a_mechanism_says_what_is_asked_of_it() -> None:

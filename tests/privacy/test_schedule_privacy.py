@@ -144,11 +144,11 @@ def test_a_unit_whose_second_window_depends_on_the_first_row_spends_no_more(sche
     law[middle - support[-1] : middle + support[-1] + 1] = masses
     scale, below = schedule.matrix()[0, 0], schedule.matrix()[1, 0]
     first = np.arange(law.size)
-    for choose in (lambda row: np.sign(row - middle), lambda row: (row > middle).astype(int), lambda row: row % 3 - 1):
-        second = scale * choose(first) + below  # how far the second row moves, once the first is seen
+    for chosen in (np.sign(first - middle), (first > middle).astype(int), first % 3 - 1):
+        second = scale * chosen + below  # how far the second row moves, once the first is seen
         without = law[:, None] * law[None, :]
-        withal = np.roll(law, scale)[:, None] * np.array([np.roll(law, move) for move in second.tolist()])
-        for one, other in ((without, withal), (withal, without)):
+        shifted = np.roll(law, scale)[:, None] * np.array([np.roll(law, move) for move in second.tolist()])
+        for one, other in ((without, shifted), (shifted, without)):
             assert np.maximum(one - math.e * other, 0).sum() <= 0.01
 
 
@@ -164,12 +164,12 @@ def test_the_sensitivity_of_rows_with_counts() -> None:
     together = sensitivity_of(projection, keys, counting, schedule)
     cells = sensitivity_of(projection, keys)
     assert together.l2_squared == norms.together * cells.l2_squared + norms.l2_squared * 2 * 5**2
-    worst = 0
+    worst = 0.0
     for windows in placings(schedule):  # all of the bound in one window, or the same in each
         for shares in ([1.0] + [0.0] * (len(windows) - 1), [1 / len(windows)] * len(windows)):
             columns = schedule.matrix()[:, list(windows)]
             moved = float(cells.l2_squared) * np.linalg.norm(columns @ np.sqrt(shares)) ** 2
-            worst = max(worst, moved + 2 * 5**2 * np.linalg.norm(columns.sum(axis=1)) ** 2)
+            worst = max(worst, float(moved + 2 * 5**2 * np.linalg.norm(columns.sum(axis=1)) ** 2))
     assert worst <= together.l2_squared
 
 

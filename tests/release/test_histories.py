@@ -1,6 +1,7 @@
 """Windows published by a schedule: rows, their state, what they count as, and who refuses them."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -44,7 +45,7 @@ def rows_of(schedule: Schedule = ROOT, **fields: Any) -> list[Any]:
     return release([window(day) for day in range(5)], publisher(schedule, **fields))
 
 
-def counted_tables() -> list[ss.SketchTable]:
+def counted_tables() -> list[Any]:
     """Return tables of two shops and five days, bounded and counted; nobody is in two days."""
     counting = Counting(40, slack=2)
     agreement = ss.Agreement(GRID, key="shop", index="item", unit="customer", neighbours=UNIT, counting=counting)
@@ -60,6 +61,10 @@ COUNTED = publisher(counting=Counting(40, slack=2))
 KEYS = ["north", "south", "west"]
 
 
+def published_tables() -> list[Any]:
+    return release(counted_tables(), COUNTED, public_keys=KEYS)
+
+
 # --- rows -------------------------------------------------------------------------------------------------------
 
 
@@ -70,12 +75,19 @@ def test_rows_are_the_schedules_sums_with_the_noise_of_their_bits(schedule: Sche
     noise = publisher(schedule).calibrated(GRID).noise
     for day in range(5):
         (computed,) = releaser.exact(window(day)).values()
-        row: Any = releaser.add(window(day), bits=lambda _, __, day=day: KeyedBits(secret, b"%d" % day))
+        given: Any = functools.partial(_keyed, secret, day)
+        row: Any = releaser.add(window(day), bits=given)
         assert np.array_equal(computed, exact[day])
         assert np.array_equal(row.values - exact[day], noise.sample(16, KeyedBits(secret, b"%d" % day)))
         assert row.history == HistoryPart(releaser.history, day, day + 1, is_row=True)
         assert (row.noise, row.multiplier) == (noise.cumulants, 1)
         assert releaser.windows == day + 1
+
+
+def _keyed(secret: bytes, day: int, key: Any, exact: Any) -> KeyedBits:
+    assert key is None
+    assert exact.shape == (16,)
+    return KeyedBits(secret, b"%d" % day)
 
 
 def test_rows_of_tables_have_counts_and_all_public_keys() -> None:
@@ -268,11 +280,11 @@ def test_a_release_states_its_part_of_a_history() -> None:
         ((bytes(8), 0, 1, 1), "a row or not"),
     ):
         with pytest.raises(InvalidInputError, match=match):
-            HistoryPart(*fields)  # type: ignore[arg-type]
+            HistoryPart(*fields)
 
 
 def test_a_table_is_of_one_part_of_one_history() -> None:
-    tables = [release(counted_tables()[:2], COUNTED, public_keys=KEYS) for _ in range(2)]
+    tables = [published_tables()[:2] for _ in range(2)]
     (first, second), (other, _) = tables
     for mixed in ({"a": first["north"], "b": second["south"]}, {"a": first["north"], "b": other["south"]}):
         with pytest.raises(InvalidInputError, match="one part of one history"):
@@ -318,8 +330,7 @@ def _copy(one: Any, **changed: Any) -> Any:
 
 
 def test_sums_of_ranges_of_two_histories_keep_what_each_states() -> None:
-    tables = counted_tables()
-    north, south = ([row["north"] for row in release(tables, COUNTED, public_keys=KEYS)] for _ in range(2))
+    north, south = ([row["north"] for row in published_tables()] for _ in range(2))
     one, other = range_of(north, 0, 2, halvings=3), range_of(south, 2, 5, halvings=5)
     total = one.combine(other, populations="overlapping")
     assert (total.history, total.counts) == (None, None)
@@ -349,7 +360,7 @@ def test_counts_of_ranges_are_in_the_lattice_of_the_cells() -> None:
         assert found.explain().count_errors["units"] == pytest.approx(found.units.standard_error)
     fine, coarse = range_of(rows, 0, 2, halvings=6), range_of(rows, 0, 2, halvings=2)
     assert fine.units.standard_error == pytest.approx(coarse.units.standard_error)
-    again = [row["south"] for row in release(tables, COUNTED, public_keys=KEYS)]
+    again = [row["south"] for row in published_tables()]
     both = fine.combine(range_of(again, 0, 2, halvings=3), populations="disjoint")
     assert both.units.variance == pytest.approx(2 * fine.units.variance)
     assert fine.scaled(2).counts is None
@@ -387,7 +398,7 @@ def test_rows_and_ranges_of_a_history_count_once() -> None:
     ):
         assert compose(given, populations="overlapping").epsilon == epsilon
     assert ss.explain(*rows, *others).counted == 2
-    tables: list[Any] = release(counted_tables(), COUNTED, public_keys=KEYS)
+    tables = published_tables()
     assert compose([*tables, tables[0]["north"], tables[3]["west"]], populations="overlapping").epsilon == 1
     assert compose(tables, populations="disjoint").epsilon == 1
 
