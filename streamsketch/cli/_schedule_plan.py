@@ -1,10 +1,9 @@
 """``streamsketch plan --windows``: by which schedule a stream is published."""
 
-from typing import Any
+from typing import Any, Literal
 
 import streamsketch as ss
 from streamsketch.intake import microseconds
-from streamsketch.planning.schedules import Range
 
 _PREFIX = "prefix"
 
@@ -21,9 +20,9 @@ def schedule_plan(given: dict[str, Any]) -> ss.planning.SchedulePlan:
     )
 
 
-def _range(text: str, window: str | None, windows: int) -> Range:
+def _range(text: str, window: str | None, windows: int) -> int | Literal["prefix"]:
     if text == _PREFIX:
-        return _PREFIX
+        return "prefix"
     if text.isdecimal():
         return int(text)
     if window is None:
