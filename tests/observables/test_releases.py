@@ -12,11 +12,13 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
+from streamsketch.continual import Factorisation
 from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
 from streamsketch.privacy import NoisePlace
 from streamsketch.projections import MAX_MASS
 from streamsketch.release import publishers
+from streamsketch.schedules import Progress
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed, target
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
@@ -164,6 +166,20 @@ def places() -> dict[str, Callable[..., Iterator[Any]]]:
     return {f"vector, {place}": at(place) for place in ("output", "input", "hadamard")}
 
 
+def history(events: list[Event], folder: Path) -> Iterator[Any]:
+    """Publish three windows by a schedule, with a restart, where the one event is in the first window."""
+    schedule = Factorisation(horizon=3, bits=2)
+    publish = ss.AdditiveNoise(**GAUSSIAN, schedule=schedule)
+    with np.errstate(over="ignore"):
+        yield [int(factor) * exact(events, key=key) for factor in schedule.matrix()[:, 0] for key in KEYS]
+    releaser = ss.continual.Releaser(publish, PROJECTION)
+    for number, window in enumerate((table_of(events), PROJECTION.table(), PROJECTION.table())):
+        row: Any = releaser.add(window, public_keys=KEYS)
+        row.save(folder / f"{number}.parquet")
+        yield repr(row), row.data_ids, str(row.explain())
+        releaser = ss.continual.Releaser.restored(publish, PROJECTION, releaser.state)
+
+
 GAMES: dict[str, Callable[..., Iterator[Any]]] = {
     "one sketch": one_sketch,
     "table": table,
@@ -171,6 +187,7 @@ GAMES: dict[str, Callable[..., Iterator[Any]]] = {
     "signs": signs,
     "pan-private": pan_private,
     "matrix": matrix,
+    "history": history,
     **places(),
 }
 
@@ -213,6 +230,17 @@ def refusing_rows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("streamsketch.release.publishers.transform_read", refusing)
 
 
+def refusing_windows(patch: pytest.MonkeyPatch) -> None:
+    hold = Progress.hold
+
+    def refusing(progress: Progress, window: Ints) -> None:
+        if np.count_nonzero(window) > 18:
+            raise ss.errors.SketchOverflowError("a window moves more than 18 cells")
+        hold(progress, window)
+
+    patch.setattr(Progress, "hold", refusing)
+
+
 def only_keys_with_data_have_ids(patch: pytest.MonkeyPatch) -> None:
     def sketch_of_key(secret: ss.SketchTable, key: Any) -> ss.Sketch:
         return secret[key] if key in secret else secret.projection.sketch()
@@ -239,6 +267,7 @@ FAULTS: list[tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = [
     ("signs", in_order_of_events, "shown"),
     ("one sketch", refusing_sums, "end"),
     ("matrix", refusing_rows, "end"),
+    ("history", refusing_windows, "end"),
 ]
 
 
