@@ -221,7 +221,13 @@ class JointExplanation:
         if given == counted:
             return text
         verb = "counts" if counted == 1 else "count"
-        return f"{text}, of which {counted} {verb} (a copy, or a sum beside its parts, spends nothing more)"
+        more = ", or all but one part of a history" if any(map(_is_of_history, self.each)) else ""
+        return f"{text}, of which {counted} {verb} (a copy, or a sum beside its parts{more}, spends nothing more)"
+
+
+def _is_of_history(one: BaseExplanation | TableExplanation) -> bool:
+    inside = one.explanations if isinstance(one, TableExplanation) else [one]
+    return any(isinstance(each, Explanation) and each.history is not None for each in inside)
 
 
 @overload

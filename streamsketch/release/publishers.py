@@ -330,16 +330,19 @@ def _check_sketch(sketch: Sketch) -> None:
 
 
 def _unit_over(unit: str, schedule: Schedule) -> str:
-    """Return the unit of a schedule's guarantee: what a unit does in the windows that it may be in."""
-    return unit if f" of {schedule.horizon} windows" in unit else schedule.unit_text(unit)
+    """Return the unit of a schedule's guarantee: what a unit does in the windows that it may be in, if not in all."""
+    is_said = schedule.most == schedule.horizon or f" of {schedule.horizon} windows" in unit
+    return unit if is_said else schedule.unit_text(unit)
 
 
 def _over_windows(known: Neighbours, schedule: Schedule, stated: str) -> Neighbours:
     """Return the relation of all windows of a unit, of data that keep to one in each window."""
     if isinstance(known, SketchL2):
         known = dataclasses.replace(known.in_windows(schedule.most), max_keys=known.max_keys)
-    unit = schedule.unit_text(known.unit)
-    words = unit.partition(" windows")[0] + " windows"  # which may say of how long, in the guarantee
+    unit = _unit_over(known.unit, schedule)
+    words = (
+        schedule.unit_text(known.unit).partition(" windows")[0] + " windows"
+    )  # which may say of how long, in the guarantee
     return dataclasses.replace(known, unit=stated if stated.startswith(words) else unit)
 
 

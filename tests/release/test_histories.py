@@ -12,6 +12,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.accounting import Ledger
+from streamsketch.beam import ReleasePerKey
 from streamsketch.continual import Factorisation, HistoryPart, Releaser, Schedule, Separate, Tree, release
 from streamsketch.errors import DependentNoiseError, InvalidInputError, LedgerError
 from streamsketch.privacy import Counting, KeyedBits, NoiseMoments, compose
@@ -209,6 +210,13 @@ def test_people_bounded_in_each_window_are_bounded_over_all_of_them() -> None:
                 releaser.add(sketch)
 
 
+def test_a_unit_that_may_be_in_all_windows_is_the_unit() -> None:
+    schedule = Tree(horizon=5, max_windows=5)
+    rows: Any = release([counted_tables()[0]], publisher(schedule), keys_are_public=True)
+    assert rows[0].guarantee.neighbours == UNIT
+    assert rows[0].guarantee.basis == "enforced"
+
+
 def test_whoever_publishes_single_releases_is_told_of_schedules() -> None:
     table = GRID.table()
     paths: list[Callable[[], Any]] = [
@@ -217,6 +225,7 @@ def test_whoever_publishes_single_releases_is_told_of_schedules() -> None:
         lambda: publisher().release_rows(GRID, np.ones((2, 4), dtype=np.int64)),
         lambda: publisher().calibrated(GRID).on(window(0), assert_bounds=True),
         lambda: publisher().calibrated(GRID).release(window(0)),
+        lambda: ReleasePerKey(publisher(), projection=GRID, public_keys=["a"]),
     ]
     for path in paths:
         with pytest.raises(InvalidInputError, match="add each window to streamsketch"):
@@ -397,7 +406,11 @@ def test_rows_and_ranges_of_a_history_count_once() -> None:
         ([rows[0], _copy(rows[1], guarantee=dataclasses.replace(rows[1].guarantee, epsilon=3.0))], 4),
     ):
         assert compose(given, populations="overlapping").epsilon == epsilon
-    assert ss.explain(*rows, *others).counted == 2
+    joint = ss.explain(*rows, *others)
+    assert joint.counted == 2
+    assert "of which 2 count (a copy, or a sum beside its parts, or all but one part of a history," in " ".join(
+        str(joint).split()
+    )
     tables = published_tables()
     assert compose([*tables, tables[0]["north"], tables[3]["west"]], populations="overlapping").epsilon == 1
     assert compose(tables, populations="disjoint").epsilon == 1
