@@ -66,6 +66,8 @@ class UnboundedLog:
             say(str(bad))
         if policy.clock == "heartbeats" and (dropped := stream.windows.counts.bounding.rows_malformed):
             say(f"{plural(dropped, 'malformed row')} dropped since the stream began")
+        if stream.is_finished:
+            say("All windows of the schedule are released: to go on, begin a new state and a new folder after them")
         facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {policy.folder}"
         if number is not None:
             say(f"Stopped: {self.output}, secret: {facts}. The same command goes on.")
@@ -92,6 +94,8 @@ class UnboundedLog:
         with progress_bar() as progress:
             task = progress.add_task("sketching", total=None, events=stream.events)
             for piece in log.pieces(follow=self.follow, stop=stop, wait=snapshots.wait):
+                if stream.is_finished:
+                    break
                 log.read(piece, stream.add)
                 progress.update(task, events=stream.events)
                 if stream.windows.is_over or not snapshots.wait():

@@ -120,7 +120,7 @@ class StreamJob:
 
     def __post_init__(self) -> None:
         policy = self.policy
-        policy.of_one_length  # noqa: B018 - which refuses the calendar
+        policy.check_job()
         policy.bounds_in(self.agreement)
         if self.agreement.key is None:
             raise InvalidInputError("a job releases keys, and the agreement has no key column")

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from streamsketch.core import Ints
 from streamsketch.data import canonical_bytes
 from streamsketch.privacy import KeyedBits
 from streamsketch.release import Calibrated
@@ -61,16 +62,31 @@ class DrawSecret:
 
     def draw(self, number: int, publisher: Calibrated[Any], sketches: Mapping[Any, Sketch]) -> Draw:
         """Return the draw of a window with these exact sketches, by key."""
-        named, is_counted = hashlib.sha512(), publisher.guarantee.mechanism.counting is not None
-        public = publisher.guarantee.to_json(), publisher.projection.to_json()
-        for part in (number.to_bytes(8, "little", signed=True), *map(str.encode, public)):
-            _add(named, part)
+        named, is_counted = _named(number, publisher), publisher.guarantee.mechanism.counting is not None
         for key, sketch in sketches.items():
             _add(named, canonical_bytes(key))
             _add(named, sketch.state().astype("<i8").tobytes())
             if is_counted and (counts := sketch.counts) is not None:  # which are published beside the cells
                 _add(named, counts.astype("<i8").tobytes())
         return Draw(self.value, named.digest())
+
+    def draw_row(self, number: int, publisher: Calibrated[Any], history: bytes, rows: Mapping[Any, Ints]) -> Draw:
+        """Return the draw of a window's row in a history, of these exact numbers by key."""
+        named = _named(number, publisher)
+        _add(named, history)
+        for key, row in rows.items():
+            _add(named, canonical_bytes(key))
+            _add(named, row.astype("<i8").tobytes())
+        return Draw(self.value, named.digest())
+
+
+def _named(number: int, publisher: Calibrated[Any]) -> Any:
+    """Return a hash of what is public of a draw."""
+    named = hashlib.sha512()
+    public = publisher.guarantee.to_json(), publisher.projection.to_json()
+    for part in (number.to_bytes(8, "little", signed=True), *map(str.encode, public)):
+        _add(named, part)
+    return named
 
 
 def _add(named: Any, part: bytes) -> None:

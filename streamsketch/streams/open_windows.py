@@ -27,6 +27,7 @@ from streamsketch.sketching import (
     concatenated,
 )
 from streamsketch.storage import RawSketch
+from streamsketch.streams.admission import Admission
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.state import Content
 
@@ -55,12 +56,22 @@ class UnitsWindow:
         parts = [part.compact() for part in self._bounds.read([self._intake.read(rows)], secret, summary)]
         return lambda: self._parts.extend(parts)
 
-    def closed(self, secret: bytes, summary: BoundingSummary) -> SketchTable:
-        """Return what `bound` makes of its rows, if that draws this secret."""
+    def closed(
+        self, secret: bytes, summary: BoundingSummary, admission: Admission | None = None, place: int = 0
+    ) -> tuple[SketchTable, Admission | None]:
+        """Return what `bound` makes of its rows, if that draws this secret, and the admission to the next window.
+
+        With an admission, rows of units that are not admitted to the window in this place are left out.
+        """
+        events = concatenated(self._parts)
+        if admission is not None:
+            admitted, left_out, admission = admission.admit(place, events.units)
+            summary.units_over_windows += left_out
+            events = events if admitted.all() else events.rows(admitted)
         table = SketchTable(self._agreement)
-        self._bounds.add_to(table, concatenated(self._parts), secret, summary)
+        self._bounds.add_to(table, events, secret, summary)
         self._bounds.mark(table)
-        return table
+        return table, admission
 
     @property
     def content(self) -> bytes:
@@ -151,9 +162,11 @@ class SumsWindow:
 
         return add
 
-    def closed(self, _: bytes, __: BoundingSummary) -> SketchTable:
-        """Return the sums."""
-        return self._table
+    def closed(
+        self, _: bytes, __: BoundingSummary, admission: Admission | None = None, ___: int = 0
+    ) -> tuple[SketchTable, Admission | None]:
+        """Return the sums: that units keep to their windows is asserted."""
+        return self._table, admission
 
     @property
     def content(self) -> RawSketch:
@@ -178,6 +191,7 @@ class Counts:
 
     rows_late: int = 0
     rows_before_start: int = 0
+    rows_after_end: int = 0
     bounding: BoundingSummary = dataclasses.field(default_factory=BoundingSummary)
 
 
@@ -211,6 +225,13 @@ class Windows:
         self.clock = Clock(policy.delay_micros, policy.clock)
         self.next = policy.first
         """The number of the first window that was not closed."""
+        schedule = policy.schedule
+        self.end = None if schedule is None else policy.first + schedule.horizon
+        """The number of the first window after the horizon of a schedule."""
+        is_free = schedule is None or self._bounds is None or not Admission.is_needed(schedule)
+        self.admission = None if is_free or schedule is None else Admission(schedule)
+        """Which units may be in the next window; None where all may, or are asserted to be in few."""
+        self._closing: Admission | None = None
         self.open: dict[int, UnitsWindow | SumsWindow] = {}
         self.counts = Counts()
 
@@ -218,7 +239,12 @@ class Windows:
     def is_over(self) -> bool:
         """Whether the next window is over."""
         watermark = self.clock.watermark
-        return watermark is not None and self._policy.windows.start(self.next + 1) <= watermark
+        return not self.is_finished and watermark is not None and self._policy.windows.start(self.next + 1) <= watermark
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all windows of a schedule were closed."""
+        return self.end is not None and self.next >= self.end
 
     def add(self, batch: pa.RecordBatch, first: int) -> int:
         """Add rows in the order of the log, and return how many are in windows; after an error nothing has changed.
@@ -243,6 +269,7 @@ class Windows:
         kept = ~lacking if self._drops else ~beats
         numbers, newest = windows.number(times), self.clock.newest_before(times, beats)[:-1]
         timely = ~self.clock.late(times, windows, beats) & (numbers >= policy.first)
+        after = np.zeros_like(timely) if self.end is None else numbers >= self.end
         ahead = numbers > np.maximum(windows.number(newest), policy.first) + _MOST_AHEAD
         if (ahead & (beats | (not self._tolerant))).any():
             raise InvalidInputError(
@@ -253,7 +280,7 @@ class Windows:
         cast = self._intake.cast(batch if kept.all() else batch.filter(pa.array(kept)), first)
         if cast.num_rows < kept.sum():
             raise InvalidInputError("some rows do not fit the agreement")  # `add` finds them
-        numbers, timely = numbers[kept], timely[kept]
+        numbers, after, timely = numbers[kept], after[kept], (timely & ~after)[kept]
         blank += int((~kept & ~beats & ~far).sum())
         malformed += int(far.sum())
         found = BoundingSummary(rows_read=blank + malformed, rows_blank=blank, rows_malformed=malformed)
@@ -262,13 +289,14 @@ class Windows:
             its = timely & (numbers == number)
             window = self.open.get(number) or self._empty()
             rows = cast if its.all() else cast.filter(pa.array(its))
-            adding.append((number, window, window.prepare(rows, self.secret_of(number), found)))
+            adding.append((number, window, window.prepare(rows, self._secret_of_units(number), found)))
         for number, window, add in adding:  # from here on nothing fails
             add()
             self.open[number] = window
         early = int((numbers < policy.first).sum())
         self.counts.rows_before_start += early
-        self.counts.rows_late += int((~timely).sum()) - early
+        self.counts.rows_after_end += int(after.sum())
+        self.counts.rows_late += int((~timely & ~after).sum()) - early
         self.counts.bounding.merge(found)
         self.clock.advance(times, beats)
         return int(timely.sum())
@@ -322,21 +350,28 @@ class Windows:
             return SumsWindow(self._agreement, self._public_column, tolerant=self._tolerant)
         return UnitsWindow(self._agreement, self._bounds)
 
-    def restore(self, windows: dict[int, Content], drawn: Iterable[int]) -> None:
+    def restore(self, windows: dict[int, Content], drawn: Iterable[int], admitted: bytes | None = None) -> None:
         """Take the windows of a state whose counts, ``next`` and ``newest`` were taken; those drawn lie before them.
+
+        With ``admitted``, also the `Admission.content` of units that are kept to a few windows.
 
         Raises
         ------
         WireFormatError
             For a window that is not valid, or that a stream has at another time.
         """
-        first, end = self._policy.first, self._policy.windows.number(LARGEST_TIME)
+        first, last = self._policy.first, self._policy.windows.number(LARGEST_TIME)
+        end = last + 1 if self.end is None else min(self.end, last + 1)
         if not first <= self.next <= end:
-            raise WireFormatError("header.next", "is before the first window, or after all times")
-        if not all(self.next <= number <= end for number in windows):
-            raise WireFormatError("windows", "are over, or after all times")
+            raise WireFormatError("header.next", "is before the first window, or after the last")
+        if not all(self.next <= number < end for number in windows):
+            raise WireFormatError("windows", "are over, or after the last")
         if not all(first <= number < self.next for number in drawn):
             raise WireFormatError("waiting", "are before the first window, or not over")
+        if (self.admission is None) != (admitted is None):
+            raise WireFormatError("units", "are missing, or kept to no windows")
+        if self.admission is not None:
+            self.admission = Admission.from_content(admitted, self.admission.schedule, self.next - first)
         self.open = {number: self.restored(content) for number, content in windows.items()}
 
     def restored(self, content: Content) -> UnitsWindow | SumsWindow:
@@ -347,17 +382,25 @@ class Windows:
 
     def secret_of(self, number: int) -> bytes:
         """Return by which secret the units of a window are digested, chosen and clipped."""
-        name = number.to_bytes(8, "little", signed=True)
+        return self._derived(number.to_bytes(8, "little", signed=True))
+
+    def _secret_of_units(self, number: int) -> bytes:
+        """Return by which secret the units of a window are digested: one for all windows, if units are admitted."""
+        return self.secret_of(number) if self.admission is None else self._derived(b"units")
+
+    def _derived(self, name: bytes) -> bytes:
         return hashlib.blake2b(name, digest_size=SECRET_BYTES, key=self._secret, person=b"streamsketch.win").digest()
 
     def closing(self) -> tuple[SketchTable, BoundingSummary]:
         """Return the exact sketches of the next window, and what the bounds took; nothing has changed."""
         summary = BoundingSummary()
-        window = self.open.get(self.next) or self._empty()
-        return window.closed(self.secret_of(self.next), summary), summary
+        window, place = self.open.get(self.next) or self._empty(), self.next - self._policy.first
+        table, self._closing = window.closed(self.secret_of(self.next), summary, self.admission, place)
+        return table, summary
 
     def advance(self, summary: BoundingSummary) -> None:
-        """Leave the next window, with what its bounds took, and go on to the one after it."""
+        """Leave the next window, which is `closing`, with what its bounds took, and go on to the one after it."""
         self.open.pop(self.next, None)
+        self.admission, self._closing = self._closing or self.admission, None
         self.counts.bounding.merge(summary)
         self.next += 1

@@ -25,8 +25,9 @@ from streamsketch.intake import (
     microseconds,
     seconds_text,
 )
-from streamsketch.privacy import Budget, Clip, Neighbours, check_delta_for
-from streamsketch.release import AdditiveNoise, Calibrated
+from streamsketch.privacy import Budget, Clip, Neighbours, SketchL2, check_delta_for
+from streamsketch.release import AdditiveNoise, CalibratedNoise
+from streamsketch.schedules import Schedule, schedule_of
 from streamsketch.sketching import check_clip
 
 WITHIN = "none"
@@ -35,6 +36,7 @@ WITHIN = "none"
 VERSION = 1
 _PLACES = ("folder", "ledger", "dataset")
 _OF_JOBS = ("stream", "stop", "comparisons", "period", "max_windows")
+_LATER = ("zone", "schedule")  # which policies without one do not name, as their JSON is in states
 
 Comparisons: TypeAlias = Literal["distance", "cosine", "mean"]
 
@@ -94,6 +96,11 @@ class StreamPolicy:
     period, max_windows
         Bound a unit in each period, in seconds or as ``"1 day"``, instead of in each window: it may contribute in
         ``max_windows`` windows of a period, by default 1, and the guarantee is for a period.
+    schedule
+        For any range of windows at about the noise of one: a `Schedule`, or its JSON object. Its horizon is how many
+        windows there are from ``start`` on; after the last one nothing is released. ``epsilon`` and ``delta`` are then
+        for all windows together, for a unit in as many of them as the schedule says, and ``neighbours`` still bound
+        what it adds to each. Where units are clipped, they are also kept to so many windows. Not for jobs on a cluster.
 
     Raises
     ------
@@ -131,6 +138,7 @@ class StreamPolicy:
     comparisons: Comparisons | None = None
     period: float | str | None = None
     max_windows: int | None = None
+    schedule: Schedule | None = None
     windows: EventWindows = dataclasses.field(init=False)
     """The windows, which follow from ``window``, ``offset`` and ``zone``."""
     first: int = dataclasses.field(init=False)
@@ -151,6 +159,7 @@ class StreamPolicy:
                 raise InvalidInputError("public_keys is empty; list at least one key to release")
             object.__setattr__(self, "public_keys", keys)
         Budget(self.epsilon, self.delta)
+        object.__setattr__(self, "schedule", _schedule(self.schedule))
         microseconds(self.delay, "delay", least=0)
         windows = self._windows()
         if isinstance(windows, Calendar):
@@ -205,6 +214,15 @@ class StreamPolicy:
             raise InvalidInputError(
                 f"the policy has {', '.join(given)} for `streamsketch job stream`: leave out what a log on one machine "
                 f"does not have"
+            )
+
+    def check_job(self) -> None:
+        """Raise `InvalidInputError` if the policy has a field that only one machine follows."""
+        self.of_one_length  # noqa: B018 - which refuses the calendar
+        if self.schedule is not None:
+            raise InvalidInputError(
+                "a job on a cluster releases each window by itself, and the policy has a schedule: follow it by "
+                "`streamsketch sketch --policy` on one machine"
             )
 
     @property
@@ -270,18 +288,23 @@ class StreamPolicy:
     def noise(self, agreement: Agreement) -> AdditiveNoise:
         """Return what a window's release adds, for the unit and the bound that `bounds_in` says; errors as there.
 
-        Units are counted as the agreement says, if they are clipped.
+        Units are counted as the agreement says, if they are clipped. With a schedule, it is the noise of a row: a bound
+        on a unit's sketches is then on those of all of its windows together, √m of that in each (THEORY.md 11.2).
         """
-        neighbours = self.bounds_in(agreement)
+        neighbours, schedule = self.bounds_in(agreement), self.schedule
+        if schedule is not None and isinstance(neighbours, SketchL2):
+            neighbours = dataclasses.replace(neighbours.in_windows(schedule.most), max_keys=neighbours.max_keys)
         check_delta_for(neighbours, self.delta, self.mechanism)
         counting = agreement.counting if self.is_enforced else None
         budget: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "mechanism": self.mechanism}
-        return AdditiveNoise(**budget, neighbours=neighbours, counting=counting)
+        return AdditiveNoise(**budget, neighbours=neighbours, counting=counting, schedule=schedule)
 
-    def publisher(self, agreement: Agreement) -> Calibrated[Any]:
-        """Return what draws a window's release, calibrated; errors as `bounds_in` and `AdditiveNoise`."""
-        noise = self.noise(agreement)
-        within = dataclasses.replace(noise.neighbours, unit=f"{noise.neighbours.unit} in {self.windows.words}")
+    def publisher(self, agreement: Agreement) -> CalibratedNoise:
+        """Return what draws a window's release, or its row, calibrated; errors as `bounds_in` and `AdditiveNoise`."""
+        noise, one, schedule = self.noise(agreement), self.windows.words, self.schedule
+        unit = noise.neighbours.unit
+        unit = f"{unit} in {one}" if schedule is None else schedule.unit_text(unit, one.removeprefix("one window of "))
+        within = dataclasses.replace(noise.neighbours, unit=unit)
         found = dataclasses.replace(noise, neighbours=within).calibrated(agreement.projection)
         found = found.with_guarantee(found.guarantee.on("enforced" if self.is_enforced else "asserted"))
         if self.clock == "heartbeats":
@@ -300,8 +323,9 @@ class StreamPolicy:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
         keys = None if self.public_keys is None else list(self.public_keys)
         neighbours = None if self.neighbours is None else self.neighbours.to_dict()
-        found = {"policy": VERSION, **fields, "public_keys": keys, "neighbours": neighbours}
-        return {name: value for name, value in found.items() if name != "zone" or value is not None}
+        schedule = None if self.schedule is None else self.schedule.to_dict()
+        found = {"policy": VERSION, **fields, "public_keys": keys, "neighbours": neighbours, "schedule": schedule}
+        return {name: value for name, value in found.items() if name not in _LATER or value is not None}
 
     def changed(self, before: dict[str, Any]) -> list[str]:
         """Return which fields differ from those of an earlier `to_dict`, but for those that say where files are."""
@@ -320,7 +344,7 @@ class StreamPolicy:
         InvalidInputError
             For fields that are unknown, missing, repeated or of another type.
         """
-        fields = json_fields(text, "a policy", {"public_keys", "neighbours"})
+        fields = json_fields(text, "a policy", {"public_keys", "neighbours", "schedule"})
         known = {"policy", *_FIELDS}
         if wrong := sorted(fields.keys() - known):
             raise InvalidInputError(f"a policy has no field {short(wrong[0])}; its fields are {', '.join(_FIELDS)}")
@@ -370,9 +394,11 @@ _FIELDS: dict[str, Any] = {
     "comparisons": str | None,
     "period": int | float | str | None,
     "max_windows": int | None,
+    "schedule": object,
 }
 _NEEDED = tuple(_FIELDS)[:6]
 _WORDS: dict[Any, str] = {
+    object: "a schedule, as JSON has it",
     str: "text",
     str | None: "text or null",
     int | float: "a number",
@@ -382,6 +408,10 @@ _WORDS: dict[Any, str] = {
     dict | None: "an object of relation, bound, unit and max_keys, or null",
     list | None: "a list of keys, or null",
 }
+
+
+def _schedule(given: Any) -> Schedule | None:
+    return given if given is None or isinstance(given, Schedule) else schedule_of(given)
 
 
 def _from(home: Path, place: str) -> str:

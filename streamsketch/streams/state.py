@@ -30,7 +30,7 @@ _STREAM = "stream"
 _PIECE_BYTES = 1 << 18
 _LARGEST = 1 << 61  # numbers of windows, and microseconds
 _SECRETS = {"stream": 16, "secret": SECRET_BYTES}
-_LATER = {"units_below_bound"}  # of the summary, which states of earlier versions lack
+_LATER = {"units_below_bound", "units_over_windows"}  # of the summary, which states of earlier versions lack
 _COUNTS = ("events", "released", "bad_lines", "rows_late", "rows_before_start")
 
 Content: TypeAlias = bytes | RawSketch
@@ -50,11 +50,15 @@ class Saved:
     waiting
         Releases that were drawn, by the numbers of their windows. They are written here before they are published, so
         that a restart publishes the same bytes.
+    schedule
+        For a schedule: ``held``, the exact sums that later rows need, int64; and ``units``, the windows that units were
+        in, where they are kept to a few (`Admission`).
     """
 
     header: dict[str, Any]
     windows: dict[int, Content]
     waiting: dict[int, bytes]
+    schedule: dict[str, bytes] = dataclasses.field(default_factory=dict)
 
 
 def write_state(saved: Saved, path: str | PathLike[str]) -> None:
@@ -75,6 +79,7 @@ def write_state(saved: Saved, path: str | PathLike[str]) -> None:
 def _write(database: Database, saved: Saved) -> None:
     parts = {f"window {number}": content for number, content in saved.windows.items()}
     parts |= {f"waiting {number}": data for number, data in saved.waiting.items()}
+    parts |= {f"schedule {name}": data for name, data in saved.schedule.items()}
     database.keep([_STREAM, *parts])
     digests = {part: _write_content(database, part, content) for part, content in parts.items()}
     database.write(_STREAM, saved.header | {"parts": digests})
@@ -107,20 +112,20 @@ def read_state(path: str | PathLike[str]) -> Saved:
 
 
 def _read(path: str | PathLike[str]) -> Saved:
-    parts: dict[str, dict[int, Any]] = {"window": {}, "waiting": {}}
+    parts: dict[str, dict[Any, Any]] = {"window": {}, "waiting": {}, "schedule": {}}
     try:
         with opened(path, _KIND) as database:
             header = database.header(_STREAM).fields
             for part, digest in header.pop("parts").items():
-                kind, _, number = part.partition(" ")
-                parts[kind][int(number)] = _content(database, part, digest)
+                kind, _, name = part.partition(" ")
+                parts[kind][name if kind == "schedule" else int(name)] = _content(database, part, digest)
     except NotSQLiteError:
         data = read_bounded(path, current_limits().max_raw_bytes, "max_raw_bytes")
         header, old, parts["waiting"] = read_old_state(data)
         for number, data in old.items():
             parts["window"][number] = read_old_sketch(data) if is_old_sketch(data) else data
     _check(header)
-    return Saved(header, parts["window"], parts["waiting"])
+    return Saved(header, parts["window"], parts["waiting"], parts["schedule"])
 
 
 def _content(database: Database, part: str, digest: str) -> Content:
@@ -136,8 +141,10 @@ def _check(header: dict[str, Any]) -> None:
     given = header["bounding"]
     valid = {
         **{name: _is_hex(header[name], size) for name, size in _SECRETS.items()},
-        **{name: _is_number(header[name]) and header[name] >= 0 for name in _COUNTS},
+        **{name: _is_count(header[name]) for name in _COUNTS},
         "draws": "draws" not in header or _is_hex(header["draws"], 32),
+        "first_draw": "first_draw" not in header or _is_hex(header["first_draw"], 16),
+        "rows_after_end": "rows_after_end" not in header or _is_count(header["rows_after_end"]),
         "agreement": isinstance(header["agreement"], str),
         "policy": isinstance(header["policy"], dict),
         "place": header["place"] is None or isinstance(header["place"], dict),
@@ -157,6 +164,10 @@ def _check(header: dict[str, Any]) -> None:
 
 def _is_number(value: Any, most: int = (1 << 63) - 1) -> bool:
     return type(value) is int and -most <= value <= most
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value >= 0
 
 
 def _is_hex(value: Any, size: int) -> bool:

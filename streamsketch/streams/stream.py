@@ -4,10 +4,10 @@ import dataclasses
 import hashlib
 import os
 import secrets
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from streamsketch.agreement import Agreement
@@ -15,16 +15,13 @@ from streamsketch.core import write_new
 from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.privacy import Guarantee
 from streamsketch.release import PrivateTable, sketches_to_release, warn_of_exceeded
 from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
 from streamsketch.streams.draws import Draw, DrawSecret
 from streamsketch.streams.open_windows import Windows
 from streamsketch.streams.policy import StreamPolicy
+from streamsketch.streams.rows import ANEW, Charge, Rows, RowsOf
 from streamsketch.streams.state import Saved, read_state, write_state
-
-Charge: TypeAlias = Callable[[Guarantee, DataIds, str], Any]
-"""Charges a window's release, once for each text; raises where it does not fit."""
 
 _ID_BYTES = 16
 _MOST_WAITING = 1 << 26  # bytes of releases that are drawn before they are written
@@ -41,6 +38,10 @@ class Stream:
     backup draws the same bytes of the same log, which costs nothing more; of another log, independent noise, which is
     charged again. Whoever has the state can compute the noise of later windows, of earlier ones not.
 
+    With a schedule, what is released of a window is its row, and all rows are charged at once before the first. Later
+    rows need sums that are in the state alone, so a folder with rows of a state that is not there is refused; and so is
+    a state whose rows differ from those that are published.
+
     Parameters
     ----------
     policy, agreement
@@ -48,12 +49,13 @@ class Stream:
     path
         The secret state. The caller holds it (`exclusive`) until the stream ends.
     charge
-        Charges each window before it is drawn.
+        Charges each window before it is drawn, or all rows of a schedule before the first.
 
     Raises
     ------
     InvalidInputError
-        If policy and agreement do not fit together, or the state is of another stream.
+        If policy and agreement do not fit together, or the state is of another stream; if there is none, and rows of a
+        schedule are published already.
     OSError
         If the state cannot be read.
     """
@@ -64,8 +66,8 @@ class Stream:
         self._policy, self._agreement, self._path, self._charge = policy, agreement, Path(path), charge
         policy.check_one_machine()
         self._publisher = policy.publisher(agreement)
-        # of a unit in all its windows: releases of several add up for it
-        self._spent = dataclasses.replace(self._publisher.guarantee, neighbours=policy.bounds_in(agreement))
+        # of a unit in all its windows: releases of several add up for it, and rows are of all of them together
+        self._spent = dataclasses.replace(self._publisher.guarantee, neighbours=policy.noise(agreement).neighbours)
         self.position: dict[str, Any] | None = None
         """How far the log was read: what the caller gives to `save`."""
         self.events = self.released = self.bad_lines = 0
@@ -76,19 +78,18 @@ class Stream:
             self._id, self._secret = secrets.token_bytes(_ID_BYTES), secrets.token_bytes(SECRET_BYTES)
             self._draws = DrawSecret()
             self.windows = Windows(policy, agreement, self._secret)
+            self._check_new()
+            self._rows = None if policy.schedule is None else Rows(self._rows_of)
 
     def _restore(self, saved: Saved) -> None:
         header, policy = saved.header, self._policy
         if header["agreement"] != self._agreement.fingerprint:
             raise InvalidInputError(
                 f"{self._path} follows the agreement {header['agreement']}, and this is {self._agreement.fingerprint}; "
-                f"begin a new state and a new folder, with a start after what was released"
+                f"{ANEW}"
             )
         if changed := policy.changed(header["policy"]):
-            raise InvalidInputError(
-                f"{self._path} follows a policy with another {', '.join(changed)}; begin a new state and a new folder, "
-                f"with a start after what was released"
-            )
+            raise InvalidInputError(f"{self._path} follows a policy with another {', '.join(changed)}; {ANEW}")
         self._id, self._secret = bytes.fromhex(header["stream"]), bytes.fromhex(header["secret"])
         self.windows = Windows(policy, self._agreement, self._secret)
         self.position = header["place"]
@@ -101,9 +102,11 @@ class Stream:
         )
         self.windows.counts.rows_late = header["rows_late"]
         self.windows.counts.rows_before_start = header["rows_before_start"]
+        self.windows.counts.rows_after_end = header.get("rows_after_end", 0)
         self.windows.counts.bounding = BoundingSummary(**header["bounding"])
         try:
-            self.windows.restore(saved.windows, saved.waiting)
+            self.windows.restore(saved.windows, saved.waiting, saved.schedule.get("units"))
+            self._rows = self._restored_rows(header.get("first_draw"), saved.schedule.get("held"))
         except WireFormatError as error:
             raise InvalidInputError(f"{self._path} is not the state of a stream: {error}") from None
         self._waiting = saved.waiting
@@ -113,6 +116,8 @@ class Stream:
         """What was read and dropped, for the operator alone: secret."""
         counts = self.windows.counts
         late = {"rows_late": counts.rows_late, "rows_before_start": counts.rows_before_start}
+        if self._rows is not None:
+            late["rows_after_end"] = counts.rows_after_end
         return counts.bounding.to_dict() | late | {"bad_lines": self.bad_lines}
 
     def add(self, batch: pa.RecordBatch, first: int) -> None:
@@ -146,7 +151,10 @@ class Stream:
         while self.windows.is_over and sum(map(len, self._waiting.values())) < _MOST_WAITING:
             number = self.windows.next
             table, summary = self.windows.closing()
-            if self.file_of(number).exists():  # of a state that was lost: it stays the only release
+            if self._rows is not None:
+                self._waiting[number] = self._rows.draw(table, number, self._draws, self._charge)
+                self.released += 1
+            elif self.file_of(number).exists():  # of a state that was lost: it stays the only release
                 existing.append(self.file_of(number).name)
             else:
                 ids = self._ids_of(number)
@@ -167,14 +175,23 @@ class Stream:
         for number, data in self._waiting.items():
             path, end = self.file_of(number), self._policy.windows.start(number + 1)
             if not write_new(path, data, modified=end / 10**6) and path.read_bytes() != data:
+                if self._rows is not None:
+                    raise InvalidInputError(
+                        f"{path} is not the row of {self._path}, but of another state or of another log. Rows of a "
+                        f"schedule are read together: restore the newest backup of the state, with the log that it "
+                        f"was made of, or {ANEW}"
+                    )
                 existing.append(path.name)
         self._waiting = {}
         return existing
 
     def file_of(self, number: int) -> Path:
         """Return where a window's release is."""
-        suffix = ".sketch" if self.windows.public is None else ".parquet"
-        return Path(self._policy.folder) / f"{self._policy.windows.name(number)}{suffix}"
+        return Path(self._policy.folder) / f"{self._policy.windows.name(number)}{self._suffix}"
+
+    @property
+    def _suffix(self) -> str:
+        return ".sketch" if self.windows.public is None else ".parquet"
 
     def _saved(self) -> Saved:
         windows = self.windows
@@ -194,7 +211,52 @@ class Stream:
             "rows_before_start": windows.counts.rows_before_start,
             "bounding": dataclasses.asdict(windows.counts.bounding),
         }
-        return Saved(header, {number: one.content for number, one in windows.open.items()}, dict(self._waiting))
+        schedule: dict[str, bytes] = {}
+        if self._rows is not None:
+            header["rows_after_end"] = windows.counts.rows_after_end
+            if self._rows.windows != windows.next - self._policy.first:  # `_draw` was cut off by what is no error
+                raise RuntimeError("a window was drawn that is not closed; the state stays as it was")
+            if self._rows.first_draw is not None:
+                header["first_draw"], schedule["held"] = self._rows.first_draw, self._rows.held
+        if windows.admission is not None:
+            schedule["units"] = windows.admission.content
+        open_windows = {number: one.content for number, one in windows.open.items()}
+        return Saved(header, open_windows, dict(self._waiting), schedule)
+
+    # --- rows of a schedule ---------------------------------------------------------------------------------
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all windows of a schedule's horizon were drawn; `save` publishes what waits."""
+        return self.windows.is_finished
+
+    @property
+    def _rows_of(self) -> RowsOf:
+        public = self._publisher, self._agreement, self.windows.public
+        return RowsOf(*public, stream=self._id, secret=self._secret, spent=self._spent)
+
+    def _check_new(self) -> None:
+        """Raise `InvalidInputError` if there are rows of a schedule in the folder, and no state."""
+        end, folder = self.windows.end, Path(self._policy.folder)
+        there = {path.name for path in folder.iterdir()} if end is not None and folder.is_dir() else set()
+        if not there:
+            return
+        names = self._policy.windows.names(np.arange(self._policy.first, end)).to_pylist()
+        if taken := sorted(there & {f"{name}{self._suffix}".replace(":", "") for name in names}):
+            raise InvalidInputError(
+                f"{folder} has {taken[0]}, and there is no {self._path}. The state has sums of earlier windows, which "
+                f"the rows of later ones need: restore it from a backup, or {ANEW}"
+            )
+
+    def _restored_rows(self, first_draw: str | None, held: bytes | None) -> Rows | None:
+        """Return the rows of a state; raise `WireFormatError` for what no stream writes."""
+        if self._policy.schedule is None:
+            if first_draw is not None or held is not None:
+                raise WireFormatError("schedule", "is of no policy")
+            return None
+        return Rows.restored(self._rows_of, self.windows.next - self._policy.first, first_draw, held)
+
+    # --- single releases ------------------------------------------------------------------------------------
 
     def _ids_of(self, number: int) -> DataIds:
         """Return a window's data ids: the same in each draw, so that its releases are known to be of the same data."""

@@ -72,6 +72,9 @@ class BoundingSummary:
         How many of them had more keys than allowed, and how many exceeded the bound in what was left.
     units_below_bound
         How many were lengthened to the bound, by ``clip="equal"``.
+    units_over_windows
+        How many were left out of a window of a schedule, as they were in as many others as it allows, or in one that is
+        too close; once for each such window.
     total, total_kept
         The sum over units of Σ|value|, each summed by key and index, before and after they were clipped. Clipped to
         `SketchL2`, the sum of their ℓ2 norms, over the cells of all their keys.
@@ -94,6 +97,7 @@ class BoundingSummary:
     units_over_keys: int = 0
     units_over_bound: int = 0
     units_below_bound: int = 0
+    units_over_windows: int = 0
     total: float = 0.0
     total_kept: float = 0.0
     largest_value: float = 0.0

@@ -1,0 +1,168 @@
+"""Windows of a stream as the rows of a schedule: what is drawn of each, and what a state has of them."""
+
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from streamsketch.agreement import Agreement
+from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
+from streamsketch.data import DataIds, from_list
+from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.privacy import Guarantee
+from streamsketch.release import HISTORY_ID_BYTES, CalibratedNoise, HistoryState, Releaser, sketches_to_release
+from streamsketch.schedules import Schedule
+from streamsketch.sketching import NO_KEY, Sketch, SketchTable
+from streamsketch.streams.draws import DrawSecret
+
+ANEW = "begin a new state and a new folder, with a start after what was released"
+
+Charge: TypeAlias = Callable[[Guarantee, DataIds, str], Any]
+"""Charges a release, once for each text; raises where it does not fit."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RowsOf:
+    """Which rows they are.
+
+    Parameters
+    ----------
+    publisher, agreement, public
+        What draws rows, by a schedule; what they follow; and public keys, None for one stream.
+    stream, secret
+        Id and secret of the stream, from which the ids of the history and its data follow.
+    spent
+        What one unit has spent once all rows are published.
+    """
+
+    publisher: CalibratedNoise
+    agreement: Agreement
+    public: Any
+    stream: bytes
+    secret: bytes
+    spent: Guarantee
+
+    @property
+    def schedule(self) -> Schedule:
+        """Which sums of windows are published."""
+        return self.publisher.schedule  # type: ignore[return-value] # it has one
+
+    @property
+    def history(self) -> bytes:
+        """The id of the history."""
+        return self._derived(b"history", HISTORY_ID_BYTES)
+
+    @property
+    def ids(self) -> DataIds:
+        """Of all data of the stream."""
+        return from_list([self._derived(b"rows", ID_SECRET_BYTES)])
+
+    def _derived(self, name: bytes, size: int) -> bytes:
+        return hashlib.blake2b(name, digest_size=size, key=self.secret, person=b"streamsketch.his").digest()
+
+
+class Rows:
+    """What is released of a stream's windows by a schedule, with the sums that later rows need: **secret**.
+
+    Parameters
+    ----------
+    of
+        Which rows they are.
+    """
+
+    def __init__(self, of: RowsOf) -> None:
+        self._of = of
+        self._releaser = Releaser(of.publisher, of.agreement.projection, history=of.history)
+        self.first_draw: str | None = None
+        """The id of the first row's draw, under which all are charged; None before it."""
+
+    @property
+    def windows(self) -> int:
+        """How many windows were drawn."""
+        return self._releaser.windows
+
+    def draw(self, table: SketchTable, number: int, secret: DrawSecret, charge: Charge | None) -> bytes:
+        """Return the row of the next window, as it is published.
+
+        Parameters
+        ----------
+        table
+            Its exact sketches.
+        number
+            Of the window, as the stream counts them.
+        secret
+            Of its draw.
+        charge
+            Charges all rows: with each of them, under the same text, as the ledger may be another one by now.
+
+        Raises
+        ------
+        LedgerError
+            If the charge does not fit. Nothing is drawn then.
+        """
+        of, public = self._of, self._of.public
+        window = self._window(table)
+        exact = self._releaser.exact(window, public_keys=public)
+        draw = secret.draw_row(number, of.publisher, of.history, {_named(key): row for key, row in exact.items()})
+        first_draw = self.first_draw or draw.id
+        if charge is not None:
+            charge(of.spent, of.ids, f"{of.stream.hex()} {of.schedule.fingerprint} {first_draw}")
+        row = self._releaser.add(window, public_keys=public, bits=lambda key, _: draw.bits(_named(key)))
+        self.first_draw = first_draw
+        return row.to_bytes()
+
+    def _window(self, table: SketchTable) -> Sketch | SketchTable:
+        """Return exact sketches with the ids of the stream's data, which are published and must not be new ones."""
+        known: dict[str, Any] = {"ids": self._of.ids, "agreement": self._of.agreement, "bounds": table.bounds}
+        if self._of.public is not None:
+            sums = table.cells, table.masses
+            return SketchTable.from_state(table.projection, list(table), *sums, counts=table.counts, **known)
+        one = table.sketch_of(NO_KEY)
+        return Sketch.from_state(one.projection, one.state(), one.mass, counts=one.counts, **known)
+
+    # --- state ----------------------------------------------------------------------------------------------
+
+    @property
+    def held(self) -> bytes:
+        """The sums, as a state holds them."""
+        return self._releaser.state.held.astype("<i8").tobytes()
+
+    @classmethod
+    def restored(cls, of: RowsOf, windows: int, first_draw: str | None, held: bytes | None) -> Self:
+        """Return the rows of a state after so many windows; raise `WireFormatError` for what no stream writes."""
+        if (first_draw is None, held is None) != (windows == 0,) * 2:
+            raise WireFormatError("schedule", "is not of the number of windows that were released")
+        found = cls(of)
+        if not isinstance(held, bytes):
+            return found
+        projection, public, counting = of.agreement.projection, of.public, of.publisher.counting
+        keys = None
+        if public is not None:
+            keys = tuple(sketches_to_release(SketchTable(of.agreement), public, keys_are_public=False))
+        ids = [of.ids, of.ids] if keys is None else [of.ids, *(of.ids.of_key(key) for key in keys)]
+        width = (len(ids) - 1) * (projection.sketch_dim + (0 if counting is None else counting.numbers))
+        if len(held) % (8 * width):
+            raise WireFormatError("schedule", "has sums of another length")
+        sums = np.frombuffer(held, "<i8").astype(np.int64).reshape(-1 if held else 0, width)
+        state = HistoryState(
+            of.history,
+            windows,
+            of.publisher.guarantee,
+            of.agreement.fingerprint,
+            keys,
+            np.frombuffer(b"".join(b"".join(one.published()) for one in ids), np.uint8).reshape(len(ids), -1, 8),
+            sums,
+        )
+        try:
+            found._releaser = Releaser.restored(of.publisher, projection, state)
+        except InvalidInputError as error:
+            raise WireFormatError("schedule", str(error)) from None
+        found.first_draw = first_draw
+        return found
+
+
+def _named(key: Any) -> Any:
+    """Return the key of a stream's rows; one stream has one, without a name."""
+    return NO_KEY if key is None else key
