@@ -248,6 +248,18 @@ class Ledger:
         with self._read() as reading:
             return tuple(self._checked(reading, dataset, guarantee, spending, known))
 
+    def holders(self, data_ids: DataIds | Iterable[bytes]) -> tuple[str, ...]:
+        """Return the data sets that data are known to come from, by name, as they or parts of them were charged before.
+
+        Parameters
+        ----------
+        data_ids
+            As in `charge`.
+        """
+        known = data_ids.recognised() if isinstance(data_ids, DataIds) else data_ids
+        with self._read() as (_, book):
+            return tuple(sorted({name for one in known for name in book.owners.get(one.hex(), ())}))
+
     def refund(self, receipt: Receipt | int, *, nothing_was_published: str) -> None:
         """Give a charge back, on the assertion that nothing was published.
 

@@ -11,7 +11,7 @@ from streamsketch.accounting import Ledger
 from streamsketch.agreement import fingerprint_of
 from streamsketch.core import Ints, short
 from streamsketch.data import data_ids
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.privacy import BitSource, Guarantee, SystemBits
 from streamsketch.projections import Projection
 from streamsketch.release.history import HISTORY_ID_BYTES, HistoryPart
@@ -232,12 +232,13 @@ class Releaser:
         IncompatibleProjectionsError
             If it is of another projection.
         LedgerError
-            If the history does not fit into what is left of the data set's budget.
+            If the history does not fit into what is left of the data set's budget, or the window holds data of another
+            data set than its first window.
         """
         of, numbers = self._read(window, public_keys, keys_are_public=keys_are_public)
         progress = self._progress or Progress(self._schedule, numbers.size)
         exact = progress.row(numbers).reshape(of.number, -1)
-        self._charge(of, ledger, dataset)
+        self._charge(window, of, ledger, dataset)
         noise = self._noise.with_guarantee(of.guarantee)
         part = HistoryPart(self._history, progress.window, progress.window + 1, is_row=True)
         rows = []
@@ -333,13 +334,21 @@ class Releaser:
             )
         return before
 
-    def _charge(self, of: "_Windows", ledger: Ledger | None, dataset: str | None) -> None:
+    def _charge(self, window: Sketch | SketchTable, of: "_Windows", ledger: Ledger | None, dataset: str | None) -> None:
+        """Charge the history, with the data of its first window; other windows must be of no other data set."""
         if ledger is None:
             if dataset is not None:
                 raise InvalidInputError(f"dataset={dataset!r} names a data set of a ledger; pass ledger= as well")
             return
-        map_, once = self._noise.projection, self._history.hex()
-        ledger.charge(dataset, of.guarantee, projection=map_, data_ids=of.ids[0], once=once)
+        own = window.data_ids if isinstance(window, Sketch) else window.data_ids.with_keys(of.names)
+        charged: dict[str, Any] = {"data_ids": own if self._of is None else of.ids[0], "once": self._history.hex()}
+        receipt = ledger.charge(dataset, of.guarantee, projection=self._noise.projection, **charged)
+        if others := set(ledger.holders(own)) - set(receipt.datasets):
+            raise LedgerError(
+                f"window {self.windows} holds data that were charged to {', '.join(map(repr, sorted(others)))} before, "
+                f"and the history was charged to {', '.join(map(repr, receipt.datasets))}, once for all windows. Leave "
+                f"these data out, or begin a history with them in its first window, which is charged to both"
+            )
 
 
 class _Windows(NamedTuple):

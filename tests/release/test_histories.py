@@ -450,3 +450,19 @@ def test_a_history_is_charged_once(tmp_path: Any) -> None:
     with pytest.raises(LedgerError, match="does not fit"):
         more.add(window(0), ledger=ledger, dataset="sales")
     assert more.windows == 0
+
+
+def test_windows_of_another_data_set_are_not_charged_to_the_first_alone(tmp_path: Any) -> None:
+    ledger, table = Ledger(tmp_path / "ledger.sqlite"), counted_tables()[1]
+    unit = publisher().calibrated(GRID).guarantee.neighbours.unit
+    for name in ("sales", "returns"):
+        ledger.dataset(name, unit=unit, epsilon=2.0, delta=1e-5)
+    ledger.charge("returns", publisher().calibrated(GRID).guarantee, data_ids=table.sketch_of("north").data_ids)
+    assert ledger.holders(table.data_ids.with_keys(KEYS)) == ("returns",)
+    releaser = Releaser(publisher(), GRID)
+    releaser.add(counted_tables()[0], public_keys=KEYS, ledger=ledger, dataset="sales")
+    with pytest.raises(LedgerError, match="window 1 holds data that were charged to 'returns' before"):
+        releaser.add(table, ledger=ledger, dataset="sales")
+    assert releaser.windows == 1
+    Releaser(publisher(), GRID).add(table, public_keys=KEYS, ledger=ledger, dataset="sales")
+    assert (ledger.left("sales").epsilon, ledger.left("returns").epsilon) == (0.0, 0.0)
