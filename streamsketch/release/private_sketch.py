@@ -225,6 +225,8 @@ class PrivateSketch(Published):
         """Return counts as they are kept."""
         counting = self._stated_counting
         on_grid = self._multiplier == 1 or (self._is_halved and any(part.history for part in self._parts or (self,)))
+        if self._history is not None and self._history.minus is not None:
+            raise InvalidInputError("a difference of two ranges of windows has no counts, as any difference")
         if counting is None or not on_grid or self._noise_place != "output":
             raise InvalidInputError(
                 "counts have a guarantee that states their weights, the same for all parts, noise on the cells and a "

@@ -418,6 +418,7 @@ def _ranges(base: Message) -> list[tuple[str, str, Message]]:
         ("an empty range", "a range is not empty", {"history": history | {"start": 3, "stop": 3}}),
         ("less an empty range", "a range is not empty", {"history": history | {"minus_start": 1, "minus_stop": 1}}),
         ("less windows beyond the horizon", "windows are below the horizon", {"history": history | {"minus_stop": 5}}),
+        ("counts of a difference of ranges", "a difference has no counts", {"history": history | {"minus_stop": 1}}),
         ("counts of a third of a range", "counts are in steps of 2^-g", {"multiplier": Fraction(1, 3)}),
         ("counts of a multiple of a range", "counts are in steps of 2^-g", {"multiplier": Fraction(2)}),
         ("13 bits", "bits are 1 to 12", rooted(bits=13)),

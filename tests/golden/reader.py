@@ -265,6 +265,7 @@ def check_counts(message: dict[str, Any]) -> None:
     ranges = any("history" in part for part in message["parts"] or [message])
     need(factor == 1 or (halved and ranges), "counts of a multiple")
     need(message["noise"]["place"] == "", "counts beside other noise")
+    need(not message.get("history", {}).get("minus_stop"), "counts of a difference")
     weights = weights_of(message)
     need(weights is not None, "counts whose weights are not stated, or not alike")
     need(len(cells) == width * (2 if weights["slack"] else 1), "another number of counts than weights")
