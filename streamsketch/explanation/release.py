@@ -50,6 +50,7 @@ _PLACES: dict[NoisePlace, str] = {
     "input": "each of the {count:,} coordinates, before the map",
     "hadamard": "the {count:,} coordinates after the Hadamard step, before the sparse matrix",
 }
+_OF_ROWS = "each of the {cells:,} cells of every row"
 _NOISY_THING = {"output": "a cell", "input": "a coordinate", "hadamard": "a coordinate after the Hadamard step"}
 _CLIPS: dict[SketchClip, str] = {
     "scale": "The sketch of each {unit} that was longer than the bound was shortened to it first: estimates are "
@@ -80,6 +81,10 @@ _PLACE_THEOREMS: dict[NoisePlace, str] = {
     "input": "Stausholm 2021, Lemma 8: the map is post-processing of a vector that is private already",
     "hadamard": "Stausholm 2021, Note 7: the sparse matrix is post-processing of a vector that is private already",
 }
+_ROWS_TOGETHER = (
+    "THEORY.md 11.3, for rows that are released one after the other, of a stream that may depend on them (Denisov et "
+    "al. 2022 for continuous Gaussian noise)"
+)
 _WORTH = 0.98  # of the variance: less than 1 % of a standard error is not worth a word
 _USUAL, _LEAST = -6, -30  # powers of ten: the largest δ to recommend, and the least to speak of
 
@@ -192,7 +197,8 @@ class Explanation(BaseExplanation):
     def mechanism(self) -> list[str]:
         """The mechanism, in sentences."""
         effect = effect_of(self.projection, self.noise_place)
-        place = _PLACES[self.noise_place].format(cells=self.projection.sketch_dim, count=effect.count)
+        place = _PLACES[self.noise_place] if self.history is None else _OF_ROWS
+        place = place.format(cells=self.projection.sketch_dim, count=effect.count)
         mechanism = self.guarantee.mechanism.without_places  # which the sentence names
         sentences = [f"Exact discrete noise on {place}: {mechanism}."]
         if self.clip is not None:
@@ -220,6 +226,8 @@ class Explanation(BaseExplanation):
             found.append("Stausholm 2021, Theorem 3.4 (THEORY.md 4.2)")
         if mechanism.keys is not None:
             found.append(KeySelection.theorem)
+        if any(step.schedule is not None for step in mechanism.noises):
+            found.append(_ROWS_TOGETHER)
         if self.releases > 1:
             found.append("Dwork and Roth 2014, Theorem 3.16, or parallel composition")
         return found
