@@ -2,20 +2,22 @@
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import BoundedWindow
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement import Agreement, fingerprint_of
 from streamsketch.beam.intake.keys import METRICS
+from streamsketch.beam.release.rows import ScheduledWindows, SumBySchedule
 from streamsketch.beam.run.coders import counts_of
 from streamsketch.beam.run.once import BitsOf, data_id
 from streamsketch.beam.run.runs import RunSecret
-from streamsketch.data import from_list
+from streamsketch.data import DataIds, from_list
 from streamsketch.privacy import UNKNOWN, BitSource, Bounds, Guarantee
 from streamsketch.projections import Projection
-from streamsketch.release import Calibrated, Publisher
+from streamsketch.release import HISTORY_ID_BYTES, Calibrated, CalibratedNoise, HistoryPart, Publisher, with_agreement
 from streamsketch.sketching import Sketch
 
 
@@ -80,8 +82,7 @@ class KeyedDraw:
         exact += [counts] if self._guarantee.mechanism.counting is not None else []
         bits = bits_of(*public, *(part.astype("<i8").tobytes() for part in exact), *self._context)
         self._projection.check_same(total.projection)
-        id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids
-        ids = from_list(data_id(id_key, source, key, window) for source in self._sources)
+        ids = self._ids(key, window, run)
         known: dict[str, Any] = {"ids": ids, "agreement": self._agreement, "bounds": self._bounds, "counts": counts}
         yield self._drawn(Sketch.from_state(total.projection, total.state(), total.mass, **known), bits, key)
         Metrics.counter(METRICS, "releases").inc()
@@ -91,7 +92,48 @@ class KeyedDraw:
     def _drawn(self, sketch: Sketch, bits: BitSource, _key: Any) -> Any:
         return self._calibrated.release(sketch, bits)
 
+    def _ids(self, key: Any, window: BoundedWindow, run: RunSecret) -> DataIds:
+        id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids
+        return from_list(data_id(id_key, source, key, window) for source in self._sources)
+
     @functools.cached_property
     def _calibrated(self) -> Calibrated[Any]:
         publisher: Publisher[Any] = self._publisher
         return publisher.calibrated(self._projection).with_guarantee(self._guarantee)
+
+
+class RowDraw(KeyedDraw):
+    """Noise for the rows of a schedule: what is drawn of their exact numbers, which `SumBySchedule` adds up.
+
+    All rows of all keys have one history id, a function of the run, the transform's label and the guarantee. Bits of a
+    row are a function of it, too. Rows state the data ids of their key in the first window.
+
+    Parameters
+    ----------
+    of, label
+        The windows, and the full label of the transform.
+    """
+
+    def __init__(
+        self, *of_all: Any, of: ScheduledWindows, label: str, opened: bool = False, count: bool = False
+    ) -> None:
+        super().__init__(*of_all, opened=opened, count=count)
+        self._of, self._label = of, label
+
+    @property
+    def sums(self) -> SumBySchedule:
+        """What adds up windows."""
+        return SumBySchedule(self._of, self._projection, self._guarantee, self._bounds, count=self._count)
+
+    def draw(self, total: Any, bits_of: BitsOf, key: Any, _window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
+        """Yield what is published of a row's number and its exact numbers, from `SumBySchedule`."""
+        place, exact = total
+        public = self._projection.to_json().encode(), self._guarantee.to_json().encode()
+        history = run.derive("history", f"{self._label}\0{self._guarantee.to_json()}")[:HISTORY_ID_BYTES]
+        bits = bits_of(*public, history, place.to_bytes(8, "little"), exact)
+        ids = self._ids(key, self._of.first_window, run).published()
+        part = HistoryPart(history, place, place + 1, is_row=True)
+        noise = cast("CalibratedNoise", self._calibrated)
+        row = noise.drawn(np.frombuffer(exact, dtype="<i8").astype(np.int64), bits, ids, part, self._bounds)
+        yield with_agreement(row, None if self._agreement is None else fingerprint_of(self._agreement))
+        Metrics.counter(METRICS, "releases").inc()

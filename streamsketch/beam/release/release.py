@@ -13,7 +13,8 @@ from apache_beam.utils.timestamp import TimestampTypes
 from streamsketch.beam.intake.keys import Keys, PublicKeys, as_dict
 from streamsketch.beam.intake.windows import KeepWindows, WindowRange, require_one_pane
 from streamsketch.beam.release.contribute import RoundContribution, RoundDraw
-from streamsketch.beam.release.draws import KeyedDraw
+from streamsketch.beam.release.draws import KeyedDraw, RowDraw
+from streamsketch.beam.release.rows import ScheduledWindows, guarantee_of_rows, publisher_of_rows
 from streamsketch.beam.release.select import selection_of
 from streamsketch.beam.run.charges import Charge, WindowCharge, charged_secret, span_of
 from streamsketch.beam.run.known import Known, known_of, sources_of, with_known
@@ -28,6 +29,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Guarantee, compose
 from streamsketch.projections import Projection
 from streamsketch.release import AdditiveNoise, Publisher
+from streamsketch.schedules import Schedule
 from streamsketch.sketching import Sketch, counting_of
 
 CLOCK = "the times by which a stream's windows end do not depend on what one unit contributes"
@@ -49,6 +51,13 @@ class ReleasePerKey(beam.PTransform):
     In `TumblingWindows` each key is released once in each window, when the watermark passes its end. Which windows have
     data would leak as well, so with ``public_keys`` they are named too, by ``public_windows``. Data that come
     later are never released.
+
+    With a schedule (``AdditiveNoise(…, schedule=…)``) the releases of a key are rows, as `Releaser` makes them: one for
+    each of ``public_windows`` in their order, empty or not. `streamsketch.continual.History` reads any range of windows
+    from them. There are at most as many as the schedule's horizon, with which ``(start, None)`` ends. One guarantee is
+    for all rows of all keys and one unit in as many windows as the schedule says: "one aircraft in one of 365 windows
+    of 86400 s". What a unit does in further windows is not covered, unless `BoundAcrossWindows` drops it: with the
+    schedule's ``max_windows``, and with its horizon as the period, from the first window on.
 
     Where units were counted, as `BoundContributions` does under `L1` and `SketchL2`, and the agreement says how
     (``counting``), `AdditiveNoise` publishes their number beside the cells, for keys without data, too.
@@ -95,8 +104,9 @@ class ReleasePerKey(beam.PTransform):
         A `streamsketch.Ledger`, by its file or URL, and what it calls the data set. Each run of the pipeline is charged
         once, for all its releases together, before the first is drawn; a retry costs nothing, and what does not fit
         ends the job. A stream (`configure_stream`) is charged once for each window, or for each period of
-        `BoundAcrossWindows`, and for the unit that the bounds name; a window that does not fit is left out, see
-        `with_refused`. Workers open the ledger: more than one machine needs PostgreSQL. No password belongs in the URL.
+        `BoundAcrossWindows`, or for all windows of a schedule, and for the unit that the bounds name; a window that
+        does not fit is left out, see `with_refused`. Workers open the ledger: more than one machine needs PostgreSQL.
+        No password belongs in the URL.
 
     Raises
     ------
@@ -153,7 +163,7 @@ class ReleasePerKey(beam.PTransform):
         if isinstance(publisher, RoundContribution):
             projection = publisher.agreed.projection
         elif projection is not None:
-            publisher.calibrated(projection).check_single()  # fail before the job runs
+            publisher.calibrated(projection)  # fail before the job runs
         self._windows = None if public_windows is None else WindowRange(*public_windows)
         self._publisher, self._assert_bounds, self._projection = publisher, assert_bounds, projection
         self._count_private_data, self._charge = count_private_data, Charge.of(ledger, dataset)
@@ -184,27 +194,51 @@ class ReleasePerKey(beam.PTransform):
             self._publisher.enter(sketches, self._named)
         known = known_of(sketches)
         projection = self._agreed_projection(known)
-        publisher = self._publisher_for(known)
-        guarantee = self._guarantee(publisher, projection, known)
+        schedule = getattr(self._publisher, "schedule", None)
+        of = None if schedule is None else self._scheduled(schedule, sketches)
+        publisher = self._publisher_for(known, of)
+        guarantee = self._guarantee(publisher, projection, known, of)
         if self._named is not None:
             self._public_keys = self._named.with_agreement(known.agreement)
         if clock_of(sketches.pipeline) == "events":
             guarantee = dataclasses.replace(guarantee, conditions=[*guarantee.conditions, CLOCK])
         secret = functools.partial(charged_secret, charge=self._charge, guarantee=guarantee, projection=projection)
-        charge = self._window_charge(sketches, known, guarantee, projection)
-        opened = self._windows is not None and self._windows.stop is None
+        charge = self._window_charge(sketches, known, guarantee, projection, of)
+        how: dict[str, Any] = {
+            "opened": self._windows is not None and self._windows.stop is None,
+            "count": self._count_private_data,
+        }
         of_all = publisher, projection, guarantee, sources, known.agreement, known.bounds
         kind = RoundDraw if isinstance(publisher, RoundContribution) else KeyedDraw
-        draw = kind(*of_all, opened=opened, count=self._count_private_data)
-        releases, late, *refused = self._with_empty_sketches(sketches, projection) | "Release" >> PublishOnce(
-            draw, "noise", shards=self._shards(sketches, projection), secret=secret, charge=charge
+        draw = kind(*of_all, **how) if of is None else RowDraw(*of_all, **how, of=of, label=label_in(sketches.pipeline))
+        releases, late, *refused = self._with_empty_sketches(sketches, projection, of) | "Release" >> PublishOnce(
+            draw,
+            "noise",
+            shards=self._shards(sketches, projection),
+            secret=secret,
+            charge=charge,
+            sums=draw.sums if isinstance(draw, RowDraw) else None,
         )
         further = [with_known(late, Known(projection, late=True))] if self._late else []
         further += refused if self._refused else []
         return (releases, *further) if further else releases
 
+    def _scheduled(self, schedule: Schedule, sketches: beam.PCollection) -> ScheduledWindows:
+        """Return the windows of a schedule."""
+        if self._public_keys is None:
+            raise InvalidInputError(
+                "a schedule publishes a row of each key for each window, empty or not: give public_keys and "
+                "public_windows"
+            )
+        return ScheduledWindows.of(schedule, self._windows, sketches.windowing)
+
     def _window_charge(
-        self, sketches: beam.PCollection, known: Known, guarantee: Guarantee, projection: Projection
+        self,
+        sketches: beam.PCollection,
+        known: Known,
+        guarantee: Guarantee,
+        projection: Projection,
+        of: ScheduledWindows | None,
     ) -> WindowCharge | None:
         is_charged = self._charge is not None and has_stream(sketches.pipeline)
         if self._refused and not is_charged:
@@ -215,7 +249,8 @@ class ReleasePerKey(beam.PTransform):
             raise InvalidInputError(
                 "SelectKeys draws in each window before the ledger is asked; charge a stream with public_keys"
             )
-        span = span_of(sketches.windowing, known.span, guarantee.neighbours.unit)
+        unit = guarantee.neighbours.unit
+        span = span_of(sketches.windowing, known.span, unit) if of is None else of.span(known, unit)
         return WindowCharge(self._charge, guarantee, projection, label_in(sketches.pipeline), span)
 
     def _shards(self, sketches: beam.PCollection, projection: Projection) -> int | None:
@@ -226,22 +261,28 @@ class ReleasePerKey(beam.PTransform):
         windows = 1 if self._windows is None else self._windows.count(sketches.windowing)
         return shards_of(len(listed) * windows, 8 * projection.sketch_dim)
 
-    def _publisher_for(self, known: Known) -> Any:
+    def _publisher_for(self, known: Known, of: ScheduledWindows | None) -> Any:
         """Return the publisher for the relation that holds of these data, if it names the one that was given.
 
         It counts units as agreed on, if they were counted.
         """
         holds = known.bounds.neighbours
         publisher: Any = self._publisher
+        if of is not None:
+            return publisher_of_rows(publisher, known, of)
         if known.given == publisher.neighbours != holds and known.bounds.is_enforced:
             publisher = dataclasses.replace(publisher, neighbours=holds)
         if isinstance(publisher, AdditiveNoise) and publisher.counting is None:
             publisher = dataclasses.replace(publisher, counting=counting_of(known, publisher.neighbours))
         return publisher
 
-    def _guarantee(self, publisher: Any, projection: Projection, known: Known) -> Guarantee:
+    def _guarantee(
+        self, publisher: Any, projection: Projection, known: Known, of: ScheduledWindows | None
+    ) -> Guarantee:
         data: Any = known  # which has bounds and an agreement, as sketches do
         found: Guarantee
+        if of is not None:
+            return guarantee_of_rows(publisher, projection, known, of, assert_bounds=self._assert_bounds)
         if isinstance(publisher, RoundContribution):
             found = publisher.guarantee_on(known, assert_bounds=self._assert_bounds)
         else:
@@ -267,7 +308,9 @@ class ReleasePerKey(beam.PTransform):
             )
         return found
 
-    def _with_empty_sketches(self, sketches: beam.PCollection, projection: Projection) -> beam.PCollection:
+    def _with_empty_sketches(
+        self, sketches: beam.PCollection, projection: Projection, of: ScheduledWindows | None
+    ) -> beam.PCollection:
         """Return the sketches of the keys to release, and an empty sketch for each of these."""
         if self._selected is not None:
             if self._selected.windowing != sketches.windowing:
@@ -282,7 +325,7 @@ class ReleasePerKey(beam.PTransform):
             keys = self._public_keys.collection(sketches.pipeline)
             kept = self._public_keys.keep(sketches, keys, count=self._count_private_data)
             if not isinstance(sketches.windowing.windowfn, GlobalWindows):
-                kept, keys = self._in_public_windows(kept, keys)
+                kept, keys = self._in_public_windows(kept, keys, of)
         else:
             return sketches
         empty = beam.ParDo(Each(_empty_sketch, projection))
@@ -290,21 +333,22 @@ class ReleasePerKey(beam.PTransform):
         return (kept, empties) | "Add keys without data" >> beam.Flatten()
 
     def _in_public_windows(
-        self, kept: beam.PCollection, keys: beam.PCollection
+        self, kept: beam.PCollection, keys: beam.PCollection, of: ScheduledWindows | None
     ) -> tuple[beam.PCollection, beam.PCollection]:
         if self._windows is None:
             raise InvalidInputError(
                 "which windows a key has data in would leak: give public_windows=(start, stop), in which every public "
                 "key is released, or SelectKeys(…), or say keys_are_public=True"
             )
-        in_range = beam.ParDo(KeepWindows(self._windows)).with_output_types(kept.element_type)
+        windows = self._windows if of is None else of.range  # a schedule's end where there is no other
+        in_range = beam.ParDo(KeepWindows(windows)).with_output_types(kept.element_type)
         if self._windows.stop is not None:
             return kept | "Keep public windows" >> in_range, self._windows.times(keys, kept.windowing)
         if kept.is_bounded:
             raise InvalidInputError(
                 f"public_windows=({self._windows.start}, None) never ends, but the input does; give the stop as well"
             )
-        opened = keys | "Open windows" >> OpenWindows(kept, self._windows)
+        opened = keys | "Open windows" >> OpenWindows(kept, windows)
         # what adds nothing would pass for what opened the window
         some = (
             kept

@@ -29,10 +29,13 @@ class Span(NamedTuple):
         The privacy unit, without the stretch.
     stretches
         In microseconds.
+    max_windows
+        In how many windows of a stretch a unit may be; None where each stretch is one window.
     """
 
     unit: str
     stretches: Tumbling
+    max_windows: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)

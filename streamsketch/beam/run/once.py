@@ -63,6 +63,8 @@ class PublishOnce(beam.PTransform):
         What returns the run's secret for a pipeline, where the draw has to wait for more than that.
     charge
         What charges each window before anything is drawn of it.
+    sums
+        What makes of all totals of a key what is drawn of each window; by default it is drawn of the totals.
     """
 
     def __init__(
@@ -73,8 +75,10 @@ class PublishOnce(beam.PTransform):
         shards: int | None = None,
         secret: Callable[[beam.Pipeline], Any] = run_secret,
         charge: WindowCharge | None = None,
+        sums: beam.PTransform | None = None,
     ) -> None:
         super().__init__()
+        self._sums = sums
         self._draw, self._use, self._shards, self._secret = draw, use, shards, secret
         self._charge = charge
 
@@ -85,6 +89,8 @@ class PublishOnce(beam.PTransform):
         # keeps the input stable they must be: no window may end after the draw, since results would be late for it
         # where a restore forgets the time.
         totals, late = keyed | "In order" >> InOrder(draw.summed, self._shards, draw.opens)
+        if self._sums is not None:
+            totals |= "Sums of windows" >> self._sums
         step = publishing_step(
             totals, _Draw(draw, self._use, label_in(keyed.pipeline), self._charge), run=self._secret(keyed.pipeline)
         ).with_output_types(beam.typehints.KV[Any, draw.published])

@@ -11,7 +11,7 @@ from apache_beam.coders import BytesCoder, VarIntCoder
 from apache_beam.transforms.timeutil import TimeDomain
 from apache_beam.transforms.userstate import ReadModifyWriteStateSpec, TimerSpec, on_timer
 from apache_beam.transforms.window import BoundedWindow, FixedWindows, GlobalWindow, GlobalWindows, TimestampedValue
-from apache_beam.utils.timestamp import Timestamp
+from apache_beam.utils.timestamp import Timestamp, TimestampTypes
 from numpy.typing import NDArray
 
 from streamsketch.agreement import Agreement
@@ -48,6 +48,9 @@ class BoundAcrossWindows(beam.PTransform):
     period
         Length of a period in seconds, or as text: ``"30 days"``. A multiple of the windows' length; periods start where
         windows do.
+    first
+        A time at which one of the periods starts, as that of a schedule's first window does: seconds since
+        1970-01-01T00:00Z, or a Beam timestamp. By default the start of the windows that is nearest after 1970.
 
     Raises
     ------
@@ -55,12 +58,13 @@ class BoundAcrossWindows(beam.PTransform):
         For bounds out of range, events in other windows than `TumblingWindows`, and as `BoundContributions`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as BoundContributions, and the period
         self,
         agreement: Agreement,
         *,
         max_windows: int,
         period: float | str,
+        first: TimestampTypes | None = None,
         neighbours: Neighbours | None = None,
         clip: Clip | None = None,
         public_keys: Keys | None = None,
@@ -69,7 +73,7 @@ class BoundAcrossWindows(beam.PTransform):
     ) -> None:
         super().__init__()
         check_int(max_windows, "max_windows", 1, (1 << 20) - 1)
-        self._max_windows, self._period = max_windows, microseconds(period, "period")
+        self._max_windows, self._period, self._first = max_windows, microseconds(period, "period"), first
         self._bound = BoundContributions(
             agreement,
             neighbours=neighbours,
@@ -100,7 +104,13 @@ class BoundAcrossWindows(beam.PTransform):
                 f"and {seconds_text(size)}"
             )
         run, label = run_secret(events.pipeline), label_in(events.pipeline)
-        periods = Tumbling(self._period, offset)
+        first = offset if self._first is None else Timestamp.of(self._first).micros
+        if (first - offset) % size:
+            raise InvalidInputError(
+                f"the first period must start where a window does, got {seconds_text(first)} s, and windows of "
+                f"{seconds_text(size)} s"
+            )
+        periods = Tumbling(self._period, first)
         admit = _Admit(periods, self._max_windows)
         admitted = (
             events
@@ -118,7 +128,10 @@ class BoundAcrossWindows(beam.PTransform):
         if bounds.clip == "equal" and self._max_windows > 1:  # units in fewer windows count less over the period
             bounds = dataclasses.replace(bounds, clip="scale and equal")
         return with_known(
-            kept, dataclasses.replace(known, bounds=bounds, span=Span(self._bound.neighbours.unit, periods))
+            kept,
+            dataclasses.replace(
+                known, bounds=bounds, span=Span(self._bound.neighbours.unit, periods, self._max_windows)
+            ),
         )
 
     def display_data(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class OpenWindows(beam.PTransform):
     clock
         A collection whose watermark is the stream's; its elements do not matter.
     windows
-        A range without an end.
+        A range; without an end, windows open for ever.
     """
 
     def __init__(self, clock: beam.PCollection, windows: WindowRange) -> None:
@@ -56,7 +56,8 @@ class OpenWindows(beam.PTransform):
         )
         first = self._windows.first(windowing).micros
         run = run_secret(keys.pipeline)
-        opener = _Open(first, windowing.windowfn.size.micros, run if isinstance(run, StreamSecret) else None)
+        stop = None if self._windows.stop is None else self._windows.stop.micros
+        opener = _Open(first, stop, windowing.windowfn.size.micros, run if isinstance(run, StreamSecret) else None)
         return (
             (named, ticks)
             | "Keys and watermark" >> beam.Flatten()
@@ -70,8 +71,8 @@ class _Open(beam.DoFn):
     ROOT_KEY = ReadModifyWriteStateSpec("root key", BytesCoder())
     START = TimerSpec("start", TimeDomain.WATERMARK)
 
-    def __init__(self, first: int, size: int, run: RunSecret | None) -> None:
-        self._first, self._size, self._run = first, size, run
+    def __init__(self, first: int, stop: int | None, size: int, run: RunSecret | None) -> None:
+        self._first, self._stop, self._size, self._run = first, stop, size, run
 
     def process(
         self,
@@ -97,6 +98,8 @@ class _Open(beam.DoFn):
         due = upcoming.read()
         yield TimestampedValue(decoded_key(key), Timestamp(micros=due))
         due += self._size
+        if self._stop is not None and due >= self._stop:
+            return
         if due - self._size > time.time() * 1e6:
             _LOG.warning("No further windows are opened: the watermark is ahead of this worker's clock")
             return

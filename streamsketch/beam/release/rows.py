@@ -1,0 +1,353 @@
+"""Rows of a schedule: which windows they are of, what they guarantee, and the exact sums that noise is drawn for."""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.coders import BytesCoder, TupleCoder, VarIntCoder
+from apache_beam.metrics import Metrics
+from apache_beam.transforms.core import Windowing
+from apache_beam.transforms.userstate import BagStateSpec, ReadModifyWriteStateSpec
+from apache_beam.transforms.window import GlobalWindows, IntervalWindow, TimestampedValue
+from apache_beam.utils.timestamp import Timestamp
+
+from streamsketch.beam.intake.keys import METRICS
+from streamsketch.beam.intake.windows import OF_EVENTS, WindowRange, event_windows_of, windowed_as
+from streamsketch.beam.run.coders import SketchCoder, counts_of
+from streamsketch.beam.run.known import Known, Span
+from streamsketch.beam.run.runner import refuse_lost_state
+from streamsketch.beam.run.steps import Each
+from streamsketch.beam.streams.slots import decoded_key, encoded_key
+from streamsketch.core import Ints
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake import EventWindows, Tumbling
+from streamsketch.privacy import Bounds, Guarantee, Neighbours, SketchL2
+from streamsketch.projections import Projection
+from streamsketch.release import AdditiveNoise, numbers_of
+from streamsketch.schedules import Progress, Schedule
+from streamsketch.sketching import Sketch, counting_of
+
+_DIGEST = 16
+_NUMBER = 8
+
+
+class ScheduledWindows(NamedTuple):
+    """The windows of a schedule.
+
+    Parameters
+    ----------
+    schedule
+        Of their rows.
+    windows
+        All windows of that kind.
+    first
+        The number of the first one.
+    number
+        How many are released, at most as many as the schedule's horizon.
+    """
+
+    schedule: Schedule
+    windows: EventWindows
+    first: int
+    number: int
+
+    @classmethod
+    def of(cls, schedule: Schedule, named: WindowRange | None, windowing: Windowing) -> "ScheduledWindows":
+        """Return the windows that are released, known without a look at the data.
+
+        Raises
+        ------
+        InvalidInputError
+            If they are not named, more than the horizon, or not of event time.
+        """
+        if not isinstance(windowing.windowfn, OF_EVENTS):
+            raise InvalidInputError(
+                f"a schedule is of windows of time, got {type(windowing.windowfn).__name__}: window the events by "
+                f"TumblingWindows(size)"
+            )
+        if named is None:
+            raise InvalidInputError(
+                "a schedule publishes a row for each window, empty or not: give public_keys, and public_windows with "
+                "the start of the first window"
+            )
+        count = schedule.horizon if named.stop is None else named.count(windowing)
+        if count > schedule.horizon:
+            raise InvalidInputError(
+                f"public_windows are {count} windows, and the schedule's horizon is {schedule.horizon}: its noise is "
+                f"for no more"
+            )
+        windows = event_windows_of(windowing.windowfn)
+        return cls(schedule, windows, int(windows.number(named.first(windowing).micros)), count)
+
+    @property
+    def start(self) -> int:
+        """Where the first window begins, in microseconds since 1970."""
+        return int(self.windows.start(self.first))
+
+    @property
+    def stop(self) -> int:
+        """Where the last window ends."""
+        return int(self.windows.start(self.first + self.number))
+
+    @property
+    def range(self) -> WindowRange:
+        """The windows, as a range with an end."""
+        return WindowRange(Timestamp(micros=self.start), Timestamp(micros=self.stop))
+
+    @property
+    def words(self) -> str:
+        """One window, for guarantees."""
+        return self.windows.words.removeprefix("one window of ")
+
+    @property
+    def first_window(self) -> IntervalWindow:
+        """The first window, as Beam has it."""
+        ends = (int(self.windows.start(one)) for one in (self.first, self.first + 1))
+        return IntervalWindow(*(Timestamp(micros=micros) for micros in ends))
+
+    def place(self, window: IntervalWindow) -> int:
+        """Return which row a window's is, counted from 0."""
+        return int(self.windows.number(int(window.start.micros))) - self.first
+
+    def span(self, known: Known, unit: str) -> Span:
+        """Return what a charge to a ledger is for: all windows, once."""
+        stretches = Tumbling(self.stop - self.start, self.start)
+        if known.span is None:
+            return Span(unit, stretches)
+        # nothing of it is left out, or only what was bounded
+        is_whole = known.span.max_windows is not None or self.schedule.most == self.schedule.horizon
+        return Span(known.span.unit if is_whole else unit, stretches)
+
+
+def publisher_of_rows(publisher: AdditiveNoise, known: Known, of: ScheduledWindows) -> AdditiveNoise:
+    """Return the publisher for the relation that holds for all windows of a unit; units are counted as agreed on."""
+    schedule, stated = of.schedule, publisher.neighbours
+    if known.bounds.is_enforced and stated == known.given:
+        stated = _held(known, of) or stated
+    elif f" of {schedule.horizon} windows" not in stated.unit:
+        stated = dataclasses.replace(stated, unit=schedule.unit_text(stated.unit, of.words))
+    counting = publisher.counting or counting_of(known, stated)
+    return dataclasses.replace(publisher, neighbours=stated, counting=counting)
+
+
+def guarantee_of_rows(
+    publisher: AdditiveNoise, projection: Projection, known: Known, of: ScheduledWindows, *, assert_bounds: bool
+) -> Guarantee:
+    """Return what all rows of all keys together guarantee, and whether its bound was enforced.
+
+    Parameters
+    ----------
+    publisher
+        From `publisher_of_rows`.
+    projection, known, of
+        Of the sketches.
+    assert_bounds
+        As in `ReleasePerKey`.
+
+    Raises
+    ------
+    InvalidInputError
+        As `streamsketch.release.Calibrated.on`, and if units were bounded in periods that are not the schedule's.
+    """
+    _check_periods(known.span, of)
+    agreed = None if known.agreement is None else known.agreement.neighbours
+    held = dataclasses.replace(known.bounds, neighbours=_held(known, of))
+    data: Any = _Data(held, None if agreed is None else _Agreed(_over_windows(agreed, of)))
+    # what data were bounded to is judged as for one release, of all windows of a unit
+    judged = dataclasses.replace(publisher, schedule=None).calibrated(projection).on(data, assert_bounds=assert_bounds)
+    found: Guarantee = publisher.calibrated(projection).guarantee
+    return found.on(judged.guarantee.basis or "asserted", judged.guarantee.conditions)
+
+
+class _Agreed(NamedTuple):
+    neighbours: Neighbours
+
+
+class _Data(NamedTuple):
+    bounds: Bounds
+    agreement: _Agreed | None
+
+
+def _held(known: Known, of: ScheduledWindows) -> Neighbours | None:
+    """Return the relation to which all windows of a unit keep, which was bounded in each, or in all together."""
+    given, held = known.given, known.bounds.neighbours
+    if given is None or held is None:
+        return held
+    if held.unit == given.unit and isinstance(given, SketchL2):  # all windows of a unit were clipped together
+        return dataclasses.replace(given, unit=of.schedule.unit_text(given.unit, of.words))
+    return _over_windows(given, of)
+
+
+def _over_windows(each: Neighbours, of: ScheduledWindows) -> Neighbours:
+    """Return the relation of all windows of a unit that keeps to one in each of them."""
+    schedule = of.schedule
+    if isinstance(each, SketchL2):
+        each = dataclasses.replace(each.in_windows(schedule.most), max_keys=each.max_keys)
+    return dataclasses.replace(each, unit=schedule.unit_text(each.unit, of.words))
+
+
+def _check_periods(span: Span | None, of: ScheduledWindows) -> None:
+    """Raise `InvalidInputError` if units were bounded in periods other than the schedule's windows."""
+    if span is None or span.max_windows is None or not isinstance(of.windows, Tumbling):
+        return
+    schedule, (size, _) = of.schedule, of.windows
+    if span.stretches.size != schedule.horizon * size or span.stretches.start_of(of.start) != of.start:
+        raise InvalidInputError(
+            f"units were bounded in periods of {span.stretches.size // size} windows, and the schedule is of "
+            f"{schedule.horizon}, from {Timestamp(micros=of.start).to_rfc3339()} on: give BoundAcrossWindows a period "
+            f"of {schedule.horizon} windows, and the first of them (first=…)"
+        )
+    if span.max_windows > schedule.most:
+        raise InvalidInputError(
+            f"a unit may be in {span.max_windows} windows of its period, and in {schedule.most} of the schedule: give "
+            f"both the same max_windows"
+        )
+    if schedule.gap > 1:
+        raise InvalidInputError(
+            f"the schedule's windows of a unit are {schedule.gap} apart, which BoundAcrossWindows does not enforce: "
+            f"give the schedule gap=1"
+        )
+
+
+class SumBySchedule(beam.PTransform):
+    """Add up windows as a schedule says, in their order: ``KV[key, Sketch] → KV[key, (row, exact numbers)]``.
+
+    Input has each key once in each window. Of bounded input all windows of a key are gathered; in a stream the sums
+    that later rows need are in the job's state, and windows that come out of order wait there: **secret**, as sketches
+    are. A row is in the window that it is the newest of. Its numbers are int64, as bytes: cells, and counts behind.
+
+    Parameters
+    ----------
+    of
+        The windows.
+    projection, guarantee, bounds
+        Of the sketches.
+    count
+        Whether keys without data are counted.
+    """
+
+    def __init__(
+        self, of: ScheduledWindows, projection: Projection, guarantee: Guarantee, bounds: Bounds, *, count: bool
+    ) -> None:
+        super().__init__()
+        self._of, self._sums = of, _Sums(of.schedule, projection, guarantee, bounds, count)
+
+    def expand(self, totals: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        windowing, of = totals.windowing, self._of
+        kind = beam.typehints.KV[bytes, tuple[int, Sketch]]
+        by_key = (
+            totals
+            | "Number the window" >> beam.ParDo(_Number(of)).with_output_types(kind)
+            | "Outside of windows" >> beam.WindowInto(GlobalWindows())
+        )
+        row = beam.typehints.KV[Any, tuple[int, bytes]]
+        if totals.is_bounded:
+            step = beam.ParDo(Each(_all_rows, self._sums, of)).with_output_types(row)
+            rows = by_key | "All windows of a key" >> beam.GroupByKey() | "Step through them" >> step
+        else:
+            refuse_lost_state(totals.pipeline)
+            rows = by_key | "Step by step" >> beam.ParDo(_Step(self._sums, of)).with_output_types(row)
+        return rows | "Back to their windows" >> windowed_as(windowing)
+
+
+class _Number(beam.DoFn):
+    def __init__(self, of: ScheduledWindows) -> None:
+        self._of = of
+
+    def process(
+        self, keyed: tuple[Any, Sketch], window: IntervalWindow = beam.DoFn.WindowParam
+    ) -> Iterator[tuple[bytes, tuple[int, Sketch]]]:
+        yield encoded_key(keyed[0]), (self._of.place(window), keyed[1])
+
+
+class _Sums(NamedTuple):
+    """How windows become rows."""
+
+    schedule: Schedule
+    projection: Projection
+    guarantee: Guarantee
+    bounds: Bounds
+    counts_empty: bool
+
+    def begin(self) -> Progress:
+        """Return the sums before the first window."""
+        counting = self.guarantee.mechanism.counting
+        return Progress(self.schedule, self.projection.sketch_dim + (0 if counting is None else counting.numbers))
+
+    def rows(self, progress: Progress, waiting: dict[int, Sketch]) -> Iterator[tuple[int, Ints]]:
+        """Take those windows that follow each other, and yield their rows."""
+        while progress.window in waiting:
+            place = progress.window
+            yield place, progress.step(self._numbers(waiting.pop(place)))
+
+    def _numbers(self, total: Sketch) -> Ints:
+        self.projection.check_same(total.projection)
+        if self.counts_empty and total.mass == 0:
+            Metrics.counter(METRICS, "keys_without_data").inc()
+        known: dict[str, Any] = {"bounds": self.bounds, "counts": counts_of(total)}
+        sketch = Sketch.from_state(total.projection, total.state(), total.mass, **known)
+        return numbers_of(sketch, self.guarantee.neighbours, self.guarantee.mechanism.counting)
+
+    @property
+    def digest(self) -> bytes:
+        """What held sums are of."""
+        named = f"{self.projection.to_json()}\0{self.guarantee.to_json()}"
+        return hashlib.blake2b(named.encode(), digest_size=_DIGEST, person=b"streamsketch.sum").digest()
+
+
+def _timed(key: bytes, place: int, row: Ints, of: ScheduledWindows) -> TimestampedValue:
+    start = Timestamp(micros=int(of.windows.start(of.first + place)))
+    return TimestampedValue((decoded_key(key), (place, row.astype("<i8").tobytes())), start)
+
+
+def _all_rows(
+    keyed: tuple[bytes, Iterable[tuple[int, Sketch]]], sums: _Sums, of: ScheduledWindows
+) -> Iterator[TimestampedValue]:
+    for place, row in sums.rows(sums.begin(), dict(keyed[1])):
+        yield _timed(keyed[0], place, row, of)
+
+
+class _Step(beam.DoFn):
+    HELD = ReadModifyWriteStateSpec("held", BytesCoder())
+    WAITING = BagStateSpec("waiting", TupleCoder((VarIntCoder(), SketchCoder())))
+
+    def __init__(self, sums: _Sums, of: ScheduledWindows) -> None:
+        self._sums, self._of = sums, of
+
+    def process(
+        self,
+        keyed: tuple[bytes, tuple[int, Sketch]],
+        held: Any = beam.DoFn.StateParam(HELD),
+        waiting: Any = beam.DoFn.StateParam(WAITING),
+    ) -> Iterator[TimestampedValue]:
+        key, (place, total) = keyed
+        progress = self._restored(held.read())
+        if place < progress.window:  # a runner repeats itself
+            return
+        if place > progress.window:
+            waiting.add((place, total))
+            return
+        ready = {**dict(waiting.read()), place: total}
+        for number, row in self._sums.rows(progress, ready):
+            yield _timed(key, number, row, self._of)
+        held.write(self._sums.digest + progress.window.to_bytes(_NUMBER, "little") + progress.held.tobytes())
+        waiting.clear()
+        for left in ready.items():
+            waiting.add(left)
+
+    def _restored(self, held: bytes | None) -> Progress:
+        begun = self._sums.begin()
+        if held is None:
+            return begun
+        if held[:_DIGEST] != self._sums.digest:
+            raise InvalidInputError(
+                "the job's state has the sums of rows that state another guarantee, or of another projection: restore "
+                "it with the schedule, the budget and the bounds that it began with"
+            )
+        window = int.from_bytes(held[_DIGEST : _DIGEST + _NUMBER], "little")
+        sums = np.frombuffer(held, dtype=np.int64, offset=_DIGEST + _NUMBER).reshape(-1, begun.held.shape[1])
+        return Progress.restored(self._sums.schedule, window, sums)
