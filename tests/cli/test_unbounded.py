@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.continual import History
 from streamsketch.intake import log as intake_log
 from streamsketch.streams import Stream, StreamPolicy
+from streamsketch.streams.open_windows import Windows
 from tests.cli.killing import PIECE_BYTES
 from tests.cli.running import PATIENCE, Forks, started, wait_until_read
-from tests.streams.naive import AGREEMENT, HEADER, KEYS, POLICY, Row, beat, bound_by, over_in, windows_of
+from tests.streams.naive import AGREEMENT, HEADER, KEYS, POLICY, Row, batch_of, beat, bound_by, over_in, windows_of
 
 OPTIONS = ["--agreement", "agreement.json", "--policy", "policy.json", "-o", "s.raw-stream"]
 FILE = ["sketch", "log.csv", *OPTIONS]
@@ -50,6 +52,27 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+def check_rows(folder: Path, rows: list[Row]) -> None:
+    """Check that every window that is over has one row, and that of the windows of a log that is read at once."""
+    stream = Stream(policy := StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
+    expected, late = windows_of(rows, size=20)
+    assert (stream.events, stream.summary["rows_late"]) == (sum(map(len, expected.values())), late)
+    paths = sorted((folder / "out").iterdir())
+    names = [policy.windows.name(policy.first + number) for number in range(over_in(rows, size=20))]
+    assert [path.stem for path in paths] == names
+    released = [ss.load(path) for path in paths]
+    histories, whole = {key: History(released, key) for key in KEYS}, Windows(policy, AGREEMENT, stream._secret)
+    whole.add(batch_of(rows), 1)
+    for number in range(len(paths)):
+        table, summary = whole.closing()
+        for key in KEYS:
+            release = histories[key].range(number, number + 1)
+            assert np.array_equal(release.values, table.sketch_of(key).state())
+        whole.advance(summary)
+    assert whole.counts.bounding.units_over_windows > 0
+    assert whole.counts.bounding == stream.windows.counts.bounding
+
+
 def check_exact(folder: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
     """Check that every window that is over came once, with the sums of a batch job on its rows."""
     stream = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
@@ -69,12 +92,22 @@ def check_exact(folder: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch) 
     assert [path.name for path in folder.iterdir() if path.name[0] == "."] == [".s.raw-stream.lock"]
 
 
-@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("schedule", "every"),
+    [
+        (None, 3),
+        ({"kind": "tree", "horizon": 20, "depth": 2}, 9),
+        pytest.param(None, 1, marks=pytest.mark.long),
+        pytest.param({"kind": "tree", "horizon": 20, "depth": 2}, 1, marks=pytest.mark.long),
+    ],
+)
 def test_killed_before_any_operation_on_a_file(
-    every: int, folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch
+    schedule: dict[str, Any] | None, every: int, folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = drawn_log(40, 1, 70)
     (folder / "log.csv").write_text(text_of(rows))
+    if schedule is not None:
+        (folder / "policy.json").write_text(json.dumps(POLICY | {"schedule": schedule, "window": "20 s"}))
     command = [*FILE, "--summary", "told.json"]
     monkeypatch.setattr(intake_log, "BLOCK_BYTES", PIECE_BYTES)
     shutil.copytree(folder, warm := folder.with_name("warm"))
@@ -91,9 +124,10 @@ def test_killed_before_any_operation_on_a_file(
         assert killed in (0, -signal.SIGKILL), (copy / "said.txt").read_text()
         before = {path: path.read_bytes() for path in (copy / "out").glob("[!.]*")}  # what an outsider saw then
         forks.succeeded(*command, cwd=copy)
-        check_exact(copy, rows, monkeypatch)
+        check_exact(copy, rows, monkeypatch) if schedule is None else check_rows(copy, rows)
         assert {path: path.read_bytes() for path in before} == before, "what was published never changes"
-        assert json.loads((copy / "told.json").read_text())["rows_late"] == windows_of(rows)[1]
+        size = 60 if schedule is None else 20
+        assert json.loads((copy / "told.json").read_text())["rows_late"] == windows_of(rows, size=size)[1]
         if killed == 0:
             break
     assert n > 30
@@ -328,3 +362,17 @@ def test_windows_are_charged_to_a_ledger(folder: Path, forks: Forks) -> None:
     assert "ε = 1, δ = 0 does not fit into what is left of 'sales'" in done.stderr
     assert len(list((folder / "out").iterdir())) == 2
     assert ss.Ledger(folder / "ledger.sqlite").left("sales").epsilon == 0.5
+
+
+def test_after_the_last_window_of_a_schedule_the_command_ends(folder: Path, forks: Forks) -> None:
+    """Also one that follows a log, which may grow for ever."""
+    (folder / "policy.json").write_text(json.dumps(POLICY | {"schedule": {"kind": "tree", "horizon": 3}}))
+    (folder / "log.csv").write_text(text_of(drawn_log(60, 9)))
+    for _ in range(2):
+        done = forks.run(*FILE, "--follow", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert "All windows of the schedule are released" in done.stderr
+        assert "3 windows released into out" in done.stderr
+    assert len(list((folder / "out").iterdir())) == 3
+    (folder / "s.raw-stream").unlink()
+    assert "and there is no s.raw-stream" in forks.refused(*FILE, cwd=folder)

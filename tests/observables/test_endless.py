@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.continual import Schedule, Tree
 from streamsketch.core.numbers import Ints
 from streamsketch.privacy import SystemBits
 from streamsketch.streams import Stream
@@ -27,6 +28,7 @@ WORLDS = [  # one unit less, early, late, far ahead, of another key and in an em
 ]
 
 
+SCHEDULE = Tree(horizon=6, depth=2)
 COUNTING = ss.Counting(4000)
 COUNTED = PEOPLE.replace(neighbours=ss.SketchL2(1, unit="customer", max_keys=2), counting=COUNTING)
 
@@ -61,8 +63,25 @@ def exact_window(rows: list[Row], agreement: ss.Agreement) -> list[Ints]:
     return list(sums.values())
 
 
+def rows_of(rows: list[Row], agreement: ss.Agreement) -> list[Ints]:
+    """Return the exact numbers of each row of the schedule and key: of a unit, those of its first window."""
+    found, _ = windows_of(rows, clock="heartbeats")
+    seen: set[str] = set()
+    windows = []
+    for number in range(6):
+        own = [row for row in found.get(number, []) if row.shop in KEYS and row.customer not in seen]
+        seen |= {row.customer for row in own}
+        windows.append(np.array(exact_window(own, agreement)))
+    return list(np.tensordot(SCHEDULE.matrix(), np.array(windows), 1).reshape(6 * len(KEYS), -1))
+
+
 def play(
-    rows: list[Row], clock: str, folder: Path, patch: pytest.MonkeyPatch, agreement: ss.Agreement = AGREEMENT
+    rows: list[Row],
+    clock: str,
+    folder: Path,
+    patch: pytest.MonkeyPatch,
+    agreement: ss.Agreement = AGREEMENT,
+    schedule: Schedule | None = None,
 ) -> Seen:
     public = folder / "public"
     public.mkdir(parents=True)
@@ -70,8 +89,9 @@ def play(
     # bits keyed by a window's exact sketches: without the secret as good as fresh ones
     patch.setattr("streamsketch.streams.draws.KeyedBits", lambda *_: SystemBits())
     with observed(patch) as seen:
-        policy = policy_of(public, clock=clock, epsilon=1.0, delta=1e-6 if agreement is COUNTED else 0.0)
-        with hidden(patch, exact(rows, clock, agreement)):
+        delta = 1e-6 if agreement is COUNTED else 0.0
+        policy = policy_of(public, clock=clock, epsilon=1.0, delta=delta, schedule=schedule)
+        with hidden(patch, exact(rows, clock, agreement) if schedule is None else rows_of(rows, agreement)):
             stream = Stream(policy, agreement, folder / "secret.raw-stream")
             for at in range(0, len(rows), 4):
                 stream.add(batch_of(rows[at : at + 4]), at + 1)
@@ -88,6 +108,23 @@ def test_a_unit_changes_nothing_that_heartbeats_decide(
     assert [seen["end"] for seen in worlds] == ["done"] * len(worlds)
     assert len(worlds[0]["files"]) == 6
     assert_alike(worlds)
+
+
+@pytest.mark.parametrize("agreement", [AGREEMENT, COUNTED], ids=["l1", "people, counted"])
+def test_a_unit_in_several_windows_changes_nothing_of_a_schedule(
+    agreement: ss.Agreement, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts in the first of them, and is left out of the others."""
+    often = [
+        row for at in (5, 70, 130, 190) for row in (Row(at, "north", "a", 2, "Ann"), Row(at, "west", "b", 1, "Ann"))
+    ]
+    worlds = [*WORLDS, [beat(0), *often, *CROWD, beat(100), LATE, *CROWD[:2], beat(400)]]
+    seen = [
+        play(rows, "heartbeats", tmp_path / str(n), monkeypatch, agreement, SCHEDULE) for n, rows in enumerate(worlds)
+    ]
+    assert [one["end"] for one in seen] == ["done"] * len(worlds)
+    assert len(seen[0]["files"]) == 6
+    assert_alike(seen)
 
 
 def test_a_unit_that_decides_itself_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
