@@ -76,7 +76,8 @@ class ModelUpdates:
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of one report: two updates of one client differ by at most 2 · clip, so any two are hidden."""
-        conditions = [_ROUNDING] if self.mechanism.layout.dtype.startswith("float") else []
+        layout = self.mechanism.layout
+        conditions = [_ROUNDING] if layout.dtype.startswith("float") else []
         return Guarantee(
             self.mechanism.epsilon,
             getattr(self.mechanism, "delta", 0.0),
