@@ -16,7 +16,7 @@ from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
 from streamsketch.cli._showing import plural, progress_bar, say, show_json
 from streamsketch.core import exclusive, remove_partial, write_whole
 from streamsketch.data import format_of
-from streamsketch.intake import BadLines, LineFormat, Log, RowReader
+from streamsketch.intake import BadLines, LineFormat, Log, LostLogError, RowReader
 from streamsketch.streams import STREAM_SUFFIX, Stream, StreamPolicy
 
 
@@ -34,6 +34,7 @@ class UnboundedLog:
     every: float
     summary: Path | None
     follow: bool
+    accept_loss: bool
 
     def run(self, *, as_json: bool) -> None:
         """Read the log until it ends, or for ever; write the state and releases."""
@@ -56,10 +57,15 @@ class UnboundedLog:
             stream = Stream(policy, agreement, self.output, charge)
             with Stop() as stop:
                 try:
-                    log = Log(descriptor, reader, form, self._name, stream.position)
-                    self._read(stream, log, bad, stop)
+                    path = None if self.inputs == [STDIN] else Path(self.inputs[0])
+                    lost = (lambda text: say(f"warning: {text}")) if self.accept_loss else None
+                    log = Log(descriptor, reader, form, self._name, stream.position, path=path, on_loss=lost)
+                    with log:
+                        self._read(stream, log, bad, stop)
                 except ss.StreamsketchError as error:
                     remedy = f"{self.output} holds what was read before, and goes on from there"
+                    if isinstance(error, LostLogError) and self.inputs != [STDIN]:
+                        remedy += f". Where the rest is lost, --accept-loss reads {self._name} from its beginning"
                     raise ss.InvalidInputError(f"{error}. {remedy}") from None
                 number = stop.number
         if bad.count:

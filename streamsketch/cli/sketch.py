@@ -46,7 +46,19 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
         Path | None,
         typer.Option(help="What is released of each window of an unbounded log, a JSON file.", show_default=False),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="With --policy: wait for what a file grows by.")] = False,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="With --policy: wait for what a file grows by, and go on with the file after it once it is rotated.",
+        ),
+    ] = False,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss", help="With --policy: if what follows in the log is gone, go on with what is there."
+        ),
+    ] = False,
     index: Annotated[
         list[str] | None,
         typer.Option(
@@ -159,13 +171,13 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
     chosen = {"index": index, "value": value, "key": key, "projection": projection, "new_projection": new_projection}
     bound = {"unit_column": unit_column, "unit": unit, "max_keys": max_keys, "l1": l1, "sketch_l2": sketch_l2}
-    if policy is not None or follow:
+    if policy is not None or follow or accept_loss:
         others = chosen | options | {"window": window, "zone": zone, "time": time, "time_format": time_format}
         others |= bound | {"append": append, "clip": clip}
-        agreed_by, released_by = _by_policy(agreement, policy, others)
+        agreed_by, released_by = _by_policy(agreement, policy, others, "--accept-loss" if accept_loss else "--follow")
         UnboundedLog(
             inputs, output, agreed_by, released_by, form, check_delimiter(delimiter), bad_lines, every, summary,
-            follow=follow,
+            follow=follow, accept_loss=accept_loss,
         ).run(as_json=as_json)  # fmt: skip
         return
     windows = _windows_of(window, zone, time, time_format)
@@ -242,9 +254,9 @@ def _left_out(rows: int) -> str:
     return f"{plural(rows, 'row')} left out, as something in them is missing; secret, as the sketch is" if rows else ""
 
 
-def _by_policy(agreement: Path | None, policy: Path | None, others: dict[str, Any]) -> tuple[Path, Path]:
+def _by_policy(agreement: Path | None, policy: Path | None, others: dict[str, Any], option: str) -> tuple[Path, Path]:
     if policy is None:
-        raise ss.InvalidInputError("--follow is for streams released by a policy: --policy FILE")
+        raise ss.InvalidInputError(f"{option} is for streams released by a policy: --policy FILE")
     if agreement is None:
         raise ss.InvalidInputError("a policy releases what an agreement says is sketched: say --agreement FILE, too")
     if given := given_options(others):

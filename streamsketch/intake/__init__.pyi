@@ -6,6 +6,7 @@ from .files import RowReader
 from .lines import Add, BadLines, LineFormat, Lines, Stop, pipe_blocks
 from .log import Log
 from .objects import is_malformed
+from .rotation import LostLogError
 from .rows import Intake, OnBad
 from .units import column_events, unit_events, whole_days
 from .windows import (
@@ -33,6 +34,7 @@ __all__ = [
     "LineFormat",
     "Lines",
     "Log",
+    "LostLogError",
     "OnBad",
     "Period",
     "RowReader",

@@ -151,15 +151,17 @@ class Lines:
             while len(rest) > LONGEST_LINE:
                 line, _, after = rest.partition(b"\n")
                 why = f"{self._where} of {self.name} is longer than {LONGEST_LINE:,} bytes"
-                self._refuse(line, why)
+                self.refuse(line, why)
                 whole, rest = whole_lines(after, self.format, self.delimiter, ended=ended)
             if self.mark is not None:
                 self.mark(data[: len(data) - len(rest)])
             if self._number == 1:
                 whole = whole.removeprefix(codecs.BOM_UTF8)
-            if self.format == "csv" and self._header is None and whole:
-                first, _, whole = whole.partition(b"\n")
-                self.go_on(2, first)
+            if self.format == "csv" and self._number == 1 and whole:
+                first, _, after = whole.partition(b"\n")
+                if self._is_header(first):
+                    self.go_on(2, first)
+                    whole = after
             yield whole
         if self.format == "csv" and self._header is None:  # its writer has failed
             raise InvalidInputError(f"{self.name} ended before its header line")
@@ -174,6 +176,13 @@ class Lines:
         if self.format == "csv" and header:
             self._header = csv_header(header, self.name, self.columns, self.delimiter)
         self._number, self._first = number, header
+
+    def _is_header(self, line: bytes) -> bool:
+        """Return whether the first line of a file is a header, and no row as after rotation: it names a column."""
+        if self._header is None:
+            return True
+        cells = (cell.strip(b'"') for cell in line.rstrip(b"\r").split(self.delimiter.encode()))
+        return not {name.encode() for name in self.columns}.isdisjoint(cells)
 
     def read(self, data: bytes, add: Add) -> None:
         """Pass the rows of whole lines to ``add``: all at once if possible, otherwise without the bad ones.
@@ -209,7 +218,7 @@ class Lines:
             if after and ends_in_quotes(whole, self.format, self.delimiter):
                 waiting += [split_rows(after, self.format, self.delimiter)]
                 whole = line + end
-            self._refuse(whole, why)
+            self.refuse(whole, why)
 
     def _read(self, data: bytes) -> pa.RecordBatch:
         if self._header is None:
@@ -224,7 +233,8 @@ class Lines:
     def _where(self) -> str:
         return f"{'row' if self.format == 'csv' else 'line'} {self._number:,}"
 
-    def _refuse(self, line: bytes, why: str) -> None:
+    def refuse(self, line: bytes, why: str) -> None:
+        """Leave out the next line, as `bad` says."""
         self.bad.take(line, why, self._first)
         self._number += 1
 

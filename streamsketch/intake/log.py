@@ -1,18 +1,29 @@
 """Follow a growing log, and resume reading it from a saved position."""
 
-import hashlib
+import codecs
 import os
 import select
 import stat
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from io import FileIO
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, Self
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.lines import BLOCK_BYTES, Add, LineFormat, Stop, pipe_blocks
+from streamsketch.intake.rotation import KNOWN_BY, LostLogError, Opened, chain, digest, holds, identity, open_rotated
 
-_KNOWN_BY = 4096  # bytes at each end of what was read, by which a log is recognised
 _LOOK = 0.2  # seconds between checks of a file that has not grown
+_TRIES = 5  # how often a file is looked for, as a rotation renames several one after the other
+
+
+class _Next(NamedTuple):
+    """The file to go on with: at the position, after what was read, or from its beginning as the rest is lost."""
+
+    path: Path
+    is_copy: bool = False
+    lost: str = ""
 
 
 class Log:
@@ -20,8 +31,12 @@ class Log:
 
     `position` says how far the log was read, and a later `Log` can resume there. A file is then read from that offset
     on. A pipe must deliver the log from its beginning again; what was read before is skipped. In both cases, the log
-    is recognised by the first and last bytes that were read before. Log rotation is not followed: a file that
-    replaces this one is not read.
+    is recognised by the first and last bytes that were read before.
+
+    With its path, a log is followed through rotation. Once its path names another file that has bytes, the old one is
+    read to its end, then all files into which the log was rotated since (`rotation.rotated`), then the new one. Where a
+    file was copied and cut (``copytruncate``), the rest of the copy is read, then the file from its beginning. A file
+    of CSV that goes on may begin with a header line or with a row.
 
     Parameters
     ----------
@@ -35,11 +50,19 @@ class Log:
         Name of the log, for errors.
     position
         The `position` of an earlier `Log`, to resume from.
+    path
+        Where the file is, to follow it through rotation; without it, a file that replaces this one is not read.
+    on_loss
+        Called with a sentence if what was read last is not there any more; the log is then read from the beginning of
+        the file at ``path``. Without it, this is an error.
 
     Raises
     ------
+    LostLogError
+        If this file is not the one that was read before, and that one is not among the rotated files. For a pipe,
+        `pieces` raises this error.
     InvalidInputError
-        If this file is not the one that was read before. For a pipe, `pieces` raises this error.
+        If the position is none, or the order of rotated files is unknown.
 
     Examples
     --------
@@ -72,20 +95,47 @@ class Log:
         form: LineFormat,
         name: str = "the log",
         position: dict[str, Any] | None = None,
+        *,
+        path: Path | None = None,
+        on_loss: Callable[[str], None] | None = None,
     ) -> None:
         self._descriptor = source if isinstance(source, int) else source.fileno()
-        self._name, self._position = name, position
+        self._name, self._position, self._path, self._on_loss = name, position, path, on_loss
         self._lines = reader.lines(name, form)
         self._lines.mark = self._mark
-        self.is_file = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
+        status = os.fstat(self._descriptor)
+        self.is_file = stat.S_ISREG(status.st_mode)
         """Whether it is a regular file, which can grow after its end was read."""
-        self._consumed, self._head, self._tail = 0, b"", b""
+        self._consumed, self._head, self._tail, self._last = 0, b"", b"", b""
+        self._left: tuple[FileIO, int] | None = None  # the file before this one, and its size then
+        self._next: _Next | None = None
+        self._missed = 0
+        if self.is_file:
+            self._file: Opened = FileIO(self._descriptor, closefd=False)
+            self._identity = identity(status)
         if position is None:
             return
         if not _is_position(position):
             raise InvalidInputError("the position does not say how far the log was read; take a backup")
         if self.is_file:
-            self._seek(position)
+            try:
+                self._resume(position)
+            except BaseException:
+                self.close()
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files that it opened; the given one stays open."""
+        if self.is_file:
+            self._file.close()
+        if self._left is not None:
+            self._left[0].close()
 
     @property
     def position(self) -> dict[str, Any]:
@@ -93,8 +143,9 @@ class Log:
         if self._position is not None:
             return self._position
         number, header = self._lines.position
-        ends = {"head": _digest(self._head), "tail": _digest(self._tail)}
-        return {"bytes": self._consumed, "line": number, "header": header.hex(), **ends}
+        ends = {"head": digest(self._head), "tail": digest(self._tail), "row": _first_row(self._head, header)}
+        file = {"file": self._identity} if self.is_file else {}
+        return {"bytes": self._consumed, "line": number, "header": header.hex(), **ends, **file}
 
     def pieces(
         self,
@@ -105,7 +156,7 @@ class Log:
     ) -> Iterator[bytes]:
         """Yield whole lines as they arrive, for `read`; empty bytes after ``wait()`` seconds without lines.
 
-        An unfinished line is never read, even at the end of the log.
+        An unfinished line is never read, even at the end of the log. At the end of a rotated file it is a bad line.
 
         Parameters
         ----------
@@ -119,11 +170,17 @@ class Log:
         Raises
         ------
         InvalidInputError
-            If a file has become shorter, a pipe does not deliver the log that was read before, or a log of CSV ends
-            without a header line.
+            If a file has become shorter or was replaced, and what was read last is not among the rotated files; a pipe
+            does not deliver the log that was read before; or a log of CSV ends without a header line.
         """
-        blocks = self._file_blocks(stop, wait, follow=follow) if self.is_file else self._pipe_blocks(stop, wait)
-        yield from self._lines.pieces(blocks)
+        if not self.is_file:
+            yield from self._lines.pieces(self._pipe_blocks(stop, wait))
+            return
+        while True:
+            yield from self._lines.pieces(self._file_blocks(stop, wait, follow=follow))
+            if self._next is None:
+                return
+            self._advance(self._next)
 
     def read(self, piece: bytes, add: Add) -> None:
         """Pass the rows of a piece to ``add`` in batches, without bad lines, as in `RowReader.read`."""
@@ -132,26 +189,115 @@ class Log:
     def _mark(self, data: bytes) -> None:
         """Record bytes that were read: how many, and the first and last of them."""
         self._consumed += len(data)
-        self._head = (self._head + data[:_KNOWN_BY])[:_KNOWN_BY]
-        self._tail = data[-_KNOWN_BY:] if len(data) >= _KNOWN_BY else (self._tail + data)[-_KNOWN_BY:]
+        self._head = (self._head + data[:KNOWN_BY])[:KNOWN_BY]
+        self._tail = data[-KNOWN_BY:] if len(data) >= KNOWN_BY else (self._tail + data)[-KNOWN_BY:]
 
-    def _seek(self, position: dict[str, Any]) -> None:
-        consumed, size = position["bytes"], os.fstat(self._descriptor).st_size
-        if size < consumed:
-            raise InvalidInputError(self._shorter(size, consumed))
-        self._head = os.pread(self._descriptor, min(consumed, _KNOWN_BY), 0)
-        self._tail = os.pread(self._descriptor, min(consumed, _KNOWN_BY), max(0, consumed - _KNOWN_BY))
-        self._consumed = consumed
-        self._go_on(position)
-        os.lseek(self._descriptor, consumed, os.SEEK_SET)
+    def _resume(self, position: dict[str, Any]) -> None:
+        """Find the file in which a position is, and go to it."""
+        path = self._path
+        try:
+            if path is not None and position.get("file") is not None and (found := chain(path, position)[0]) != path:
+                self._open(found)
+        except LostLogError as error:
+            self._begin_at_path(position, str(error))
+            return
+        ends = holds(self._file, position)
+        if ends is None:
+            size, consumed = os.fstat(self._descriptor).st_size, position["bytes"]
+            self._begin_at_path(position, self._shorter(size, consumed) if size < consumed else self._other)
+            return
+        self._head, self._tail = ends
+        self._consumed, self._last = position["bytes"], self._tail
+        self._file.seek(self._consumed)
+        self._lines.go_on(position["line"], bytes.fromhex(position["header"]))
+        self._position = None
+
+    def _begin_at_path(self, position: dict[str, Any], why: str) -> None:
+        """Begin the log's file from its beginning, if loss is accepted and none of its rows was read before."""
+        if self._on_loss is None or self._path is None:
+            raise LostLogError(why)
+        self._open(self._path)
+        row, header = position.get("row"), bytes.fromhex(position["header"])
+        if row and row == _first_row(self._file.read(KNOWN_BY) or b"", header):
+            raise InvalidInputError(f"{why}. It begins with a row that was read before, and would be read twice")
+        self._on_loss(
+            f"{self._path} is read from its beginning: what was written after byte {position['bytes']:,} of the file "
+            f"that was read last, and before it, is lost"
+        )
+        self._begin(header)
+
+    def _advance(self, to: _Next) -> None:
+        """Go on with another file; it is noted before anything of it is read."""
+        before, header = self.position, self._lines.position[1]
+        if to.lost:
+            self._begin_at_path(before, to.lost)
+        elif to.is_copy:
+            self._open(to.path)
+            self._file.seek(self._consumed)
+            self._last = self._tail
+        else:
+            self._file.seek(self._consumed)
+            if rest := self._file.read():
+                self._lines.refuse(rest, f"{self._lines.name} was rotated, and ends within a line")
+            self._open(to.path, keep=True)
+            self._begin(header)
+
+    def _begin(self, header: bytes) -> None:
+        self._file.seek(0)
+        self._consumed, self._head, self._tail, self._last = 0, b"", b"", b""
+        self._lines.go_on(1, header)
+        self._position = None
+
+    def _open(self, path: Path, *, keep: bool = False) -> None:
+        """Read another file from now on; keep this one to see whether it still grows."""
+        file = open_rotated(path)
+        if self._left is not None:
+            self._left[0].close()
+            self._left = None
+        if isinstance(self._file, FileIO) and keep:
+            self._left = self._file, self._file.tell()
+        else:
+            self._file.close()
+        self._file, self._identity = file, identity(os.fstat(file.fileno()))
+        self._lines.name = str(path)
+
+    def _was_cut(self) -> bool:
+        """Return whether the last bytes that were read of the file are not there any more."""
+        if not isinstance(self._file, FileIO):
+            return False
+        count = len(self._last)
+        return os.pread(self._file.fileno(), count, self._file.tell() - count) != self._last
+
+    def _successor(self) -> _Next | None:
+        """Return the file to go on with if this one is not, or not any more, the last file of the log."""
+        path, cut = self._path, self._was_cut()
+        if path is None:
+            if cut:
+                raise LostLogError(self._shorter(os.fstat(self._file.fileno()).st_size, self._consumed))
+            return None
+        if not path.exists() and not cut:  # its writer has not begun another one yet
+            return None
+        if not cut and identity(path.stat()) == self._identity:
+            self._check_left()
+            return None
+        first, *others = chain(path, self.position)
+        with open_rotated(first) as file:
+            if cut or identity(os.fstat(file.fileno())) != self._identity:
+                return _Next(first, is_copy=True)
+        # its writer uses a new file once that has bytes
+        return None if not others or (others == [path] and not path.stat().st_size) else _Next(others[0])
+
+    def _check_left(self) -> None:
+        if self._left is not None and (grown := os.fstat(self._left[0].fileno()).st_size - self._left[1]) > 0:
+            raise InvalidInputError(
+                f"{self._path} was rotated, and {grown:,} bytes were written to the file before it after this one was "
+                f"begun. They are not read: end a log's writers before others write to its new file"
+            )
 
     def _go_on(self, position: dict[str, Any]) -> None:
-        """Resume from a position, after the bytes before it were read."""
-        if (_digest(self._head), _digest(self._tail)) != (position["head"], position["tail"]):
-            raise InvalidInputError(
-                f"{self._name} is not the log that was read before, as its first or last bytes up to there differ: "
-                f"give the same log from its beginning, or begin a new state and a new folder"
-            )
+        """Resume a pipe from a position, after the bytes before it were read."""
+        if (digest(self._head), digest(self._tail)) != (position["head"], position["tail"]):
+            raise InvalidInputError(self._other)
         self._lines.go_on(position["line"], bytes.fromhex(position["header"]))
         self._position = None
 
@@ -176,20 +322,48 @@ class Log:
     def _file_blocks(
         self, stop: Stop | None, wait: Callable[[], float | None], *, follow: bool
     ) -> Iterator[bytes | None]:
-        """Yield the blocks of a growing file; no empty one, so that an unfinished last line is not read."""
+        """Yield the blocks of a growing file until `_next` says how to go on.
+
+        No block is empty, so that an unfinished last line is not read.
+        """
+        self._next, self._missed = None, 0
         while stop is None or not stop.is_set():
-            if block := os.read(self._descriptor, BLOCK_BYTES):
+            block = b"" if self._was_cut() else self._file.read(BLOCK_BYTES)
+            found = None if block else self._find_successor()
+            if found is not None and (found.is_copy or found.lost or not (block := self._file.read(BLOCK_BYTES))):
+                self._next = found
+                return
+            if block:
+                self._last = (self._last + block)[-KNOWN_BY:]
                 yield block
                 continue
-            if not follow:
+            if not follow and not self._missed:
                 return
-            at, size = os.lseek(self._descriptor, 0, os.SEEK_CUR), os.fstat(self._descriptor).st_size
-            if size < at:
-                raise InvalidInputError(self._shorter(size, at))
             left = wait()
             select.select([] if stop is None else [stop.wakes], [], [], _LOOK if left is None else min(_LOOK, left))
             if wait() == 0:
                 yield None
+
+    def _find_successor(self) -> _Next | None:
+        """Return the file to go on with, once it was looked for often enough; None as long as this is the last one."""
+        try:
+            found = self._successor()
+        except LostLogError as error:
+            self._missed += 1
+            if self._missed < _TRIES and self._path is not None:
+                return None
+            if self._on_loss is None or self._path is None:
+                raise
+            return _Next(self._path, lost=str(error))
+        self._missed = 0
+        return found
+
+    @property
+    def _other(self) -> str:
+        return (
+            f"{self._name} is not the log that was read before, as its first or last bytes up to there differ: give "
+            f"the same log from its beginning, or begin a new state and a new folder"
+        )
 
     def _shorter(self, size: int, consumed: int) -> str:
         return (
@@ -198,8 +372,12 @@ class Log:
         )
 
 
-def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+def _first_row(head: bytes, header: bytes) -> str:
+    """Return the digest of the first row in the first bytes of a file; empty if there is none."""
+    head = head.removeprefix(codecs.BOM_UTF8)
+    if header and head.startswith(header):
+        head = head.partition(b"\n")[2]
+    return digest(head.partition(b"\n")[0]) if head else ""
 
 
 def _is_position(position: dict[str, Any]) -> bool:
@@ -209,6 +387,10 @@ def _is_position(position: dict[str, Any]) -> bool:
         bytes.fromhex(position["header"])
     except (KeyError, TypeError, ValueError):
         return False
-    return all(type(number) is int and 0 <= number < 1 << 62 for number in numbers) and all(
-        isinstance(position.get(name), str) for name in texts
+    file = position.get("file", [])
+    return (
+        all(type(number) is int and 0 <= number < 1 << 62 for number in numbers)
+        and all(isinstance(position.get(name), str) for name in texts)
+        and isinstance(position.get("row", ""), str)
+        and (isinstance(file, list) and len(file) in (0, 2) and all(type(number) is int for number in file))
     )

@@ -202,6 +202,61 @@ def test_killed_at_any_time_while_the_log_grows(
     check_exact(folder, rows, monkeypatch)
 
 
+@pytest.mark.parametrize("how", ["rename", "copytruncate"])
+def test_killed_while_a_log_is_rotated(how: str, folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, chance = drawn_log(600, 11), random.Random(12)  # noqa: S311 - a test's data
+    log, state, lines = folder / "log.csv", folder / "s.raw-stream", [row.line for row in rows]
+    log.write_text(HEADER)
+
+    def rotate() -> None:
+        for number in range(len(list(folder.glob("log.csv.*"))), 0, -1):
+            (folder / f"log.csv.{number}").rename(folder / f"log.csv.{number + 1}")
+        if how == "rename":
+            log.rename(folder / "log.csv.1")
+            log.write_text(HEADER)
+        else:
+            shutil.copy(log, folder / "log.csv.1")
+            log.write_text("")
+
+    def grow(count: int) -> None:
+        with log.open("a") as file:
+            file.write("".join(lines[:count]))
+        del lines[:count]
+
+    for _ in range(3):
+        with forks.started([*FILE, "--follow", "--every", "0.02"], folder) as running:
+            for _ in range(2):
+                before = state.stat().st_mtime_ns if state.exists() else 0
+                grow(60)
+                while not state.exists() or state.stat().st_mtime_ns == before:
+                    assert running.poll() is None
+                    time.sleep(0.01)
+                grow(20)
+                rotate()
+            time.sleep(chance.random() / 4)
+            running.send_signal(signal.SIGKILL)
+            running.wait(PATIENCE)
+        grow(10)
+        rotate()
+    grow(len(lines))
+    forks.succeeded(*FILE, cwd=folder)
+    check_exact(folder, rows, monkeypatch)
+
+
+def test_a_log_that_is_gone_is_refused_and_its_loss_accepted(folder: Path, forks: Forks) -> None:
+    rows = drawn_log(60, 13)
+    (folder / "log.csv").write_text(text_of(rows[:30]))
+    forks.succeeded(*FILE, cwd=folder)
+    (folder / "log.csv").write_text("".join(row.line for row in rows[30:]))
+    assert "Where the rest is lost, --accept-loss reads log.csv from its beginning" in forks.refused(*FILE, cwd=folder)
+    done = forks.run(*FILE, "--accept-loss", cwd=folder)
+    assert done.returncode == 0
+    assert "warning: log.csv is read from its beginning" in done.stderr
+    assert "log.csv is read" not in forks.run(*FILE, "--accept-loss", cwd=folder).stderr
+    stream = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
+    assert stream.events == sum(map(len, windows_of(rows)[0].values()))
+
+
 def test_a_log_fed_again_is_read_once_and_a_longer_one_on(
     folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch
 ) -> None:

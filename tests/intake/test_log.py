@@ -1,6 +1,10 @@
 """Logs that grow: followed, left and read on, and recognised by their bytes."""
 
+import gzip
+import json
 import os
+import random
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.intake import BadLines, Log, RowReader
+from streamsketch.intake import BadLines, Log, LostLogError, RowReader
+from streamsketch.intake import log as log_module
 
 AGREEMENT = ss.Agreement(
     ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=1, seed=7), index="item", value="n", missing="drop"
@@ -178,3 +183,226 @@ def test_bad_lines_of_a_log_are_left_out_and_kept(tmp_path: Path) -> None:
     assert (rows, rows.numbers) == ([("a", "1"), ("b", "2"), ("c\nd", "3"), ("e", "4")], [2, 3, 6, 7])
     assert kept.read_bytes() == HEADER + b"bad,3\ntoo,many,cells\n"
     assert str(bad) == f"2 bad lines left out, kept in {kept}, secret"
+
+
+class Rotating:
+    """A log of JSON lines, rows numbered from 0, which is rotated in every way while it is read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.count, self.rotations = folder / "log.jsonl", 0, 0
+        self.path.touch()
+
+    def write(self, rows: int) -> None:
+        with self.path.open("a") as file:
+            for _ in range(rows):
+                file.write(f'{{"item": "a", "n": {self.count}}}\n')
+                self.count += 1
+
+    def shift(self, suffix: str) -> Path:
+        """Make room for the first rotated file; return its name."""
+        numbers = sorted(int(one.name.split(".")[2]) for one in self.path.parent.glob("log.jsonl.*"))
+        for number in reversed(numbers):
+            (one,) = self.path.parent.glob(f"log.jsonl.{number}*")
+            one.rename(self.path.with_name(one.name.replace(f".{number}", f".{number + 1}")))
+        return self.path.with_name(f"log.jsonl.1{suffix}")
+
+    def rotate(self, how: str) -> None:
+        self.rotations += 1
+        if how == "copied":
+            shutil.copy(self.path, self.shift(""))
+            os.truncate(self.path, 0)
+            return
+        if how == "dated":
+            self.path.rename(self.path.with_name(f"log.jsonl-2026-11-{self.rotations:02}"))
+        elif how == "compressed":
+            with gzip.open(self.shift(".gz"), "wb") as file:
+                file.write(self.path.read_bytes())
+            self.path.unlink()
+        else:
+            self.path.rename(self.shift(""))
+        self.path.touch()
+
+
+def numbers_of(rows: Rows) -> list[int]:
+    return [int(number) for _, number in rows]
+
+
+@pytest.mark.parametrize("how", ["renamed", "copied", "dated", "compressed"])
+@pytest.mark.parametrize("rotations", [[2], [2, 3], [0, 0, 4], [1, 0, 3]])
+def test_rotated_files_are_read_on_in_their_order_after_a_pause(how: str, rotations: list[int], tmp_path: Path) -> None:
+    written = Rotating(tmp_path)
+    written.write(3)
+    with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", path=written.path) as log:
+        rows = rows_of(log)
+        position = json.loads(json.dumps(log.position))
+    written.write(1)
+    for more in rotations:
+        written.rotate(how if written.path.stat().st_size else "renamed" if how == "compressed" else how)
+        written.write(more)
+    for _ in range(2):  # the second one has nothing left to read
+        with (
+            opened(written.path) as descriptor,
+            Log(descriptor, READER, "jsonl", position=position, path=written.path) as log,
+        ):
+            rows += rows_of(log)
+            position = log.position
+    assert numbers_of(rows) == list(range(written.count))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_log_is_followed_through_rotation_and_restarts(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "_LOOK", 0)
+    monkeypatch.setattr(log_module, "BLOCK_BYTES", 64)
+    written, rows, bits = Rotating(tmp_path), Rows(), random.Random(seed)  # noqa: S311 - a test's data
+    how, position = ["renamed", "copied", "compressed"][seed % 3], None
+    written.write(1)
+    for _ in range(4):
+        with (
+            opened(written.path) as descriptor,
+            Log(descriptor, READER, "jsonl", position=position, path=written.path) as log,
+        ):
+            position = log.position
+            for piece in log.pieces(follow=True, wait=lambda: 0):
+                log.read(piece, rows.add)
+                if not piece and bits.random() < 0.3:  # all is read, and the next row is unfinished or there is none
+                    break
+                if bits.random() < 0.3:
+                    written.write(bits.randrange(4))
+                if not piece and bits.random() < 0.3 and written.path.stat().st_size:
+                    written.rotate(how)
+            position = json.loads(json.dumps(log.position))
+        written.write(bits.randrange(4))  # while nobody reads
+        if written.path.stat().st_size:
+            written.rotate(how)
+    with (
+        opened(written.path) as descriptor,
+        Log(descriptor, READER, "jsonl", position=position, path=written.path) as log,
+    ):
+        rows += rows_of(log)
+    assert numbers_of(rows) == list(range(written.count))
+
+
+def test_a_csv_file_goes_on_with_a_header_or_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(HEADER + FIRST)
+    with opened(path) as descriptor, Log(descriptor, READER, "csv", path=path) as log:
+        rows_of(log)
+        position = log.position
+    for number, content in ((3, None), (2, HEADER + b"c,3\n"), (1, b"n,item\n4,d\n"), (0, b"5,e\n")):
+        if content is None:
+            path.rename(tmp_path / "log.csv.3")
+        else:
+            (tmp_path / f"log.csv.{number}" if number else path).write_bytes(content)
+    with opened(path) as descriptor, Log(descriptor, READER, "csv", position=position, path=path) as log:
+        assert rows_of(log) == [("c", "3"), ("d", "4"), ("e", "5")]
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_a_file_that_is_gone_is_an_error_or_an_accepted_loss(accepted: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    written, losses = Rotating(tmp_path), list[str]()
+    written.write(3)
+    with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", path=written.path) as log:
+        position = (rows_of(log), log.position)[1]
+    for _ in range(3):
+        written.write(1)
+        written.rotate("renamed")
+    written.write(2)
+    options: dict[str, Any] = {"path": written.path, "on_loss": losses.append if accepted else None}
+    for missing in ("log.jsonl.2", "log.jsonl.3"):
+        (tmp_path / missing).unlink()
+        with opened(written.path) as descriptor:
+            if not accepted:
+                with pytest.raises(
+                    LostLogError, match=r"number 2 is missing|none of its rotated files \(log.jsonl.1\)"
+                ):
+                    Log(descriptor, READER, "jsonl", position=position, **options)
+                continue
+            with Log(descriptor, READER, "jsonl", position=position, **options) as log:
+                assert numbers_of(rows_of(log)) == [6, 7]
+    assert len(losses) == 2 * accepted
+    assert all("is lost" in text for text in losses)
+
+
+def test_a_cut_file_without_a_copy_never_brings_rows_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "_LOOK", 0)
+    written, losses, rows = Rotating(tmp_path), list[str](), Rows()
+    written.write(5)
+    with (
+        opened(written.path) as descriptor,
+        Log(descriptor, READER, "jsonl", path=written.path, on_loss=losses.append) as log,
+    ):
+        for piece in log.pieces(follow=True, wait=lambda: 0):
+            log.read(piece, rows.add)
+            if piece and len(rows) == 5:
+                os.truncate(written.path, 0)
+                written.write(7)  # longer than what was read
+            if len(rows) == 12:
+                break
+        position = log.position
+    assert numbers_of(rows) == list(range(12))
+    assert len(losses) == 1
+    written.path.write_bytes(written.path.read_bytes()[:-9] + b"\n")  # shorter, and with rows that were read
+    with opened(written.path) as descriptor, pytest.raises(ss.InvalidInputError, match="would be read twice"):
+        Log(descriptor, READER, "jsonl", position=position, path=written.path, on_loss=losses.append)
+
+
+def test_rotated_files_of_unknown_order_and_unfinished_lines_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "_LOOK", 0)
+    written = Rotating(tmp_path)
+    written.write(1)
+    with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", path=written.path) as log:
+        position = (rows_of(log), log.position)[1]
+    with written.path.open("a") as file:
+        file.write('{"item"')
+    written.rotate("renamed")
+    written.write(1)
+    with opened(written.path) as descriptor:
+        with (
+            Log(descriptor, READER, "jsonl", position=position, path=written.path) as log,
+            pytest.raises(ss.InvalidInputError, match=r"log.jsonl.1 was rotated, and ends within a line"),
+        ):
+            rows_of(log)
+        reader = RowReader(AGREEMENT, bad=(bad := BadLines("skip")))
+        with Log(descriptor, reader, "jsonl", position=position, path=written.path) as log:
+            assert (numbers_of(rows_of(log)), bad.count) == ([1], 1)
+        (tmp_path / "log-20261122.jsonl").touch()
+        with pytest.raises(ss.InvalidInputError, match="by numbers and by dates"):
+            Log(descriptor, READER, "jsonl", position=position, path=written.path)
+
+
+def test_a_file_of_which_nothing_was_read_is_not_taken_for_another(tmp_path: Path) -> None:
+    written = Rotating(tmp_path)
+    with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", path=written.path) as log:
+        position = (rows_of(log), log.position)[1]
+    written.write(1)
+    with opened(written.path):  # so that the new file gets another inode
+        written.rotate("compressed")
+    written.write(1)
+    with opened(written.path) as descriptor, pytest.raises(LostLogError, match="none of its rotated files"):
+        Log(descriptor, READER, "jsonl", position=position, path=written.path)
+
+
+def test_rows_written_to_the_old_file_after_the_new_one_was_begun_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "_LOOK", 0)
+    written = Rotating(tmp_path)
+    written.write(1)
+    with (
+        written.path.open("a") as late,
+        opened(written.path) as descriptor,
+        Log(descriptor, READER, "jsonl", path=written.path) as log,
+    ):
+        written.rotate("renamed")
+        written.write(1)
+        pieces = log.pieces(follow=True, wait=lambda: 0)
+        assert next(pieces)
+        assert next(pieces)
+        late.write("{}\n")
+        late.flush()
+        with pytest.raises(ss.InvalidInputError, match="3 bytes were written to the file before it"):
+            next(pieces)
