@@ -164,7 +164,8 @@ def _of_rows(
         l2_squared = norms.together * cells.l2_squared + norms.l2_squared * (window.l2_squared - cells.l2_squared)
     else:
         l1, l2_squared = norms.l1 * window.l1, norms.l2_squared * window.l2_squared
-    moved = min(window.moved * schedule.horizon, l2_squared)  # by a whole step each
+    # a row has what moved in each of a unit's windows, which may be of other keys; each number moves by a whole step
+    moved = min(window.moved * schedule.most * schedule.horizon, l2_squared)
     return dataclasses.replace(window, l1=l1, l2_squared=l2_squared, moved=moved)
 
 

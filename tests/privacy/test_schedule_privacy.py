@@ -159,7 +159,7 @@ def test_the_sensitivity_of_rows_with_counts() -> None:
     apart = sensitivity_of(projection, ss.L1(3, max_keys=2), counting)
     rows = sensitivity_of(projection, ss.L1(3, max_keys=2), counting, schedule)
     assert (rows.l1, rows.l2_squared) == (norms.l1 * apart.l1, norms.l2_squared * apart.l2_squared)
-    assert rows.moved <= schedule.horizon * apart.moved
+    assert rows.moved == min(2 * schedule.horizon * apart.moved, rows.l2_squared)
     keys = ss.SketchL2(3, max_keys=2)
     together = sensitivity_of(projection, keys, counting, schedule)
     cells = sensitivity_of(projection, keys)
@@ -171,6 +171,25 @@ def test_the_sensitivity_of_rows_with_counts() -> None:
             moved = float(cells.l2_squared) * np.linalg.norm(columns @ np.sqrt(shares)) ** 2
             worst = max(worst, float(moved + 2 * 5**2 * np.linalg.norm(columns.sum(axis=1)) ** 2))
     assert worst <= together.l2_squared
+
+
+@pytest.mark.parametrize(
+    "neighbours", [ss.L1(2), ss.L2(2), ss.OneCoordinate(2), ss.SketchL2(2, max_keys=1), ss.SketchL2(2)], ids=repr
+)
+@pytest.mark.parametrize("schedule", [one for one in SCHEDULES if one.most > 1], ids=str)
+def test_rows_move_in_the_keys_of_all_windows_of_a_unit(schedule: Schedule, neighbours: Neighbours) -> None:
+    """A unit may be in another key in each window: rows and keys are enumerated, each key of one cell."""
+    stated, moved, squared, l1 = sensitivity_of(CELL, neighbours, None, schedule), 0, 0, 0
+    for windows in placings(schedule):
+        together = isinstance(neighbours, ss.SketchL2) and len(windows) > 1  # a norm of 2 over all of them
+        apart = np.zeros((schedule.horizon, len(windows)), dtype=np.int64)
+        apart[list(windows), range(len(windows))] = 1 if together else 2
+        rows = schedule.matrix() @ apart
+        moved, squared = max(moved, np.count_nonzero(rows)), max(squared, int((rows**2).sum()))
+        l1 = max(l1, int(np.abs(rows).sum()))
+    assert moved <= stated.moved
+    assert squared <= stated.l2_squared
+    assert neighbours == ss.SketchL2(2) or l1 <= stated.l1
 
 
 def test_widths_beyond_the_sampler_are_refused_before_data() -> None:
