@@ -330,9 +330,21 @@ def _check_sketch(sketch: Sketch) -> None:
 
 
 def _unit_over(unit: str, schedule: Schedule) -> str:
-    """Return the unit of a schedule's guarantee: what a unit does in the windows that it may be in, if not in all."""
-    is_said = schedule.most == schedule.horizon or f" of {schedule.horizon} windows" in unit
-    return unit if is_said else schedule.unit_text(unit)
+    """Return the unit of a schedule's guarantee: what a unit does in the windows that it may be in, if not in all.
+
+    Raises
+    ------
+    InvalidInputError
+        If it says already in how many of the windows, and not as the schedule does.
+    """
+    if schedule.is_unit(unit):
+        return unit
+    if f" of {schedule.horizon} windows" in unit:
+        raise InvalidInputError(
+            f"the unit is {unit!r}, and the noise of the schedule is for a unit{schedule.unit_text('')}: name the unit "
+            f"alone, or give a schedule with its max_windows and gap"
+        )
+    return schedule.unit_text(unit)
 
 
 def _over_windows(known: Neighbours, schedule: Schedule, stated: str) -> Neighbours:

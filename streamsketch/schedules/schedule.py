@@ -16,7 +16,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.schedules.kernels import solve_weights
 
 MOST_WINDOWS = 100_000
-_MOST_BLOCKS = 1 << 25  # in all rows: 0.5 GB
+_MOST_BLOCKS = 1 << 24  # in all rows: some seconds, and 1 GB while they are listed
 
 
 class Norms(NamedTuple):
@@ -231,6 +231,24 @@ class Schedule(ABC):
         apart = f", {self.gap} apart" if self.gap > 1 and self.most > 1 else ""
         return f"{unit} in {many} of {self.horizon} windows{of}{apart}"
 
+    def is_unit(self, text: str) -> bool:
+        """Return whether a text is a `unit_text` of this schedule, with any name of the unit and of the windows.
+
+        Any text is, where a unit may be in all windows.
+
+        Examples
+        --------
+        >>> from streamsketch.schedules import Tree
+        >>> [Tree(horizon=52).is_unit(f"sale in {many} of 52 windows of 1 week") for many in ("one", "at most 9")]
+        [True, False]
+        """
+        if self.most == self.horizon:
+            return True
+        head, windows, apart = self.unit_text("").partition(" windows")
+        _, found, length = text.partition(head + windows)
+        length = length.removesuffix(apart) if length.endswith(apart) else ", of another gap"
+        return bool(found) and (not length or (length.startswith(" of ") and not length.endswith(" apart")))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the schedule as what JSON can hold."""
         return {"kind": self.kind, **dataclasses.asdict(self)}
@@ -297,7 +315,7 @@ def _layout_of(schedule: Schedule) -> Layout:
         starts.append(own)
         factors.append(coefficients)
     offsets = np.concatenate([[0], np.cumsum([one.size for one in starts])]).astype(np.int64)
-    return Layout(offsets, np.concatenate(starts).astype(np.int64), np.concatenate(factors).astype(np.int64))
+    return Layout(offsets, *(np.concatenate(found).astype(np.int64, copy=False) for found in (starts, factors)))
 
 
 @functools.lru_cache(maxsize=8)

@@ -252,6 +252,32 @@ GOLDEN = [
 
 
 @pytest.mark.parametrize(
+    ("fields", "text", "is_unit"),
+    [
+        ({}, "sale in one of 52 windows", True),
+        ({}, "sale in one of 52 windows of 1 week", True),
+        ({}, "sale", False),
+        ({}, "sale in one of 252 windows", False),
+        ({}, "sale in at most 2 of 52 windows", False),
+        ({}, "sale in one of 52 windows, 7 apart", False),
+        ({"max_windows": 3}, "sale in at most 3 of 52 windows of 1 week", True),
+        ({"max_windows": 3}, "sale in at most 30 of 52 windows", False),
+        ({"max_windows": 3}, "sale in at most 3 of 52 windows of 1 week, 7 apart", False),
+        ({"max_windows": 3, "gap": 7}, "sale in at most 3 of 52 windows of 1 week, 7 apart", True),
+        ({"max_windows": 3, "gap": 7}, "sale in at most 3 of 52 windows, 7 apart", True),
+        ({"max_windows": 3, "gap": 7}, "sale in at most 3 of 52 windows, 17 apart", False),
+        ({"max_windows": 3, "gap": 7}, "sale in at most 3 of 52 windows", False),
+        ({"max_windows": None}, "sale", True),
+    ],
+    ids=str,
+)
+def test_a_unit_is_that_of_a_schedule_in_its_own_words_alone(fields: Any, text: str, is_unit: bool) -> None:  # noqa: FBT001
+    schedule = Tree(horizon=52, **fields)
+    assert schedule.is_unit(text) == is_unit
+    assert schedule.is_unit(schedule.unit_text("sale in one month", "1 day"))
+
+
+@pytest.mark.parametrize(
     ("fields", "words"),
     [
         ({"kind": "tree"}, "has a horizon"),

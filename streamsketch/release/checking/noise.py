@@ -14,7 +14,7 @@ Verdict = Literal["enough", "too little", "not checked"]
 
 _TOLERANCE = 1e-6  # the calibration's own margins
 _MOST_HALVINGS = 62  # a multiplier is a ratio of 63-bit integers
-_MOST_BLOCKS = 1 << 23  # of a schedule, to be looked through: some seconds, and 0.1 GB
+MOST_BLOCKS = 1 << 23  # of all schedules of a release, to be looked through: some seconds, and 0.5 GB
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,8 +64,10 @@ def check_noise(
     one = mechanism.the_noise
     if one is None:
         return NoiseCheck("not checked", "its mechanism is no single noise, so one sensitivity does not apply")
-    if one.schedule is not None and one.schedule.most_blocks > (most_entries or _MOST_BLOCKS):
+    if one.schedule is not None and one.schedule.most_blocks > (most_entries or MOST_BLOCKS):
         return NoiseCheck("not checked", f"its schedule has up to {one.schedule.most_blocks:,} blocks to look through")
+    if one.schedule is not None and not one.schedule.is_unit(unit := guarantee.neighbours.unit):
+        return NoiseCheck("too little", f"it is for one {unit}, and its noise for a unit{one.schedule.unit_text('')}")
     if (assumed := _assumed_otherwise(one, noise, place, history)) is not None:
         return NoiseCheck("too little", assumed)
     return judge(one.noise, guarantee, (projection, place), most_entries=most_entries)
