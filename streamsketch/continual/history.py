@@ -413,10 +413,15 @@ def _in_order(rows: Sequence[PrivateSketch]) -> list[PrivateSketch]:
     for row in rows:
         part, its = row.history, first.history
         assert part is not None and its is not None  # noqa: S101, PT018 - `_row_of` has seen to that
-        same = (part.id, row.guarantee, row.noise) == (its.id, first.guarantee, first.noise)
+        same = (part.id, row.guarantee, row.noise, row.data_ids) == (
+            its.id,
+            first.guarantee,
+            first.noise,
+            first.data_ids,
+        )
         if not same or (row.projection, row.agreement) != (first.projection, first.agreement):
             raise InvalidInputError(
-                f"{its} and {part} are of two histories, or state two guarantees: read each by itself"
+                f"{its} and {part} are of two histories, streams or keys, or state two guarantees: read each by itself"
             )
         if found.setdefault(part.start, row) != row:
             raise InvalidInputError(f"{part} is there twice, with other numbers: ask who published it")

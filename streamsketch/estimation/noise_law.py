@@ -28,6 +28,7 @@ _DENOMINATOR = 64  # of the ratio of two steps, to have a lattice in common
 _ROUNDING = 1e-9
 _ALIKE = 1e-6  # of cumulants
 _MOST_FACTORS = 8  # of the rows in a range of windows, for the law of each to count; those of a tree are 1, or few
+_MOST_BLOCKS = 1 << 22  # of the schedules of a release's parts, to be solved for their ranges: a second or two
 _DIGITS = 9
 _NORMAL_SHAPE = 1e4  # of a Gamma law; beyond, its mixture of normal laws is one
 
@@ -63,13 +64,15 @@ class NoiseTerm(NamedTuple):
 def noise_terms(release: PrivateSketch) -> tuple[NoiseTerm, ...]:
     """Return the noise in each cell of a release, or of a sum of releases, as it states it."""
     unit, terms = noise_unit(release.projection, release.noise_place), []
+    left = _MOST_BLOCKS
     for part in release.as_parts():
         stated = part.guarantee.mechanism.the_noise
+        left -= 0 if stated is None or stated.schedule is None else stated.schedule.most_blocks
         known = stated is not None and stated.noise.log_weights(np.zeros(1)) is not None
         step = float(part.multiplier) * unit
         if stated is not None and known and _alike(stated.cumulants, part.noise):
             terms.append(NoiseTerm(stated.noise, step, stated.draws * part.count))
-        elif stated is not None and known and (solved := _solved(part, stated)):
+        elif stated is not None and known and left >= 0 and (solved := _solved(part, stated)):
             terms += [term.scaled(unit) for term in solved]
         else:
             terms.append(NoiseTerm(part.noise, step, Fraction(part.count)))

@@ -126,6 +126,8 @@ def better_noise(guarantee: Guarantee, projection: Projection) -> BetterNoise | 
         return None
     if unread_matrix(projection, number_for(guarantee.neighbours), most_entries=QUICK_ENTRIES) is not None:
         return None
+    if added.schedule is not None and added.schedule.most_blocks > QUICK_ENTRIES:
+        return None
     try:
         budget = guarantee.budget.minus(guarantee.mechanism.keys)
         sensitivity = sensitivity_of(projection, guarantee.neighbours, added.counting, added.schedule)

@@ -91,13 +91,14 @@ def non_redundant(releases: Sequence[Any]) -> list[int]:
 def sharing_data(releases: Sequence[Any]) -> list[tuple[int, int]]:
     """Return the pairs of non-redundant releases, by place, that hold some of the same data.
 
-    A release in two tables is published once, and shares nothing by that.
+    A release in two tables is published once, and shares nothing by that; nor do rows and ranges of one history.
     """
-    holders: dict[bytes, dict[frozenset[bytes], int]] = {}
-    for place in non_redundant(releases):
+    holders: dict[bytes, dict[Any, int]] = {}
+    for place in sorted({*non_redundant(releases), *_repeated_parts(releases)}):  # rows of other keys hold other data
         for row in getattr(releases[place], "rows", ()):
+            what = row.summed_ids if row.history is None else (row.history.id, releases[place].guarantee)
             for one in row.data_ids:
-                holders.setdefault(one, {}).setdefault(row.summed_ids, place)
+                holders.setdefault(one, {}).setdefault(what, place)
     found: dict[tuple[int, int], None] = {}
     for holding in holders.values():
         first, *others = holding.values()
@@ -110,8 +111,9 @@ def _repeated_parts(releases: Sequence[Any]) -> set[int]:
     seen: set[tuple[bytes, Any]] = set()
     repeated: set[int] = set()
     for place, release in enumerate(releases):
-        parts = [row.history for row in getattr(release, "rows", ())]
-        if parts and all(part is not None and part.id == parts[0].id for part in parts):
+        rows = getattr(release, "rows", ())
+        parts = [row.history for row in rows if row.data_ids]  # without, nothing is known of whose rows they are
+        if parts and len(parts) == len(rows) and all(part is not None and part.id == parts[0].id for part in parts):
             key = parts[0].id, release.guarantee
             if key in seen:
                 repeated.add(place)

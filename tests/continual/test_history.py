@@ -197,11 +197,13 @@ def test_a_history_needs_all_its_rows() -> None:
     rows = rows_of(Tree(horizon=12), 1.0, 0.0)
     others = rows_of(Tree(horizon=12), 1.0, 0.0, seed=b"other")
     assert len(History(rows[:7])) == 7
+    run = [*rows_of(Tree(horizon=12), 1.0, 0.0)[:3], *[_of_other_data(row) for row in rows[3:]]]
     for given, words in (
         ([], "at least one row"),
         (rows[1:], "rows of 1 windows are missing, the first of window 0"),
         ([*rows[:3], *rows[5:]], "2 windows are missing, the first of window 3"),
         ([*rows[:3], *others[3:]], "two histories"),
+        (run, "two histories, streams or keys"),
         ([History(rows).range(0, 2)], "a history is made of rows"),
         ([PROJECTION.sketch().release(epsilon=1, neighbours=SALE)], "is no part of a history"),
     ):
@@ -213,6 +215,12 @@ def test_a_history_needs_all_its_rows() -> None:
         History(rows).range(0, 13)
     with pytest.raises(InvalidInputError, match="leave out key"):
         History(rows, key="north")
+
+
+def _of_other_data(row: PrivateSketch) -> PrivateSketch:
+    """Return a row of another stream, published under the same id."""
+    names = ("noise", "guarantee", "release_ids", "history")
+    return PrivateSketch(PROJECTION, row.values, data_ids=[bytes(8)], **{name: getattr(row, name) for name in names})
 
 
 def test_a_range_is_a_release_that_is_written_and_read() -> None:

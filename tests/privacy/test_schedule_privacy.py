@@ -185,7 +185,7 @@ def test_rows_move_in_the_keys_of_all_windows_of_a_unit(schedule: Schedule, neig
         apart = np.zeros((schedule.horizon, len(windows)), dtype=np.int64)
         apart[list(windows), range(len(windows))] = 1 if together else 2
         rows = schedule.matrix() @ apart
-        moved, squared = max(moved, np.count_nonzero(rows)), max(squared, int((rows**2).sum()))
+        moved, squared = max(moved, int(np.count_nonzero(rows))), max(squared, int((rows**2).sum()))
         l1 = max(l1, int(np.abs(rows).sum()))
     assert moved <= stated.moved
     assert squared <= stated.l2_squared

@@ -328,6 +328,41 @@ def test_ranges_and_differences_are_checked_against_their_schedule() -> None:
     assert check_release(_copy(row, noise=wrong.cumulants, guarantee=less)).verdict == "too little"
 
 
+def test_a_unit_in_other_windows_than_the_schedules_is_refused() -> None:
+    for schedule, unit in ((TREE, "sale in at most 3 of 5 windows"), (SCHEDULES[-1], "sale in one of 5 windows")):
+        with pytest.raises(InvalidInputError, match="name the unit alone"):
+            publisher(schedule, neighbours=ss.L1(3, unit=unit)).calibrated(GRID)
+    row = rows_of(TREE)[0]
+    for unit in ("customer", "customer in at most 3 of 5 windows"):
+        neighbours = dataclasses.replace(row.guarantee.neighbours, unit=unit)
+        found = check_release(_copy(row, guarantee=dataclasses.replace(row.guarantee, neighbours=neighbours)))
+        assert found.verdict == "too little"
+        assert "its noise for a unit in one of 5 windows" in found.reason
+
+
+def test_schedules_of_strangers_are_not_looked_through_at_any_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = rows_of()[0]
+    names = [f"{kind.__module__}.{name}" for kind, name in ((Schedule, "_layout_of"), (Schedule, "_norms_of"))]
+    for name in names:
+        monkeypatch.setattr(name, lambda schedule: pytest.fail(f"{schedule} was looked through"))
+
+    def by(schedule: Schedule) -> Any:
+        noise = dataclasses.replace(row.guarantee.mechanism.the_noise, schedule=schedule)
+        neighbours = dataclasses.replace(row.guarantee.neighbours, unit=schedule.unit_text("customer"))
+        return dataclasses.replace(row.guarantee, mechanism=ss.privacy.Mechanism([noise]), neighbours=neighbours)
+
+    large = Factorisation(horizon=100_000, blocks=9)
+    for part in (row.history, HistoryPart(bytes(8), 5, 90_000)):
+        one = ss.PrivateSketch.from_bytes(_copy(row, guarantee=by(large), history=part).to_bytes())
+        assert check_release(one).verdict == "not checked"
+        assert "blocks to look through" in " ".join(str(one.explain()).split())
+    several = [Tree(horizon=50_000, depth=depth) for depth in range(2, 40)]
+    parts = [NoisePart(row.noise, by(one), history=HistoryPart(bytes(8), 0, 2)) for one in several]
+    ids = [bytes([number] * 8) for number in range(len(parts))]
+    summed = ss.PrivateSketch(GRID, row.values, row.noise, by(TREE), parts=parts, release_ids=ids)
+    assert check_release(summed).verdict == "not checked"
+
+
 def _of(schedule: Schedule) -> Any:
     return publisher(schedule).calibrated(GRID).guarantee.mechanism
 
@@ -417,6 +452,25 @@ def test_rows_and_ranges_of_a_history_count_once() -> None:
     tables = published_tables()
     assert compose([*tables, tables[0]["north"], tables[3]["west"]], populations="overlapping").epsilon == 1
     assert compose(tables, populations="disjoint").epsilon == 1
+
+
+def test_rows_of_unknown_data_count_each() -> None:
+    """Nothing shows that they are of one history: ids can be copied."""
+    rows = [_copy(row, data_ids=[], values=row.values + 1) for row in rows_of()[:3]]
+    assert compose(rows, populations="overlapping").epsilon == 3
+
+
+def test_data_of_any_key_of_a_history_are_known_to_be_shared() -> None:
+    tables = counted_tables()
+    rows: list[Any] = release(tables, COUNTED, public_keys=KEYS)
+    plain = tables[0].release(
+        epsilon=1.0, neighbours=rows[0].guarantee.neighbours, public_keys=KEYS, assert_bounds=True
+    )
+    north, south = ([row[key] for row in rows] for key in ("north", "south"))
+    assert compose([*north, *south], populations="disjoint").epsilon == 1
+    assert compose([*north, plain["south"]], populations="disjoint").epsilon == 1
+    with pytest.raises(InvalidInputError, match="of the same data"):
+        compose([*north, *south, plain["south"]], populations="disjoint")
 
 
 def test_two_rows_of_one_window_that_differ_are_refused() -> None:

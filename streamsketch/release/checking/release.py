@@ -13,7 +13,7 @@ from streamsketch.core import Limits, current_limits, warn_outside
 from streamsketch.errors import InvalidInputError, NoiseMismatchWarning
 from streamsketch.privacy import Guarantee, NoiseMoments, NoisePlace
 from streamsketch.projections import Projection
-from streamsketch.release.checking.noise import NoiseCheck, agree, check_noise, judge
+from streamsketch.release.checking.noise import MOST_BLOCKS, NoiseCheck, agree, check_noise, judge
 from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, has_known_characteristic, least_squared_norm
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import NoisePart, PrivateSketch
@@ -22,6 +22,7 @@ Composition: TypeAlias = Literal["overlapping", "disjoint", "mixed"]
 
 _NOT_COMPARED = "its cells were not compared with that noise, which was added before the map"
 _MOST_PARTS = 1024  # different ones of a sum: each may take a millisecond
+_REPEATED = 32  # how much less it takes to solve for a range than to list the blocks of a schedule
 _MOST_NOISES = 8  # different ones in a cell, to be integrated over: about 5 ms each
 _SUMS = 1e-9  # what sums of floats are off
 _TOLERANCE = 1e-6  # the calibration's own margins
@@ -148,8 +149,8 @@ def _check_parts(stated: StatedNoise, most_entries: int | None) -> NoiseCheck:
         # its noise would shrink without its guarantee
         reason = "a release inside is multiplied by a fraction of the steps of the sum, which no sum of releases does"
         return NoiseCheck("too little", reason)
-    if len(stated.parts) > _MOST_PARTS:
-        return NoiseCheck("not checked", f"it has {len(stated.parts):,} parts, more than the {_MOST_PARTS:,} looked at")
+    if (large := _too_large(stated.parts, most_entries or MOST_BLOCKS)) is not None:
+        return NoiseCheck("not checked", large)
     mismatch = _sum_mismatch(stated)
     if mismatch is not None:
         return NoiseCheck("too little", mismatch)
@@ -168,6 +169,16 @@ def _check_parts(stated: StatedNoise, most_entries: int | None) -> NoiseCheck:
     if len(checks) == 1:
         return NoiseCheck("enough", f"each of the {_inside(stated.releases)}: {checks[0].reason}")
     return NoiseCheck("enough", f"each of the {_inside(stated.releases)} states enough for its own guarantee")
+
+
+def _too_large(parts: Sequence[NoisePart], most_blocks: int) -> str | None:
+    """Return why it would take too long to look through parts: of each schedule all blocks, and less for each part."""
+    if len(parts) > _MOST_PARTS:
+        return f"it has {len(parts):,} parts, more than the {_MOST_PARTS:,} looked at"
+    found = [part.guarantee.mechanism.schedule for part in parts]
+    schedules = [one for one in found if one is not None]
+    blocks = sum(one.most_blocks for one in set(schedules)) + sum(one.most_blocks for one in schedules) // _REPEATED
+    return f"its schedules have up to {blocks:,} blocks to look through" if blocks > most_blocks else None
 
 
 def _inside(releases: int) -> str:
