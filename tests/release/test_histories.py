@@ -12,7 +12,6 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.accounting import Ledger
-from streamsketch.beam import ReleasePerKey
 from streamsketch.continual import Factorisation, HistoryPart, Releaser, Schedule, Separate, Tree, release
 from streamsketch.errors import DependentNoiseError, InvalidInputError, LedgerError
 from streamsketch.privacy import Counting, KeyedBits, NoiseMoments, compose
@@ -225,7 +224,6 @@ def test_whoever_publishes_single_releases_is_told_of_schedules() -> None:
         lambda: publisher().release_rows(GRID, np.ones((2, 4), dtype=np.int64)),
         lambda: publisher().calibrated(GRID).on(window(0), assert_bounds=True),
         lambda: publisher().calibrated(GRID).release(window(0)),
-        lambda: ReleasePerKey(publisher(), projection=GRID, public_keys=["a"]),
     ]
     for path in paths:
         with pytest.raises(InvalidInputError, match="add each window to streamsketch"):
