@@ -75,6 +75,8 @@ def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
         if record.content and not late:
             end = max(end, windows.end_of(record.timestamp * 1000))
     stop = min(end, policy.stop_micros or end)
+    if policy.schedule is not None:
+        stop = min(stop, windows.start(policy.first + policy.schedule.horizon))
     with tempfile.TemporaryDirectory(prefix="replay-") as folder:
         again = dataclasses.replace(policy, folder=f"{folder}/out", stop=str(np.datetime64(stop, "us")))
         computed = dataclasses.replace(job, policy=again)

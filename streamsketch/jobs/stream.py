@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.utils.timestamp import Timestamp
 
 from streamsketch.accounting import Ledger
 from streamsketch.agreement import Agreement
@@ -82,7 +83,8 @@ class StreamJob:
     With the releases it publishes comparisons: of each key with the window before, and of the keys of a window with
     each other. Releases are ``STREAM/WINDOW/KEY.sketch`` in the policy's folder, or rows of a database; ``KEY.change``
     and ``pairs.json`` beside them are the comparisons. Other bytes for a window and key that were released are refused,
-    and raise an alarm.
+    and raise an alarm. With a schedule releases are its rows, which `streamsketch.continual.History` reads, and there
+    are no comparisons.
 
     Parameters
     ----------
@@ -190,7 +192,7 @@ class StreamJob:
         """Fail before the job runs if the ledger would refuse every window."""
         if self.policy.ledger is None:
             return
-        unit, dataset = self.policy.bounds_in(self.agreement).unit, self.policy.dataset
+        unit, dataset = self._charged_unit, self.policy.dataset
         units = {one.name: one.unit for one in Ledger(self.policy.ledger).datasets}
         if units.get(str(dataset)) != unit:
             held = f"is for one {units[str(dataset)]}" if dataset in units else "is not in it"
@@ -198,6 +200,15 @@ class StreamJob:
                 f"the ledger would be charged for one {unit}, and its data set {dataset!r} {held}; name another, or "
                 f"enter one by: streamsketch ledger init"
             )
+
+    @property
+    def _charged_unit(self) -> str:
+        """For whom the ledger is charged: a unit, or a unit in a schedule's windows if it may be in others."""
+        policy, schedule = self.policy, self.policy.schedule
+        unit = policy.bounds_in(self.agreement).unit
+        if schedule is None or policy.is_enforced or schedule.most == schedule.horizon:
+            return unit
+        return str(policy.publisher(self.agreement).guarantee.neighbours.unit)
 
     def build(self, log: beam.PCollection, epoch: int | None = None) -> dict[str, beam.PCollection]:
         """Add the steps from messages to releases and comparisons, each written once; return the outputs by name."""
@@ -230,7 +241,22 @@ class StreamJob:
             releases, keys = sketches | "Release" >> release.with_refused()
             refused = [keys | "As alarms" >> beam.Map(refused_alarm, self.stream, epoch)]
         held, alarms = releases | "Write releases" >> self._sink(epoch)
-        by = policy.comparisons or "distance"
+        files: dict[str, Any] = {"folder": policy.folder, "stream": self.stream, "epoch": epoch}
+        found = {"batches": batches, "sketches": sketches, "releases": releases, "held": held}
+        found |= {"late": late, "malformed": malformed}
+        all_alarms = [alarms, *refused]
+        if policy.schedule is None:  # rows are no streams to compare
+            found["distances"], compared = self._compared(held, files)
+            all_alarms += compared
+        found["alarms"] = all_alarms | "All alarms" >> beam.Flatten()
+        found["alarms"] | "Write alarms" >> WriteAlarms(FileSystems.join(self.claims, f"{self.stream}.alarms"))
+        return found
+
+    def _compared(
+        self, held: beam.PCollection, files: dict[str, Any]
+    ) -> tuple[beam.PCollection, list[beam.PCollection]]:
+        """Write comparisons of keys with the window before, and of all keys of a window; return them, and alarms."""
+        by = self.policy.comparisons or "distance"
         changes = (
             held  # not what the sink refused: a comparison with that would publish it
             | "Changes" >> ChangesBetweenWindows(by=by)
@@ -241,25 +267,19 @@ class StreamJob:
             | "Pairs" >> WindowDistances(len(self.public_keys), by=by)
             | "Name them" >> beam.Map(lambda rows: ("pairs", rows))
         )
-        files: dict[str, Any] = {"folder": policy.folder, "stream": self.stream, "epoch": epoch}
         changed, change_alarms = changes | "Write changes" >> WriteFilesOnce(**files, suffix="change")
         paired, pair_alarms = pairs | "Write pairs" >> WriteFilesOnce(**files, suffix="json")
-        all_alarms = (alarms, change_alarms, pair_alarms, *refused) | "All alarms" >> beam.Flatten()
-        all_alarms | "Write alarms" >> WriteAlarms(FileSystems.join(self.claims, f"{self.stream}.alarms"))
-        return {
-            "batches": batches,
-            "sketches": sketches,
-            "releases": releases,
-            "held": held,
-            "alarms": all_alarms,
-            "distances": (changed, paired) | "All distances" >> beam.Flatten(),
-            "late": late,
-            "malformed": malformed,
-        }
+        return (changed, paired) | "All distances" >> beam.Flatten(), [change_alarms, pair_alarms]
 
     def _bounds(self) -> beam.PTransform:
         policy = self.policy
         options: dict[str, Any] = {"clip": policy.clip_in(self.agreement), "public_keys": self.public_keys}
+        schedule = policy.schedule
+        if schedule is not None and schedule.most < schedule.horizon:
+            first = Timestamp(micros=policy.windows.start(policy.first))
+            period = schedule.horizon * policy.of_one_length.size / 10**6
+            options |= {"max_windows": schedule.most, "period": period, "first": first}
+            return BoundAcrossWindows(self.agreement, **options)
         if policy.period is None:
             return BoundContributions(self.agreement, **options)
         period = microseconds(policy.period, "period") / 10**6

@@ -100,7 +100,8 @@ class StreamPolicy:
         For any range of windows at about the noise of one: a `Schedule`, or its JSON object. Its horizon is how many
         windows there are from ``start`` on; after the last one nothing is released. ``epsilon`` and ``delta`` are then
         for all windows together, for a unit in as many of them as the schedule says, and ``neighbours`` still bound
-        what it adds to each. Where units are clipped, they are also kept to so many windows. Not for jobs on a cluster.
+        what it adds to each. Where units are clipped, they are also kept to so many windows. A job on a cluster does
+        not keep these apart, so it takes no ``gap``.
 
     Raises
     ------
@@ -218,11 +219,28 @@ class StreamPolicy:
 
     def check_job(self) -> None:
         """Raise `InvalidInputError` if the policy has a field that only one machine follows."""
-        self.of_one_length  # noqa: B018 - which refuses the calendar
-        if self.schedule is not None:
+        windows, schedule = self.of_one_length, self.schedule  # which refuses the calendar
+        if schedule is None:
+            return
+        if self.period is not None:
             raise InvalidInputError(
-                "a job on a cluster releases each window by itself, and the policy has a schedule: follow it by "
-                "`streamsketch sketch --policy` on one machine"
+                "the policy has a schedule, which says in how many of its windows a unit may be: leave out period and "
+                "max_windows"
+            )
+        if self.comparisons is not None:
+            raise InvalidInputError(
+                "a job compares releases of windows, and rows of a schedule are weighted sums of them: leave out "
+                "comparisons, and compare ranges by streamsketch.continual.History"
+            )
+        if self.is_enforced and schedule.gap > 1:
+            raise InvalidInputError(
+                f"a job on a cluster keeps units to few windows, but not apart, and the schedule's gap is "
+                f"{schedule.gap}: take gap=1, or follow the policy by `streamsketch sketch --policy` on one machine"
+            )
+        if self.stop_micros is not None and self.stop_micros > windows.start(self.first + schedule.horizon):
+            raise InvalidInputError(
+                f"stop must not be after the {schedule.horizon} windows of the schedule, got {short(self.stop)}: leave "
+                f"it out"
             )
 
     @property

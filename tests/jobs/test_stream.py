@@ -272,3 +272,44 @@ def test_a_ledger_that_would_refuse_every_window_fails_before_the_job_runs(
     assert run(tmp_path, [], agreement=agreement, ledger=str(path), dataset=dataset) == 2
     assert re.search(message, capsys.readouterr().err)
     assert not (tmp_path / "claims").exists(), "no epoch is claimed"
+
+
+# --- schedules --------------------------------------------------------------------------------------------------
+
+FOUR = {"kind": "tree", "horizon": 4, "depth": 2, "max_windows": 2, "gap": 1}
+
+
+@pytest.mark.usefixtures("root_key")
+def test_a_schedule_is_followed_under_one_charge_and_restored(runner: list[str], tmp_path: Path) -> None:
+    path = ledger_of(tmp_path, 1.0)
+    put(tmp_path / "log", "001.parquet", [*FIRST, *(("AA", "JFK-LAX", "N1", 70 + 60 * minute) for minute in range(3))])
+    end(tmp_path / "log")
+    budget: dict[str, Any] = {"ledger": str(path), "dataset": "flights", "schedule": FOUR, "stop": at(4)}
+    assert run(tmp_path, runner, **budget) == 0
+    assert charges(path) == [1.0]
+    found = published(tmp_path)
+    assert len(found) == 4 * len(KEYS) == sum(name.endswith(".sketch") for name in found)
+    rows = [ss.load(tmp_path / "out/flights" / name) for name in sorted(found) if name.endswith("AA.sketch")]
+    history = ss.continual.History(rows)
+    assert history.guarantee.neighbours == ss.L1(10, unit="aircraft in at most 2 of 4 windows of 60 s")
+    assert history.range(0, 4).guarantee.basis == "enforced"
+    assert run(tmp_path, runner, folder=str(tmp_path / "restored"), epoch=1, **budget) == 0
+    home = tmp_path / "restored/flights"
+    assert {str(file.relative_to(home)): file.read_bytes() for file in home.rglob("*.sketch")} == found
+    assert charges(path) == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"comparisons": "cosine"}, "rows of a schedule are weighted sums"),
+        ({"period": "2 min"}, "leave out period and max_windows"),
+        ({"schedule": {**FOUR, "gap": 2}}, "not apart, and the schedule's gap is 2"),
+        ({"stop": at(5)}, "stop must not be after the 4 windows"),
+    ],
+)
+def test_what_a_job_does_not_do_with_a_schedule_is_refused(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        job_of(tmp_path, **{"schedule": FOUR} | changes)

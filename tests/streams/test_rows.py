@@ -291,5 +291,3 @@ def test_a_policy_with_a_schedule_is_read_as_it_was_written(tmp_path: Path) -> N
     assert policy.schedule == Tree(horizon=365, max_windows=3)
     assert StreamPolicy.from_json(json.dumps(policy.to_dict())) == policy
     assert "schedule" not in policy_of(tmp_path).to_dict(), "policies without one have the JSON that they had"
-    with pytest.raises(ss.InvalidInputError, match="and the policy has a schedule: follow it by `streamsketch sketch"):
-        policy.check_job()

@@ -97,10 +97,12 @@ class ScheduledWindows(NamedTuple):
         """The windows, as a range with an end."""
         return WindowRange(Timestamp(micros=self.start), Timestamp(micros=self.stop))
 
-    @property
-    def words(self) -> str:
-        """One window, for guarantees."""
-        return self.windows.words.removeprefix("one window of ")
+    def unit(self, name: str) -> str:
+        """Return the unit of a guarantee: what a unit does in the windows that it may be in, if not in all."""
+        schedule = self.schedule
+        if schedule.most == schedule.horizon or f" of {schedule.horizon} windows" in name:
+            return name
+        return schedule.unit_text(name, self.windows.words.removeprefix("one window of "))
 
     @property
     def first_window(self) -> IntervalWindow:
@@ -124,11 +126,11 @@ class ScheduledWindows(NamedTuple):
 
 def publisher_of_rows(publisher: AdditiveNoise, known: Known, of: ScheduledWindows) -> AdditiveNoise:
     """Return the publisher for the relation that holds for all windows of a unit; units are counted as agreed on."""
-    schedule, stated = of.schedule, publisher.neighbours
+    stated = publisher.neighbours
     if known.bounds.is_enforced and stated == known.given:
         stated = _held(known, of) or stated
-    elif f" of {schedule.horizon} windows" not in stated.unit:
-        stated = dataclasses.replace(stated, unit=schedule.unit_text(stated.unit, of.words))
+    else:
+        stated = dataclasses.replace(stated, unit=of.unit(stated.unit))
     counting = publisher.counting or counting_of(known, stated)
     return dataclasses.replace(publisher, neighbours=stated, counting=counting)
 
@@ -177,7 +179,7 @@ def _held(known: Known, of: ScheduledWindows) -> Neighbours | None:
     if given is None or held is None:
         return held
     if held.unit == given.unit and isinstance(given, SketchL2):  # all windows of a unit were clipped together
-        return dataclasses.replace(given, unit=of.schedule.unit_text(given.unit, of.words))
+        return dataclasses.replace(given, unit=of.unit(given.unit))
     return _over_windows(given, of)
 
 
@@ -186,7 +188,7 @@ def _over_windows(each: Neighbours, of: ScheduledWindows) -> Neighbours:
     schedule = of.schedule
     if isinstance(each, SketchL2):
         each = dataclasses.replace(each.in_windows(schedule.most), max_keys=each.max_keys)
-    return dataclasses.replace(each, unit=schedule.unit_text(each.unit, of.words))
+    return dataclasses.replace(each, unit=of.unit(each.unit))
 
 
 def _check_periods(span: Span | None, of: ScheduledWindows) -> None:

@@ -321,8 +321,7 @@ PERIOD = Tumbling(5 * DAY * 10**6, 3 * DAY * 10**6)
 )
 def test_a_stream_is_charged_once_and_for_whom_the_bounds_hold(schedule: Schedule, span: Any, whose: str) -> None:
     of = scheduled(schedule)
-    unit = schedule.unit_text("person", of.words)
-    found = of.span(Known(span=span), unit)
+    found = of.span(Known(span=span), of.unit("person"))
     assert found.unit == whose
     starts = {found.stretches.start_of((3 + window) * DAY * 10**6) for window in range(5)}
     assert starts == {3 * DAY * 10**6}
