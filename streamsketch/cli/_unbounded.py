@@ -4,7 +4,7 @@ import json
 import os
 import stat
 import sys
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
 from streamsketch.cli._showing import plural, progress_bar, say, show_json
 from streamsketch.core import exclusive, remove_partial, write_whole
 from streamsketch.data import format_of
-from streamsketch.intake import BadLines, LineFormat, Log, LostLogError, RowReader
+from streamsketch.intake import BadLines, LineFormat, Log, LostLogError, Messages, RowReader
 from streamsketch.streams import STREAM_SUFFIX, Stream, StreamPolicy
 
 
@@ -35,6 +35,7 @@ class UnboundedLog:
     summary: Path | None
     follow: bool
     accept_loss: bool
+    messages: bool
 
     def run(self, *, as_json: bool) -> None:
         """Read the log until it ends, or for ever; write the state and releases."""
@@ -57,15 +58,12 @@ class UnboundedLog:
             stream = Stream(policy, agreement, self.output, charge)
             with Stop() as stop:
                 try:
-                    path = None if self.inputs == [STDIN] else Path(self.inputs[0])
-                    lost = (lambda text: say(f"warning: {text}")) if self.accept_loss else None
-                    log = Log(descriptor, reader, form, self._name, stream.position, path=path, on_loss=lost)
-                    with log:
+                    with self._opened(descriptor, reader, form, stream.position) as log:
                         self._read(stream, log, bad, stop)
                 except ss.StreamsketchError as error:
                     remedy = f"{self.output} holds what was read before, and goes on from there"
-                    if isinstance(error, LostLogError) and self.inputs != [STDIN]:
-                        remedy += f". Where the rest is lost, --accept-loss reads {self._name} from its beginning"
+                    if isinstance(error, LostLogError) and (self.messages or self.inputs != [STDIN]):
+                        remedy += ". Where the rest is lost, --accept-loss goes on with what is there"
                     raise ss.InvalidInputError(f"{error}. {remedy}") from None
                 number = stop.number
         if bad.count:
@@ -85,21 +83,43 @@ class UnboundedLog:
         else:
             say(f"{self.output}, secret: {facts}. Agreement {agreement.fingerprint}.")
 
-    def _read(self, stream: Stream, log: Log, bad: BadLines, stop: Stop) -> None:
+    def _opened(
+        self, descriptor: int, reader: RowReader, form: LineFormat, position: dict[str, Any] | None
+    ) -> AbstractContextManager[Log | Messages]:
+        lost = (lambda text: say(f"warning: {text}")) if self.accept_loss else None
+        if position is not None and self.messages != ("next" in position):
+            raise ss.InvalidInputError(
+                f"{self.output} holds a position in {'lines' if self.messages else 'messages'}: "
+                f"{'leave out' if self.messages else 'say'} --messages"
+            )
+        if self.messages:
+            return nullcontext(Messages(descriptor, reader, self._name, position, on_loss=lost))
+        path = None if self.inputs == [STDIN] else Path(self.inputs[0])
+        return Log(descriptor, reader, form, self._name, position, path=path, on_loss=lost)
+
+    def _read(self, stream: Stream, log: Log | Messages, bad: BadLines, stop: Stop) -> None:
         snapshots, bad_before = Snapshots(self.every), stream.bad_lines
 
         def snapshot() -> None:
             stream.bad_lines = bad_before + bad.count
-            for name in stream.save(log.position):
+            position = log.position
+            if position is None:  # no message has come yet
+                snapshots.taken()
+                return
+            for name in stream.save(position):
                 say(f"warning: {name} was there already, of another state, and stays; this state releases none for it")
             if self.summary is not None:
                 remove_partial(self.summary)
-                write_whole(self.summary, json.dumps(stream.summary, indent=2).encode() + b"\n", secret=True)
+                summary = stream.summary
+                if self.messages:
+                    summary |= {"last_offset": position["next"] - 1, "offsets_missing": position["missing"]}
+                write_whole(self.summary, json.dumps(summary, indent=2).encode() + b"\n", secret=True)
             snapshots.taken()
 
         with progress_bar() as progress:
             task = progress.add_task("sketching", total=None, events=stream.events)
-            for piece in log.pieces(follow=self.follow, stop=stop, wait=snapshots.wait):
+            options: dict[str, Any] = {} if isinstance(log, Messages) else {"follow": self.follow}
+            for piece in log.pieces(**options, stop=stop, wait=snapshots.wait):
                 if stream.is_finished:
                     break
                 log.read(piece, stream.add)
@@ -120,7 +140,13 @@ class UnboundedLog:
             raise ss.InvalidInputError(f"--every must be a number of seconds > 0, got {self.every:g}")
         if self.inputs == [STDIN] and sys.stdin is None:
             raise ss.InvalidInputError("standard input (-) is closed; there is nothing to read")
-        form = self.form or ("" if self.inputs == [STDIN] else format_of(Path(self.inputs[0]).suffix))
+        if self.messages and (self.inputs != [STDIN] or self.form not in (None, "jsonl")):
+            raise ss.InvalidInputError("--messages are read from standard input (-), and their payloads are JSON")
+        form = (
+            self.form
+            or ("jsonl" if self.messages else "")
+            or ("" if self.inputs == [STDIN] else format_of(Path(self.inputs[0]).suffix))
+        )
         if form not in ("csv", "jsonl"):
             raise ss.InvalidInputError(
                 f"say what {self._name} is: --format csv, with a header line, or --format jsonl, not compressed"

@@ -53,6 +53,12 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
             help="With --policy: wait for what a file grows by, and go on with the file after it once it is rotated.",
         ),
     ] = False,
+    messages: Annotated[
+        bool,
+        typer.Option(
+            "--messages", help="With --policy: standard input is messages of Kafka with their offsets, as of kcat -J."
+        ),
+    ] = False,
     accept_loss: Annotated[
         bool,
         typer.Option(
@@ -171,13 +177,14 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
     chosen = {"index": index, "value": value, "key": key, "projection": projection, "new_projection": new_projection}
     bound = {"unit_column": unit_column, "unit": unit, "max_keys": max_keys, "l1": l1, "sketch_l2": sketch_l2}
-    if policy is not None or follow or accept_loss:
+    unbounded = {"follow": follow, "accept_loss": accept_loss, "messages": messages}
+    if policy is not None or any(unbounded.values()):
         others = chosen | options | {"window": window, "zone": zone, "time": time, "time_format": time_format}
         others |= bound | {"append": append, "clip": clip}
-        agreed_by, released_by = _by_policy(agreement, policy, others, "--accept-loss" if accept_loss else "--follow")
+        agreed_by, released_by = _by_policy(agreement, policy, others, given_options(unbounded))
         UnboundedLog(
             inputs, output, agreed_by, released_by, form, check_delimiter(delimiter), bad_lines, every, summary,
-            follow=follow, accept_loss=accept_loss,
+            **unbounded,
         ).run(as_json=as_json)  # fmt: skip
         return
     windows = _windows_of(window, zone, time, time_format)

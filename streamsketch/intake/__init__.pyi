@@ -5,6 +5,7 @@ from .events import Events
 from .files import RowReader
 from .lines import Add, BadLines, LineFormat, Lines, Stop, pipe_blocks
 from .log import Log
+from .messages import Messages
 from .objects import is_malformed
 from .rotation import LostLogError
 from .rows import Intake, OnBad
@@ -35,6 +36,7 @@ __all__ = [
     "Lines",
     "Log",
     "LostLogError",
+    "Messages",
     "OnBad",
     "Period",
     "RowReader",

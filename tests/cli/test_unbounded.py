@@ -223,7 +223,7 @@ def test_killed_while_a_log_is_rotated(how: str, folder: Path, forks: Forks, mon
             file.write("".join(lines[:count]))
         del lines[:count]
 
-    for _ in range(3):
+    for _ in range(2):
         with forks.started([*FILE, "--follow", "--every", "0.02"], folder) as running:
             for _ in range(2):
                 before = state.stat().st_mtime_ns if state.exists() else 0
@@ -248,13 +248,53 @@ def test_a_log_that_is_gone_is_refused_and_its_loss_accepted(folder: Path, forks
     (folder / "log.csv").write_text(text_of(rows[:30]))
     forks.succeeded(*FILE, cwd=folder)
     (folder / "log.csv").write_text("".join(row.line for row in rows[30:]))
-    assert "Where the rest is lost, --accept-loss reads log.csv from its beginning" in forks.refused(*FILE, cwd=folder)
+    assert "Where the rest is lost, --accept-loss goes on with what is there" in forks.refused(*FILE, cwd=folder)
     done = forks.run(*FILE, "--accept-loss", cwd=folder)
     assert done.returncode == 0
     assert "warning: log.csv is read from its beginning" in done.stderr
     assert "log.csv is read" not in forks.run(*FILE, "--accept-loss", cwd=folder).stderr
     stream = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
     assert stream.events == sum(map(len, windows_of(rows)[0].values()))
+
+
+def messages_of(rows: list[Row], first: int) -> list[bytes]:
+    names = HEADER.strip().split(",")
+    found = []
+    for number, row in enumerate(rows):
+        payload = json.dumps(dict(zip(names, row.line.strip().split(","), strict=True)))
+        message = {"topic": "sales", "partition": 0, "offset": first + number, "key": None, "payload": payload}
+        found.append(json.dumps(message).encode() + b"\n")
+    return found
+
+
+def test_messages_are_read_once_whatever_offset_a_consumer_begins_at(
+    folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, chance, lines = drawn_log(600, 14), random.Random(15), []  # noqa: S311 - a test's data
+    state, command = folder / "s.raw-stream", ["sketch", "-", "--messages", *OPTIONS, "--summary", "told.json"]
+    lines = messages_of(rows, 1000)
+    for end in (200, 500):
+        with forks.started([*command, "--every", "0.02"], folder, stdin=subprocess.PIPE) as running:
+            assert running.stdin is not None
+            first = json.loads((folder / "told.json").read_text())["last_offset"] - 1000 if end > 200 else 0
+            running.stdin.writelines(lines[first - chance.randrange(min(first, 50) + 1) : end])
+            running.stdin.flush()
+            before = state.stat().st_mtime_ns if state.exists() else 0
+            while not (folder / "told.json").exists() or state.stat().st_mtime_ns == before:
+                assert running.poll() is None
+                time.sleep(0.01)
+            time.sleep(chance.random() / 10)
+            running.send_signal(signal.SIGKILL)
+            running.wait(PATIENCE)
+    place = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, state).position
+    assert place is not None
+    last = place["next"] - 1001
+    said = forks.refused(*command, cwd=folder, stdin=b"".join(lines[last + 2 :]))
+    assert f"messages before {last + 1001:,} were read: begin it at {last + 1000:,} or before" in said
+    forks.succeeded(*command, cwd=folder, stdin=b"".join(lines[last:]))
+    check_exact(folder, rows, monkeypatch)
+    assert json.loads((folder / "told.json").read_text())["offsets_missing"] == 0
+    assert "holds a position in messages: say --messages" in forks.refused(*PIPE, cwd=folder)
 
 
 def test_a_log_fed_again_is_read_once_and_a_longer_one_on(
@@ -391,6 +431,8 @@ def test_with_heartbeats_no_line_of_a_unit_ends_the_stream(form: str, folder: Pa
         (["log.csv", "log.csv", *OPTIONS], "one log is read"),
         (["-", *OPTIONS], "say what standard input is"),
         (["-", "--format", "csv", "--follow", *OPTIONS], "nothing"),
+        (["log.csv", "--messages", *OPTIONS], "--messages are read from standard input (-)"),
+        (["-", "--format", "csv", "--messages", *OPTIONS], "--messages are read from standard input (-)"),
         (["log.parquet", *OPTIONS], "say what log.parquet is"),
         (["log.csv.gz", *OPTIONS], "say what log.csv.gz is"),
         (["log.csv", *OPTIONS[:-1], "s.raw-sketch"], "written to a file named *.raw-stream"),

@@ -1,0 +1,199 @@
+"""Read the messages of one partition of a Kafka topic from a pipe, and resume by their offsets."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake.files import RowReader
+from streamsketch.intake.lines import LONGEST_LINE, Add, Stop, pipe_blocks
+from streamsketch.intake.rotation import LostLogError, digest
+
+_LARGEST = 1 << 62
+
+
+class Messages:
+    r"""Messages of one partition of a topic, each a line of JSON as `kcat -J` prints it, with a row of JSON as payload.
+
+    Lines have the fields ``topic``, ``partition``, ``offset`` and ``payload``. Offsets ascend. `position` has the
+    next one, so that a later pipe may begin at any offset up to it: what was read before is skipped. The first and
+    last messages are recognised where the pipe brings them again. Offsets within a pipe may be missing, as in
+    transactions and compacted topics; they are counted.
+
+    Parameters
+    ----------
+    source
+        A pipe or file open for reading, or its file descriptor.
+    reader
+        Reads the rows.
+    name
+        Name of the pipe, for errors.
+    position
+        The `position` of an earlier `Messages`, to resume from.
+    on_loss
+        Called with a sentence if the pipe begins after the next offset; reading goes on. Without it, this is an error.
+
+    Raises
+    ------
+    InvalidInputError
+        If the position is none.
+
+    Examples
+    --------
+    >>> from streamsketch import Agreement, CountSketch, Sketch
+    >>> agreement = Agreement(CountSketch(sketch_dim=64, seed=7), index="item")
+    >>> path, sketch = getfixture("tmp_path") / "messages", Sketch(agreement)
+    >>> line = '{"topic": "sales", "partition": 0, "offset": 41, "payload": "{\\"item\\": \\"milk\\"}"}\n'
+    >>> _ = path.write_text(line)
+    >>> with path.open("rb") as pipe:
+    ...     messages = Messages(pipe, RowReader(agreement))
+    ...     for piece in messages.pieces():
+    ...         messages.read(piece, lambda batch, first: sketch.update_rows(batch))
+    >>> sketch.mass, messages.position["next"]
+    (1, 42)
+    """
+
+    def __init__(
+        self,
+        source: BinaryIO | int,
+        reader: RowReader,
+        name: str = "the pipe",
+        position: dict[str, Any] | None = None,
+        *,
+        on_loss: Callable[[str], None] | None = None,
+    ) -> None:
+        if position is not None and not _is_position(position):
+            raise InvalidInputError("the position does not say up to which offset messages were read; take a backup")
+        self._descriptor = source if isinstance(source, int) else source.fileno()
+        self._name, self._on_loss = name, on_loss
+        self._lines = reader.lines(name, "jsonl")
+        self._at = dict(position) if position is not None else None
+        self._lines.go_on(1 if position is None else position["line"], b"")
+        self._before = -1  # the last offset in this pipe
+
+    @property
+    def position(self) -> dict[str, Any] | None:
+        """How far the topic was read, as a dictionary that JSON can hold: secret; None if nothing was."""
+        return None if self._at is None else self._at | {"line": self._lines.position[0]}
+
+    def pieces(self, *, stop: Stop | None = None, wait: Callable[[], float | None] = lambda: None) -> Iterator[bytes]:
+        """Yield the rows of messages as they arrive, for `read`; empty bytes after ``wait()`` seconds without any.
+
+        Parameters
+        ----------
+        stop
+            Ends the reading.
+        wait
+            Returns how many seconds to wait for messages; None for ever.
+
+        Raises
+        ------
+        LostLogError
+            If the pipe begins after the next offset.
+        InvalidInputError
+            If it brings another topic or partition, offsets that do not ascend, other messages than those that were
+            read before, or ends before the next offset.
+        """
+        rest = b""
+        for block in pipe_blocks(self._descriptor, stop, wait):
+            if block is None:
+                yield b""
+                continue
+            *whole, rest = (rest + block).split(b"\n")
+            if len(rest) > LONGEST_LINE:
+                raise InvalidInputError(f"{self._name} has a message that is longer than {LONGEST_LINE:,} bytes")
+            rows = [row for line in whole if line and (row := self._row(line)) is not None]
+            if rows:
+                yield b"\n".join(rows) + b"\n"
+            if not block and self._at is not None and 0 <= self._before < self._at["next"] - 1:
+                raise InvalidInputError(
+                    f"{self._name} ended at offset {self._before:,}, and messages up to {self._at['next'] - 1:,} were "
+                    f"read before: give the same partition"
+                )
+
+    def read(self, piece: bytes, add: Add) -> None:
+        """Pass the rows of a piece to ``add`` in batches, without bad lines, as in `RowReader.read`."""
+        self._lines.read(piece, add)
+
+    def _row(self, line: bytes) -> bytes | None:
+        """Return the row of a message that was not read before; None if there is none."""
+        try:
+            message = json.loads(line)
+            topic, partition, offset, payload = (message[name] for name in ("topic", "partition", "offset", "payload"))
+            numbers = all(_is_number(number) and number < _LARGEST for number in (partition, offset))
+            if not (isinstance(topic, str) and numbers and isinstance(payload, str | None)):
+                raise ValueError  # noqa: TRY301 - as what json raises
+        except (ValueError, KeyError, TypeError, RecursionError):
+            why = f"{self._name} has a line that is no message as kcat -J prints it, with topic, partition and offset"
+            self._lines.refuse(line, why)
+            return None
+        content = "" if payload is None else payload
+        if not self._is_new(topic, partition, offset, digest(content.encode(errors="surrogatepass"))):
+            return None
+        return self._in_one_line(content) if payload else None
+
+    def _in_one_line(self, content: str) -> bytes | None:
+        if "\n" in content or "\r" in content:
+            try:
+                json.loads(content)  # valid JSON has line breaks between its values only
+            except (ValueError, RecursionError):
+                self._lines.refuse(content.encode(errors="replace"), f"{self._name} has a payload that is not JSON")
+                return None
+            content = content.replace("\n", " ").replace("\r", " ")
+        return content.encode(errors="surrogatepass")
+
+    def _is_new(self, topic: str, partition: int, offset: int, content: str) -> bool:
+        """Return whether a message was not read before, and note that it is read."""
+        begins = self._before < 0
+        if not begins and offset <= self._before:
+            raise InvalidInputError(
+                f"{self._name} has offset {offset:,} after {self._before:,}: give one partition in its order, as kcat "
+                f"-p {partition} does"
+            )
+        at = self._at
+        if at is None:
+            at = {"topic": topic, "partition": partition, "first": [offset, content], "missing": 0, "next": offset}
+        if (topic, partition) != (at["topic"], at["partition"]):
+            raise InvalidInputError(
+                f"{self._name} has messages of partition {partition} of {topic!a:.80}, and those before were of "
+                f"partition {at['partition']} of {at['topic']!a:.80}: give that one alone, or begin a new state"
+            )
+        if begins and offset < at["first"][0]:
+            raise InvalidInputError(
+                f"{self._name} begins at offset {offset:,}, before {at['first'][0]:,}, where reading began: it is "
+                f"another topic of this name, or reading would begin earlier; begin a new state and a new folder"
+            )
+        for known, its in (at["first"], at.get("last", at["first"])):
+            if offset == known and content != its:
+                raise InvalidInputError(
+                    f"{self._name} has another message at offset {offset:,} than was read before: give the same topic, "
+                    f"or begin a new state and a new folder"
+                )
+        gap: int = offset - at["next"]
+        if begins and gap > 0:
+            self._lose(offset, at["next"])
+        self._before = offset
+        if gap >= 0:
+            self._at = at | {"next": offset + 1, "last": [offset, content], "missing": at["missing"] + gap}
+        return gap >= 0
+
+    def _lose(self, offset: int, expected: int) -> None:
+        why = f"{self._name} begins at offset {offset:,}, and messages before {expected:,} were read"
+        if self._on_loss is None:
+            raise LostLogError(f"{why}: begin it at {expected - 1:,} or before, as kcat -o {expected - 1} does")
+        self._on_loss(f"{why}: those in between are lost")
+
+
+def _is_position(position: dict[str, Any]) -> bool:
+    """Return whether a position is one that `Messages.position` gave."""
+    numbers, ends = ("partition", "missing", "next", "line"), ("first", "last")
+    return (
+        isinstance(position.get("topic"), str)
+        and all(_is_number(position.get(name)) for name in numbers)
+        and all(isinstance(position.get(name), list) and len(position[name]) == 2 for name in ends)
+        and all(_is_number(position[name][0]) and isinstance(position[name][1], str) for name in ends)
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _LARGEST

@@ -1,0 +1,83 @@
+"""Messages of a partition from a pipe: each read once, by its offset."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+import streamsketch as ss
+from streamsketch.intake import BadLines, LostLogError, Messages, RowReader
+from tests.intake.test_log import AGREEMENT, READER, Rows, piped
+
+
+def message(offset: int, content: str | None = "", topic: str = "sales", partition: int = 0) -> str:
+    payload = f'{{"item": "a", "n": {offset}}}' if content == "" else content
+    return json.dumps({"topic": topic, "partition": partition, "offset": offset, "payload": payload}) + "\n"
+
+
+def read(
+    lines: Iterable[str], position: dict[str, Any] | None = None, reader: RowReader = READER, **options: Any
+) -> tuple[list[int], dict[str, Any] | None]:
+    rows = Rows()
+    with piped("".join(lines).encode()) as descriptor:
+        pipe = Messages(descriptor, reader, position=position, **options)
+        for piece in pipe.pieces():
+            pipe.read(piece, rows.add)
+    return [int(number) for _, number in rows], json.loads(json.dumps(pipe.position))
+
+
+def test_a_pipe_may_begin_anywhere_up_to_the_next_offset() -> None:
+    numbers, position = read(map(message, range(50, 60)))
+    assert numbers == list(range(50, 60))
+    for first in (50, 55, 59, 60):
+        assert read(map(message, range(first, 65)), position)[0] == list(range(60, 65))
+    assert read([], position) == ([], position)
+    assert read([], None) == ([], None)
+
+
+def test_missing_offsets_are_counted_and_line_breaks_read() -> None:
+    lines = [message(3), message(5, None), message(8, '{"item": "b",\n "n": 8}')]
+    numbers, position = read(lines)
+    assert (numbers, position and position["missing"], position and position["next"]) == ([3, 8], 3, 9)
+    bad = BadLines("skip")
+    lines += [message(9, '{"item": "b\n", "n": 9}'), message(10, "no"), "no message\n", message(11)]
+    assert read(lines, reader=RowReader(AGREEMENT, bad=bad))[0] == [3, 8, 11]
+    assert bad.count == 3
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([message(5)], "begins at offset 5, before 10, where reading began"),
+        ([message(11), message(11)], "offset 11 after 11"),
+        ([message(12), message(11)], "offset 11 after 12"),
+        ([message(11), message(12, topic="other")], "partition 0 of 'other', and those before were of partition 0 of"),
+        ([message(12, partition=1)], "messages of partition 1 of"),
+        ([message(12, '{"item": "z", "n": 1}')], "another message at offset 12"),
+        ([message(10, '{"item": "z", "n": 1}')], "another message at offset 10"),
+        ([message(10), message(11)], "ended at offset 11, and messages up to 12"),
+        ([message(15)], "begins at offset 15, and messages before 13 were read: begin it at 12 or before"),
+        (["no message\n"], "no message as kcat -J prints it"),
+        ([message(13).replace("13", "true", 1)], "no message as kcat -J"),
+    ],
+)
+def test_a_pipe_that_does_not_agree_with_the_position_is_refused(lines: list[str], said: str) -> None:
+    position = read(map(message, range(10, 13)))[1]
+    with pytest.raises(ss.InvalidInputError, match=said) as raised:
+        read(lines, position)
+    assert isinstance(raised.value, LostLogError) == ("begin it at" in said)
+
+
+def test_a_loss_is_accepted_with_a_sentence() -> None:
+    position, losses = read(map(message, range(10, 13)))[1], list[str]()
+    numbers, position = read([message(15), message(16)], position, on_loss=losses.append)
+    assert (numbers, position and position["missing"]) == ([15, 16], 2)
+    assert losses == ["the pipe begins at offset 15, and messages before 13 were read: those in between are lost"]
+
+
+@pytest.mark.parametrize("changes", [{"next": -1}, {"topic": 1}, {"first": [1]}, {"last": ["1", ""]}, {"line": None}])
+def test_a_position_that_is_none_is_refused(changes: dict[str, Any]) -> None:
+    position = read([message(1)])[1]
+    with pytest.raises(ss.InvalidInputError, match="does not say up to which offset"):
+        read([], (position or {}) | changes)
