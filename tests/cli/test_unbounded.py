@@ -95,8 +95,8 @@ def check_exact(folder: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("schedule", "every"),
     [
-        (None, 3),
-        ({"kind": "tree", "horizon": 20, "depth": 2}, 9),
+        (None, 5),
+        ({"kind": "tree", "horizon": 20, "depth": 2}, 13),
         pytest.param(None, 1, marks=pytest.mark.long),
         pytest.param({"kind": "tree", "horizon": 20, "depth": 2}, 1, marks=pytest.mark.long),
     ],

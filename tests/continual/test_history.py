@@ -85,9 +85,9 @@ def test_the_noise_of_a_range_is_that_of_the_schedule(schedule: Schedule, epsilo
 def test_ranges_that_share_rows_are_compared_with_the_noise_they_share(
     schedule: Schedule, epsilon: float, delta: float
 ) -> None:
-    """One map, 150 noises: the mean is that of exact cells, the deviation that stated, within 4 standard errors."""
+    """One map, 60 noises: the mean is that of exact cells, the deviation that stated, within 4 standard errors."""
     found = []
-    for draw in range(150):
+    for draw in range(60):
         history = History(rows_of(schedule, epsilon, delta, seed=b"%d" % draw, change=6))
         found.append(history.squared_distance((6, 12), (0, 6)))
     values, stated = np.array([one.value for one in found]), np.mean([one.noise_variance for one in found])

@@ -270,7 +270,7 @@ def test_the_choice_spends_no_more_than_epsilon(epsilon: float, dim: int) -> Non
 @pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
 def test_reported_candidates_are_in_the_cap_with_probability_p(epsilon: float) -> None:
     mechanism = CompPrivUnitG(dim=10, epsilon=epsilon, seed=3)
-    cap, people = mechanism.cap, 1500
+    cap, people = mechanism.cap, 600
     for vector in directions(10).values():
         reports = mechanism.randomize_many(repeated(vector, people), bits=bits(epsilon))
         heights = mechanism.contributions(reports.seeds, reports.values) @ vector / cap.scale

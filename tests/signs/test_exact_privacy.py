@@ -273,7 +273,7 @@ def test_the_steps_of_the_continuous_ideal_are_caught() -> None:
 @pytest.mark.parametrize("mechanism", [*EVERY_MAP, *OPORP_ONLY])
 def test_published_signs_are_as_often_plus_as_was_enumerated(mechanism: type[SignMechanism]) -> None:
     """False rejects: 4 tests of 7 cells at 1e-8."""
-    projection, repeats = ss.projections.OPORP(dim=7, sketch_dim=7, seed=1), 20_000
+    projection, repeats = ss.projections.OPORP(dim=7, sketch_dim=7, seed=1), 10_000
     asked = mechanism(epsilon=1.5, neighbours=ss.OneCoordinate(2))
     cells = np.array([-7, -1, 0, 3, (1 << 63) - 1, -(1 << 63), 2 - (1 << 63)])
     law, steps = asked.law(projection), cell_steps(projection, asked.neighbours)

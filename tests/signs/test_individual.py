@@ -144,7 +144,7 @@ def test_cells_that_a_neighbour_takes_past_63_bits_are_perturbed() -> None:
 @pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS)
 def test_released_signs_follow_the_law_that_was_enumerated(mechanism: Mechanism, projection: ss.Projection) -> None:
     """False rejects: 18 cells at 1e-8."""
-    rows, steps = 4000, cell_steps(projection, mechanism.neighbours)
+    rows, steps = 2000, cell_steps(projection, mechanism.neighbours)
     vector = np.array([1, 0, 1])
     cells = projection.columns(np.arange(3)) @ vector
     chances = plus_chances(mechanism, cells, steps, find_near_zero(cells, steps))

@@ -234,8 +234,8 @@ def test_cosines_are_nearly_unbiased(theta: float) -> None:
     ],
 )
 def test_cosines_by_laws_that_depend_on_the_cells(mechanism: SignMechanism, norm: float, theta: float) -> None:
-    """Unbiased to 0.3 % beyond z at 1e-7 of 200 releases, also at 0 and π; error bars are not short, by χ² at 1e-7."""
-    repeats = 200
+    """Unbiased to 0.3 % beyond z at 1e-7 of 100 releases, also at 0 and π; error bars are not short, by χ² at 1e-7."""
+    repeats = 100
     pairs = drawn(mechanism, theta, (norm, norm), repeats, 7)
     found = [signs.cosine(x, y, norm_x=norm, norm_y=norm) for x, y in zip(*pairs, strict=True)]
     values, errors = (np.array([getattr(one, name) for one in found]) for name in ("value", "standard_error"))

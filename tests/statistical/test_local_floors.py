@@ -27,7 +27,9 @@ def adversaries(dim: int) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("parts", [6, pytest.param(40, marks=pytest.mark.long)])
-@pytest.mark.parametrize("k", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize(
+    "k", [1, pytest.param(2, marks=pytest.mark.long), 4, pytest.param(8, marks=pytest.mark.long), 16]
+)
 def test_the_floor_of_independent_hadamard_maps_holds_for_every_vector(k: int, parts: int) -> None:
     """Noiseless reconstructions of 60,000 seeds; the square of their bias, unbiased itself, within 6 of its errors.
 

@@ -26,11 +26,11 @@ def dependent_four(places: np.ndarray) -> list[int]:
 
 
 def test_sqkr_is_unbiased_even_along_what_no_hadamard_frame_can_serve() -> None:
-    """(±½, ±½, ±½, ±½) on four dependent places of a frame shrinks by an eighth there, 24 standard errors.
+    """(±½, ±½, ±½, ±½) on four dependent places of a frame shrinks by an eighth there, 17 standard errors.
 
-    d = 64, ε = 16, n = 7,500. Which product of the four signs is hit depends on the seed, so both are asked.
+    d = 64, ε = 16, n = 4,000. Which product of the four signs is hit depends on the seed, so both are asked.
     """
-    people = 7500
+    people = 4000
     published = SQKR(dim=64, epsilon=16.0, seed=3, rotation="hadamard")
     assert isinstance(published.frame, HadamardFrame)
     four = dependent_four(published.frame.kashin.places)
@@ -42,8 +42,8 @@ def test_sqkr_is_unbiased_even_along_what_no_hadamard_frame_can_serve() -> None:
             vector[four] = 0.5
             vector[four[3]] = last
             server, source = mechanism.aggregator(), bits((rotation, last))
-            for _ in range(people // 2500):
-                server.add(mechanism.randomize_many(repeated(vector, 2500), bits=source))
+            for _ in range(people // 2000):
+                server.add(mechanism.randomize_many(repeated(vector, 2000), bits=source))
             error = math.sqrt(mechanism.squared_error / 64 / people)
             means[rotation, last] = (server.mean() @ vector - 1) / error
     assert max(abs(means["gaussian", last]) for last in (0.5, -0.5)) < ERRORS

@@ -2,8 +2,8 @@
 
 Seeds of maps and of noise are fixed; a fresh draw would fail a right library with probability below 1e-5 in all, at
 five standard errors of a mean and six of a variance. `make test` takes every place with every mechanism, and every map:
-1,000 runs see a variance that is predicted twice too large; one that is half of it they see but where a sparse FJLT
-spreads Laplace noise, whose tails are heavy. `make test-long` takes 4,000 of every case.
+400 runs see a variance that is predicted twice too large, and 1,000 where a sparse FJLT spreads Laplace noise, whose
+tails are heavy. `make test-long` takes 4,000 of every case.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from streamsketch.estimation.noise_effect import effect_of, noise_unit
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import private_vector
 
-RUNS, MANY_RUNS = 1000, 4000
+RUNS, MORE_RUNS, MANY_RUNS = 400, 1000, 4000
 X = np.array([9, -4, 0, 0, 7, 1, 0, -2, 3, 0, 0, 5])
 Y = np.array([2, -4, 6, 0, 0, 1, 0, -9, 3, 1, 1, 0])
 FJLTS = {"dense": "1", "sparse": "1/4"}
@@ -42,7 +42,7 @@ PAIRED = [
     ("sparse", "hadamard", "laplace"),
 ]
 CASES = [
-    *((*case, RUNS) for case in PAIRED),
+    *((*case, MORE_RUNS if case[0] == "sparse" else RUNS) for case in PAIRED),
     *(
         pytest.param(*case, MANY_RUNS, marks=pytest.mark.long)
         for case in [*PAIRED, ("sparse", "input", "laplace"), ("sparse", "hadamard", "gaussian")]
@@ -91,8 +91,8 @@ def test_the_forms_of_gaussian_noise_before_the_map_predict_the_same_for_a_power
 def test_fourth_powers_are_those_of_the_vector_wherever_the_noise_went(place: Any) -> None:
     """The map's own part is within 0.6 and 1.9 of its truth; noise on the input taken for the vector made it 2.5 to 5.
 
-    Its mean over 60 seeds was seen from 1.0 to 1.5, for what is clipped at 0 biases it; over 30, its standard error is
-    below 0.085.
+    Its mean over 60 seeds was seen from 1.0 to 1.5, for what is clipped at 0 biases it; over 20, its standard error is
+    below 0.105.
     """
     x, y = np.full(1000, 2), np.tile([2, 0, 3, -1], 250)
     law = ss.projections.VerySparse(dim=1000, sketch_dim=512, sparsity=10, seed=0).variance
@@ -100,9 +100,9 @@ def test_fourth_powers_are_those_of_the_vector_wherever_the_noise_went(place: An
     truths = [
         law.of_inner_product(*(float(u @ v) for u, v in ((a, a), (b, b), (a, b), (a**2, b**2)))) for a, b in pairs
     ]
-    found = np.zeros((30, 3))
+    found = np.zeros((20, 3))
     budget: Any = {"epsilon": 0.7 if place == "input" else 20.0, "neighbours": ss.L1(1), "noise_place": place}
-    for seed in range(30):
+    for seed in range(20):
         projection = ss.projections.VerySparse(dim=1000, sketch_dim=512, sparsity=10, seed=seed)
         one, other = (ss.release.release_vector(projection, v, **budget) for v in (x, y))
         distance = ss.squared_distance(one, other)

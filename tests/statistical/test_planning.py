@@ -1,7 +1,7 @@
-"""Plans come true: their standard errors, within 12 % and in `make test-long` within 6 %, and their tails.
+"""Plans come true: their standard errors, within 18 % and in `make test-long` within 6 %, and their tails.
 
 Seeds of maps and noise are fixed, so each test gives the same result for ever; a fresh draw would fail a right planner
-with probability below 1e-5 in all: 12 % is more than five standard errors of a standard deviation of 1,000 estimates,
+with probability below 1e-5 in all: 18 % is more than five standard errors of a standard deviation of 400 estimates,
 6 % of one of 4,000, and chances are compared at five standard errors of theirs.
 """
 
@@ -37,7 +37,7 @@ GRID: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
 @pytest.mark.parametrize(
     ("facts", "privacy", "goal", "runs", "tolerance"),
     [
-        *((*GRID[place], 1000, 0.12) for place in (0, 3, 4)),  # a relation each
+        *((*GRID[place], 400, 0.18) for place in (0, 3, 4)),  # a relation each
         *(pytest.param(*case, 4000, 0.06, marks=pytest.mark.long) for case in GRID),
     ],
 )
@@ -70,7 +70,7 @@ def test_plans_hit_their_predicted_error(
 
 @pytest.mark.parametrize("sparsity", [1, 2, 8])
 def test_few_items_miss_as_often_as_the_law_says(sparsity: int) -> None:
-    cells, rows = 256, 20_000
+    cells, rows = 256, 8_000
     projection = ss.SJLT(dim=1 << 40, sketch_dim=cells, sparsity=sparsity, seed=11, independence=16)
     law = ErrorLaw(2 / cells, 0.0, sparsity, sparsity / cells)
     misses: dict[float, list[float]] = {0.12: [], 0.2: [], 0.3: []}

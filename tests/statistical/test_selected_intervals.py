@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 import streamsketch as ss
 
-STREAMS, DIM = 40, 1024
+STREAMS, DIM, MAPS = 40, 1024, 50
 FALSE_REJECTS = 1e-6
 
 
@@ -15,13 +15,13 @@ FALSE_REJECTS = 1e-6
     ("cells", "epsilon"), [(32, None), pytest.param(256, None, marks=pytest.mark.long), (256, 0.6), (256, 0.04)]
 )
 def test_intervals_of_one_streams_candidates_hold_together(cells: int, epsilon: float | None) -> None:
-    """Forty alike streams, 100 maps: with a coverage of 95 % this fails once in a million seeds.
+    """Forty alike streams, 50 maps: with a coverage of 95 % this fails once in a million seeds.
 
     From the map's error alone, with noise of its size, and with noise far above it.
     """
     rng = np.random.default_rng(cells)
     missed = plain = 0
-    for seed in range(100):
+    for seed in range(MAPS):
         projection = ss.SJLT(dim=DIM, sketch_dim=cells, sparsity=4, seed=seed)
         streams = rng.choice([-1, 1], size=(STREAMS, DIM))
         sketches: list[ss.Sketch | ss.PrivateSketch] = []
@@ -36,6 +36,6 @@ def test_intervals_of_one_streams_candidates_hold_together(cells: int, epsilon: 
                 missed += not holds.all()
             else:
                 plain += not holds[np.argmin(distances.value[0, 1:])]
-    assert missed <= binom.ppf(1 - FALSE_REJECTS, 100, 0.05)
+    assert missed <= binom.ppf(1 - FALSE_REJECTS, MAPS, 0.05)
     if epsilon is None:
-        assert plain > 20, "the test can tell: plain intervals cover too little of the nearest"
+        assert plain > 12, "the test can tell: plain intervals cover too little of the nearest"

@@ -14,7 +14,7 @@ from streamsketch.estimation.blocks import Block
 from streamsketch.estimation.distances import distances_between
 from streamsketch.estimation.noise_effect import effect_of
 
-DRAWS, STREAMS, DIM = 500, 20, 256
+DRAWS, STREAMS, DIM = 250, 20, 256
 FALSE_REJECTS = 1e-4
 
 

@@ -98,9 +98,10 @@ def test_a_killed_append_leaves_the_file_as_it_was_or_complete(first: Any, tmp_p
     assert [found.name for found in tmp_path.iterdir()] == ["a"]
 
 
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("first", FIRST)
 def test_a_kill_before_any_statement_leaves_the_file_as_it_was(
-    first: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    first: Any, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, more, real = tmp_path / "a", RawSketch(first, 1), sqlite3.connect
     save_raw(RawSketch(first), path)
@@ -119,7 +120,7 @@ def test_a_kill_before_any_statement_leaves_the_file_as_it_was(
     append_seen_by(statements.append)
     assert "COMMIT" in statements
     before = load_raw(path)
-    for number in range(isinstance(first, ss.Sketch), len(statements), 1 + isinstance(first, ss.Sketch)):
+    for number in {*range(isinstance(first, ss.Sketch), len(statements), every), statements.index("COMMIT")}:
         left = [number]
 
         def kill(_: str, left: list[int] = left) -> None:

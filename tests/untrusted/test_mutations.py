@@ -108,7 +108,7 @@ def check(name: str, seed: int, rounds: int, pool: pa.MemoryPool) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_changed_bytes_are_read_or_refused(name: str, arrow_memory: pa.MemoryPool) -> None:
-    check(name, SEED, ROUNDS or (10 if "table" in name or "lines" in name else 30), arrow_memory)
+    check(name, SEED, ROUNDS or (10 if "table" in name or "lines" in name else 15), arrow_memory)
 
 
 @pytest.mark.long

@@ -149,7 +149,7 @@ def test_what_a_release_calls_enforced_holds_for_each_unit(
     operation: Operation,
     is_kept: bool,  # noqa: FBT001 - of the table
 ) -> None:
-    for number in range(4):
+    for number in range(2):
         one, other = (one_unit(2 * number + part, neighbours, options) for part in (0, 1))
         found = operation(one, other, plain_table(one.projection))
         assert found.bounds.is_enforced == is_kept
