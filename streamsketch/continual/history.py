@@ -186,8 +186,12 @@ class History:
     def test_same(self, first: Range, second: Range, tolerance: float = 0.0) -> SameTest:
         """Test whether two ranges of this stream are the same, or at most ``tolerance`` apart.
 
-        As `streamsketch.test_same`, with the noise that they share. Parameters and errors as `difference` and there.
+        As `streamsketch.test_same`, with the noise that they share. Parameters and errors as `difference` and there;
+        `InvalidInputError` for a range and itself.
         """
+        ranges = self.numbers(first), self.numbers(second)
+        if ranges[0] == ranges[1]:
+            raise InvalidInputError(f"two ranges are compared, got windows {ranges[0][0]} to {ranges[0][1] - 1} twice")
         return same_as_zero(self.difference(first, second), tolerance)
 
     def numbers(self, wanted: Range | int) -> tuple[int, int]:
@@ -437,7 +441,7 @@ def _in_order(rows: Sequence[PrivateSketch]) -> list[PrivateSketch]:
 def _times_of(names: Sequence[str], windows: int) -> list[int]:
     if len(names) != windows:
         raise InvalidInputError(f"each of the {windows} windows has a name, got {len(names)}")
-    times = [window_time(name) for name in names]
+    times = [window_time(name) if isinstance(name, str) else None for name in names]
     for name, time, before in zip(names, times, [None, *times], strict=False):
         if time is None or (before is not None and time <= before):
             raise InvalidInputError(f"{short(name)} is no time of a window after the one before it")
@@ -448,12 +452,12 @@ def _period(year: str, month: str | None, day: str | None) -> tuple[int, int]:
     """Return the start of a year, month or date and that of the next, in microseconds since 1970."""
     try:
         start = dt.datetime(int(year), int(month or 1), int(day or 1), tzinfo=dt.UTC)
-    except ValueError:
-        raise InvalidInputError(f"there is no date {year}-{month or '01'}-{day or '01'}") from None
-    if day is not None:
-        stop = start + dt.timedelta(days=1)
-    elif month is not None:
-        stop = (start + dt.timedelta(days=31)).replace(day=1)
-    else:
-        stop = start.replace(year=start.year + 1)
+        if day is not None:
+            stop = start + dt.timedelta(days=1)
+        elif month is not None:
+            stop = (start + dt.timedelta(days=31)).replace(day=1)
+        else:
+            stop = start.replace(year=start.year + 1)
+    except (ValueError, OverflowError):
+        raise InvalidInputError(f"there are no dates from {year}-{month or '01'}-{day or '01'} on") from None
     return (start - _1970) // _MICRO, (stop - _1970) // _MICRO

@@ -163,6 +163,9 @@ class Releaser:
     ) -> Self:
         """Return a releaser that goes on from a state.
 
+        A row that was published after the state was taken must not be drawn again, unless with the same ``bits`` of
+        the same window: it would be published twice, with two noises, and be charged once.
+
         Parameters
         ----------
         publisher, projection, assert_bounds

@@ -37,7 +37,8 @@ class Factorisation(Schedule):
         the stream, and worse for long ones.
     bits
         Weights are multiples of 2^-bits: 1 to 12. Cells are as much larger, and so is their noise, which must stay
-        below the widest that can be drawn.
+        below the widest that can be drawn. So are sums: a row of 2^63 steps or more wraps around, as cells do, but
+        its ranges cannot be solved for. Where a stream's cells reach 2^63 steps over √horizon · 2^bits, take a `Tree`.
 
     Examples
     --------

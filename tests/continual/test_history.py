@@ -213,6 +213,17 @@ def test_a_history_needs_all_its_rows() -> None:
         History([PROJECTION.sketch()])  # type: ignore[list-item]
     with pytest.raises(InvalidInputError):
         History(rows).range(0, 13)
+    for same in (((0, 3), (0, 3)), ((2, 3), (2, 3))):
+        with pytest.raises(InvalidInputError, match="two ranges are compared"):
+            History(rows).test_same(*same)
+        assert History(rows).squared_distance(*same).value == 0
+    for names in ([0.5] * 12, ["one"] * 12):
+        with pytest.raises(InvalidInputError, match="is no time of a window"):
+            History(rows, names=names)  # type: ignore[arg-type]
+    named = History(rows, names=[f"2013-01-{day:02}" for day in range(1, 13)])
+    for period in ("9999", "9999-12", "9999-12-31", "0000", "2013-13"):
+        with pytest.raises(InvalidInputError, match="there are no dates from"):
+            named.range(period)
     with pytest.raises(InvalidInputError, match="leave out key"):
         History(rows, key="north")
 
