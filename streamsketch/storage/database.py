@@ -102,6 +102,12 @@ class Database:
             pass
         raise WireFormatError("header", "is not one that this library writes")
 
+    def digest(self, part: str) -> str | None:
+        """Return what `write` returned for a part, unread; None if it is not there."""
+        query = "SELECT digest FROM rows WHERE part = ? AND key = ?"
+        found = self._connection.execute(query, (part, _HEADER)).fetchone()
+        return None if found is None else found[0].hex()
+
     def rows(self, part: str) -> Iterator[Row]:
         """Yield the rows of a part; `WireFormatError` for a changed row, and after the last one if any is missing."""
         header = self.header(part)

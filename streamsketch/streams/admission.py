@@ -1,7 +1,7 @@
 """Which units may add to a window of a schedule: each to a few windows, and none to two that are too close."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -29,18 +29,19 @@ class Admission:
         Of the stream.
     rows
         Digest, count and last window of each unit that a later window may have to leave out, ascending: 24 bytes each.
+    windows
+        The digests that were admitted to each window of these, ascending, 16 bytes each: what a state holds, as it is
+        written once for each window.
     """
 
     schedule: Schedule
     rows: NDArray[np.void] = dataclasses.field(default_factory=lambda: np.empty(0, _ROW))
+    windows: dict[int, bytes] = dataclasses.field(default_factory=dict)
 
     @staticmethod
     def is_needed(schedule: Schedule) -> bool:
         """Return whether a schedule leaves out any unit: unless units may be in all windows."""
         return schedule.most < schedule.horizon
-
-    def __len__(self) -> int:
-        return self.rows.size
 
     def admit(self, window: int, units: Words) -> tuple[NDArray[np.bool_], int, Self]:
         """Return which rows of a window are of admitted units, how many units are left out, and what is known then.
@@ -68,33 +69,48 @@ class Admission:
         admitted[known] = (before["windows"][own] < most) & (before["last"][own] <= window - gap)
         new = np.empty(int((~known).sum()), _ROW)
         new["unit"], new["windows"], new["last"] = here[~known], 1, window
-        kept = before.copy()
-        again = own[admitted[known]]
-        kept["windows"][again] += 1
-        kept["last"][again] = window
-        after = np.insert(kept, places[~known], new)
-        # those whom no later window leaves out: it is far enough, and there are too few to exceed max_windows
-        free = (after["last"] <= window + 1 - gap) & (after["windows"] + -(-ahead // gap) <= most)
-        rows = after[~free] if ahead else after[:0]
-        return admitted[of], int((~admitted).sum()), dataclasses.replace(self, rows=rows)
-
-    @property
-    def content(self) -> bytes:
-        """What a state holds."""
-        return self.rows.tobytes()
+        after = np.insert(before, places[~known], new)
+        again = (places + np.cumsum(~known))[known & admitted]  # where those known are, behind the new ones before them
+        after["windows"][again] += 1
+        after["last"][again] = window
+        if 1 + -(-ahead // gap) <= most:  # else too many windows are left to forget any
+            # those whom no later window leaves out: it is far enough, and there are too few to exceed max_windows
+            free = (after["last"] <= window + 1 - gap) & (after["windows"] + -(-ahead // gap) <= most)
+            after = after[~free] if ahead else after[:0]
+        held = _held(self.schedule, window + 1)
+        windows = {place: units for place, units in self.windows.items() if place in held}
+        if window in held:
+            windows[window] = here[admitted].tobytes()
+        return admitted[of], int((~admitted).sum()), dataclasses.replace(self, rows=after, windows=windows)
 
     @classmethod
-    def from_content(cls, content: Any, schedule: Schedule, window: int) -> Self:
-        """Return what `content` was taken of before a window; raise `WireFormatError` for anything else."""
-        if not isinstance(content, bytes) or len(content) % _ROW.itemsize:
-            raise WireFormatError("units", "are cut")
-        rows = np.frombuffer(content, _ROW)
-        if not all(_valid(rows, schedule, window)):
-            raise WireFormatError("units", "are not what a stream writes")
-        return cls(schedule, rows)
+    def restored(cls, schedule: Schedule, windows: Mapping[int, Any], window: int) -> Self:
+        """Return what had these `windows` before a window; raise `WireFormatError` for what no stream writes."""
+        if set(windows) != set(_held(schedule, window)):
+            raise WireFormatError("units", "are not of the windows that were released")
+        parts, places = [np.empty(0, _UNIT)], list[NDArray[np.int64]]()
+        for place in sorted(windows):
+            data = windows[place]
+            if not isinstance(data, bytes) or len(data) % _UNIT.itemsize:
+                raise WireFormatError("units", "are cut")
+            parts.append(part := np.frombuffer(data, _UNIT))
+            places.append(np.full(part.size, place))
+            if not (part[:-1] < part[1:]).all():
+                raise WireFormatError("units", "are not in order")
+        units = np.concatenate(parts)
+        order = np.argsort(units, kind="stable")  # the windows of a unit stay in order
+        of, last = units[order], np.concatenate([np.empty(0, np.int64), *places])[order]
+        ends = np.flatnonzero(np.append(of[1:] != of[:-1], [True] * bool(of.size)))
+        rows = np.empty(ends.size, _ROW)
+        rows["unit"], rows["windows"], rows["last"] = of[ends], np.diff(ends, prepend=-1), last[ends]
+        if (rows["windows"] > schedule.most).any():
+            raise WireFormatError("units", "are in more windows than a schedule allows")
+        return cls(schedule, rows, dict(windows))
 
 
-def _valid(rows: NDArray[np.void], schedule: Schedule, window: int) -> Iterator[bool]:
-    yield bool((rows["unit"][:-1] < rows["unit"][1:]).all())
-    yield bool(((rows["windows"] >= 1) & (rows["windows"] <= schedule.most)).all())
-    yield bool(((rows["last"] >= 0) & (rows["last"] < window)).all())
+def _held(schedule: Schedule, window: int) -> range:
+    """Return the windows that say, before another one, which units it and later ones leave out."""
+    if window >= schedule.horizon:
+        return range(0)
+    is_by_gap = schedule.most * schedule.gap >= schedule.horizon  # which alone keeps units to max_windows
+    return range(max(0, window + 1 - schedule.gap) if is_by_gap else 0, window)

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Self, TypeAlias, cast
 
 import numpy as np
@@ -350,10 +350,10 @@ class Windows:
             return SumsWindow(self._agreement, self._public_column, tolerant=self._tolerant)
         return UnitsWindow(self._agreement, self._bounds)
 
-    def restore(self, windows: dict[int, Content], drawn: Iterable[int], admitted: bytes | None = None) -> None:
+    def restore(self, windows: dict[int, Content], drawn: Iterable[int], admitted: Mapping[int, bytes]) -> None:
         """Take the windows of a state whose counts, ``next`` and ``newest`` were taken; those drawn lie before them.
 
-        With ``admitted``, also the `Admission.content` of units that are kept to a few windows.
+        ``admitted`` is `Admission.windows`, if units are kept to a few.
 
         Raises
         ------
@@ -368,10 +368,10 @@ class Windows:
             raise WireFormatError("windows", "are over, or after the last")
         if not all(first <= number < self.next for number in drawn):
             raise WireFormatError("waiting", "are before the first window, or not over")
-        if (self.admission is None) != (admitted is None):
-            raise WireFormatError("units", "are missing, or kept to no windows")
         if self.admission is not None:
-            self.admission = Admission.from_content(admitted, self.admission.schedule, self.next - first)
+            self.admission = Admission.restored(self.admission.schedule, admitted, self.next - first)
+        elif admitted:
+            raise WireFormatError("units", "are kept to no windows")
         self.open = {number: self.restored(content) for number, content in windows.items()}
 
     def restored(self, content: Content) -> UnitsWindow | SumsWindow:
@@ -401,6 +401,7 @@ class Windows:
     def advance(self, summary: BoundingSummary) -> None:
         """Leave the next window, which is `closing`, with what its bounds took, and go on to the one after it."""
         self.open.pop(self.next, None)
-        self.admission, self._closing = self._closing or self.admission, None
+        if self._closing is not None:
+            self.admission, self._closing = self._closing, None
         self.counts.bounding.merge(summary)
         self.next += 1

@@ -50,15 +50,18 @@ class Saved:
     waiting
         Releases that were drawn, by the numbers of their windows. They are written here before they are published, so
         that a restart publishes the same bytes.
-    schedule
-        For a schedule: ``held``, the exact sums that later rows need, int64; and ``units``, the windows that units were
-        in, where they are kept to a few (`Admission`).
+    held
+        For a schedule, the exact sums that later rows need: int64.
+    units
+        Where units are kept to a few windows, those in each (`Admission.windows`). They never change, and so are
+        written once.
     """
 
     header: dict[str, Any]
     windows: dict[int, Content]
     waiting: dict[int, bytes]
-    schedule: dict[str, bytes] = dataclasses.field(default_factory=dict)
+    held: bytes | None = None
+    units: dict[int, bytes] = dataclasses.field(default_factory=dict)
 
 
 def write_state(saved: Saved, path: str | PathLike[str]) -> None:
@@ -79,9 +82,12 @@ def write_state(saved: Saved, path: str | PathLike[str]) -> None:
 def _write(database: Database, saved: Saved) -> None:
     parts = {f"window {number}": content for number, content in saved.windows.items()}
     parts |= {f"waiting {number}": data for number, data in saved.waiting.items()}
-    parts |= {f"schedule {name}": data for name, data in saved.schedule.items()}
-    database.keep([_STREAM, *parts])
+    parts |= {} if saved.held is None else {"held 0": saved.held}
+    units = {f"units {number}": data for number, data in saved.units.items()}
+    database.keep([_STREAM, *parts, *units])
     digests = {part: _write_content(database, part, content) for part, content in parts.items()}
+    for part, content in units.items():
+        digests[part] = database.digest(part) or _write_content(database, part, content)
     database.write(_STREAM, saved.header | {"parts": digests})
 
 
@@ -112,20 +118,20 @@ def read_state(path: str | PathLike[str]) -> Saved:
 
 
 def _read(path: str | PathLike[str]) -> Saved:
-    parts: dict[str, dict[Any, Any]] = {"window": {}, "waiting": {}, "schedule": {}}
+    parts: dict[str, dict[int, Any]] = {"window": {}, "waiting": {}, "held": {}, "units": {}}
     try:
         with opened(path, _KIND) as database:
             header = database.header(_STREAM).fields
             for part, digest in header.pop("parts").items():
                 kind, _, name = part.partition(" ")
-                parts[kind][name if kind == "schedule" else int(name)] = _content(database, part, digest)
+                parts[kind][int(name)] = _content(database, part, digest)
     except NotSQLiteError:
         data = read_bounded(path, current_limits().max_raw_bytes, "max_raw_bytes")
         header, old, parts["waiting"] = read_old_state(data)
         for number, data in old.items():
             parts["window"][number] = read_old_sketch(data) if is_old_sketch(data) else data
     _check(header)
-    return Saved(header, parts["window"], parts["waiting"], parts["schedule"])
+    return Saved(header, parts["window"], parts["waiting"], parts["held"].get(0), parts["units"])
 
 
 def _content(database: Database, part: str, digest: str) -> Content:

@@ -105,8 +105,8 @@ class Stream:
         self.windows.counts.rows_after_end = header.get("rows_after_end", 0)
         self.windows.counts.bounding = BoundingSummary(**header["bounding"])
         try:
-            self.windows.restore(saved.windows, saved.waiting, saved.schedule.get("units"))
-            self._rows = self._restored_rows(header.get("first_draw"), saved.schedule.get("held"))
+            self.windows.restore(saved.windows, saved.waiting, saved.units)
+            self._rows = self._restored_rows(header.get("first_draw"), saved.held)
         except WireFormatError as error:
             raise InvalidInputError(f"{self._path} is not the state of a stream: {error}") from None
         self._waiting = saved.waiting
@@ -211,17 +211,16 @@ class Stream:
             "rows_before_start": windows.counts.rows_before_start,
             "bounding": dataclasses.asdict(windows.counts.bounding),
         }
-        schedule: dict[str, bytes] = {}
+        held = None
         if self._rows is not None:
             header["rows_after_end"] = windows.counts.rows_after_end
             if self._rows.windows != windows.next - self._policy.first:  # `_draw` was cut off by what is no error
                 raise RuntimeError("a window was drawn that is not closed; the state stays as it was")
             if self._rows.first_draw is not None:
-                header["first_draw"], schedule["held"] = self._rows.first_draw, self._rows.held
-        if windows.admission is not None:
-            schedule["units"] = windows.admission.content
+                header["first_draw"], held = self._rows.first_draw, self._rows.held
+        units = {} if windows.admission is None else windows.admission.windows
         open_windows = {number: one.content for number, one in windows.open.items()}
-        return Saved(header, open_windows, dict(self._waiting), schedule)
+        return Saved(header, open_windows, dict(self._waiting), held, units)
 
     # --- rows of a schedule ---------------------------------------------------------------------------------
 

@@ -51,19 +51,19 @@ def test_which_windows_of_a_unit_count_depends_on_its_own_alone(schedule: Schedu
     for window in range(6):
         units = [unit for unit, own in enumerate(SUBSETS) if window in own]
         rows = np.array([digest(unit) for unit in units for _ in range(unit % 3 + 1)], dtype=np.uint64)
-        before = admission.content
+        before = admission.rows.tobytes()
         flags, left_out, after = admission.admit(window, rows)
-        assert admission.content == before, "nothing has changed"
+        assert admission.rows.tobytes() == before, "nothing has changed"
         admitted = {int(unit) >> 8 for unit in rows[flags][:, 1]}
         assert admitted.isdisjoint({int(unit) >> 8 for unit in rows[~flags][:, 1]})
         assert left_out == len(units) - len(admitted)
         for unit in admitted:
             found.setdefault(unit, []).append(window)
-        admission = Admission.from_content(after.content, schedule, window + 1)
+        admission = Admission.restored(schedule, after.windows, window + 1) if window % 2 else after
     for unit, own in enumerate(SUBSETS):
         assert found.get(unit, []) == greedy(own, schedule)
         assert is_allowed(found.get(unit, []), schedule)
-    assert len(admission) == 0, "after the horizon nothing is held"
+    assert admission.rows.size == 0, "after the horizon nothing is held"
 
 
 def test_what_is_held_is_of_units_that_may_be_left_out() -> None:
@@ -73,7 +73,7 @@ def test_what_is_held_is_of_units_that_may_be_left_out() -> None:
         admission, held = Admission(schedule), []
         for window in range(50):
             _, _, admission = admission.admit(window, np.array([digest(window)], dtype=np.uint64))
-            held.append(len(admission))
+            held.append(admission.rows.size)
         assert max(held) == most
         assert held[-1] == 0
 
@@ -81,26 +81,29 @@ def test_what_is_held_is_of_units_that_may_be_left_out() -> None:
 def test_an_empty_window_admits_all_of_none() -> None:
     admission = Admission(Tree(horizon=6))
     flags, left_out, after = admission.admit(0, np.empty((0, 2), dtype=np.uint64))
-    assert (flags.size, left_out, len(after)) == (0, 0, 0)
+    assert (flags.size, left_out, after.rows.size) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda data: data[:-1],
-        lambda data: data + data,
-        lambda data: data[24:] + data[:24],
-        lambda data: data[:16] + bytes(4) + data[20:],
-        lambda data: data[:20] + b"\x09" + data[21:],
-        lambda _: None,
+        lambda windows: {0: windows[0]},
+        lambda windows: windows | {2: b""},
+        lambda windows: windows | {1: windows[1][:-1]},
+        lambda windows: windows | {1: windows[1] * 2},
+        lambda windows: windows | {1: windows[1][16:] + windows[1][:16]},
+        lambda windows: windows | {1: None},
+        lambda windows: windows | {1: windows[0]},
     ],
 )
 def test_what_no_stream_writes_is_refused(damage: Any) -> None:
-    units = np.array([digest(1), digest(2)], dtype=np.uint64)
-    _, _, admission = Admission(KINDS[1]).admit(0, units)
-    assert len(Admission.from_content(admission.content, KINDS[1], 1)) == 2
+    admission = Admission(Tree(horizon=6))
+    for first in (1, 3):
+        units = np.array([digest(first), digest(first + 1)], dtype=np.uint64)
+        _, _, admission = admission.admit(first // 2, units)
+    assert Admission.restored(KINDS[0], admission.windows, 2).rows.size == 4
     with pytest.raises(WireFormatError):
-        Admission.from_content(damage(admission.content), KINDS[1], 1)
+        Admission.restored(KINDS[0], damage(admission.windows), 2)
 
 
 def worst(schedule: Schedule, limit: int) -> int:

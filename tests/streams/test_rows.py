@@ -14,7 +14,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.continual import Factorisation, History, Schedule, Separate, Tree
 from streamsketch.streams import Stream, StreamPolicy
-from streamsketch.streams.state import Saved, read_state, write_state
+from streamsketch.streams.state import read_state, write_state
 from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, PROJECTION, Row, batch_of, beat, policy_of, windows_of
 from tests.streams.test_stream import Killed, fail_at
 
@@ -239,12 +239,12 @@ def test_after_the_horizon_nothing_is_released(place: Place) -> None:
     assert place.history("north").range(4, 8).values.any()
 
 
-CHANGES: list[Callable[[Saved], Any]] = [
-    lambda saved: saved.schedule.pop("held"),
-    lambda saved: saved.schedule.pop("units"),
-    lambda saved: saved.schedule.update(held=saved.schedule["held"][:-8]),
-    lambda saved: saved.schedule.update(held=saved.schedule["held"] * 2),
-    lambda saved: saved.schedule.update(units=b"a"),
+CHANGES: list[Callable[[Any], Any]] = [
+    lambda saved: setattr(saved, "held", None),
+    lambda saved: saved.units.popitem(),
+    lambda saved: setattr(saved, "held", saved.held[:-8]),
+    lambda saved: setattr(saved, "held", saved.held * 2),
+    lambda saved: saved.units.update({7: b""}),
     lambda saved: saved.header.pop("first_draw"),
     lambda saved: saved.header.update(first_draw="a"),
     lambda saved: saved.header.update(rows_after_end=-1),

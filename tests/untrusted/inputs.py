@@ -176,7 +176,8 @@ def _policies() -> list[bytes]:
     near = {"relation": "l1", "bound": "3", "unit": "customer", "max_keys": 2}
     policy = POLICY | {"epsilon": 1.0}
     more = {"neighbours": near, "clip": "none", "delta": 1e-9, "mechanism": "gaussian", "offset": 0}
-    return [json.dumps(policy).encode(), json.dumps(policy | more).encode()]
+    rows = {"schedule": {"kind": "tree", "horizon": 30, "max_windows": 2, "gap": 7, "depth": None}}
+    return [json.dumps(one).encode() for one in (policy, policy | more, policy | rows)]
 
 
 def _use_policy(data: bytes) -> None:
@@ -187,8 +188,8 @@ def _use_policy(data: bytes) -> None:
     assert not policy.changed(json.loads(json.dumps(policy.to_dict())))
 
 
-def _stream(folder: Path, clip: str) -> Stream:
-    fields: dict[str, Any] = POLICY | {"epsilon": 1.0, "folder": str(folder), "clip": clip}
+def _stream(folder: Path, clip: str, schedule: dict[str, Any] | None) -> Stream:
+    fields: dict[str, Any] = POLICY | {"epsilon": 1.0, "folder": str(folder), "clip": clip, "schedule": schedule}
     agreement = AGREEMENT
     if clip == "none":
         agreement, fields["neighbours"] = AGREEMENT.replace(neighbours=None), AGREEMENT.neighbours
@@ -196,25 +197,25 @@ def _stream(folder: Path, clip: str) -> Stream:
     return Stream(StreamPolicy(**fields), agreement, folder / "s.raw-stream")
 
 
-def _state(clip: str) -> bytes:
+def _state(clip: str, schedule: dict[str, Any] | None) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        stream = _stream(Path(folder), clip)
+        stream = _stream(Path(folder), clip, schedule)
         stream.add(batch_of([*ROWS, *(row._replace(at=row.at + 90) for row in ROWS)]), 1)
         stream.save({"bytes": 1})
         stream._draw()
         return (Path(folder) / "s.raw-stream").read_bytes()
 
 
-def _state_reader(clip: str) -> Reader:
+def _state_reader(clip: str, schedule: dict[str, Any] | None = None) -> Reader:
     def read(data: bytes) -> None:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "s.raw-stream").write_bytes(data)
-            stream = _stream(Path(folder), clip)
+            stream = _stream(Path(folder), clip, schedule)
             json.dumps(stream.summary)
             stream.windows.closing()
             stream.add(batch_of(ROWS), 1)
 
-    return Reader([_state(clip)], [changed_bytes, resealed], read, ss.InvalidInputError)
+    return Reader([_state(clip, schedule)], [changed_bytes, resealed], read, ss.InvalidInputError)
 
 
 def input_readers() -> dict[str, Reader]:
@@ -226,7 +227,9 @@ def input_readers() -> dict[str, Reader]:
         **_event_readers(),
         **_line_readers(),
         **_message_readers(),
-        "policy": Reader(_policies(), [changed_json, nested(changed_json, "neighbours")], _use_policy, invalid),
+        "policy": Reader(
+            _policies(), [changed_json, nested(changed_json, "neighbours", "schedule")], _use_policy, invalid
+        ),
         "agreement": Reader(
             [agreement], [changed_json, nested(changed_json, *inner)], from_file(ss.Agreement.load), invalid
         ),
@@ -235,6 +238,7 @@ def input_readers() -> dict[str, Reader]:
         ),
         "state of units": _state_reader("scale"),
         "state of sums": _state_reader("none"),
+        "state of rows": _state_reader("scale", {"kind": "tree", "horizon": 9, "max_windows": 2}),
         "claim": Reader(
             [Claim(bytes(8), bytes(8), bytes(32)).encode()],
             [changed_json, lambda _, chance: b"[" * chance.choice((1, 10**5))],
