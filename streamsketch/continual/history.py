@@ -171,7 +171,7 @@ class History:
         Raises
         ------
         InvalidInputError, SketchOverflowError
-            As `range`.
+            As `range`; for a range and itself.
         """
         (begin, end), minus = self.numbers(first), self.numbers(second)
         return self._solved(HistoryPart(self._part.id, begin, end, minus=minus))
@@ -186,12 +186,8 @@ class History:
     def test_same(self, first: Range, second: Range, tolerance: float = 0.0) -> SameTest:
         """Test whether two ranges of this stream are the same, or at most ``tolerance`` apart.
 
-        As `streamsketch.test_same`, with the noise that they share. Parameters and errors as `difference` and there;
-        `InvalidInputError` for a range and itself.
+        As `streamsketch.test_same`, with the noise that they share. Parameters and errors as `difference` and there.
         """
-        ranges = self.numbers(first), self.numbers(second)
-        if ranges[0] == ranges[1]:
-            raise InvalidInputError(f"two ranges are compared, got windows {ranges[0][0]} to {ranges[0][1] - 1} twice")
         return same_as_zero(self.difference(first, second), tolerance)
 
     def numbers(self, wanted: Range | int) -> tuple[int, int]:

@@ -34,7 +34,7 @@ class HistoryPart:
     Raises
     ------
     InvalidInputError
-        For another length of the id, an empty range, or a row of several windows.
+        For another length of the id, an empty range, a range less itself, or a row of several windows.
     """
 
     id: bytes
@@ -51,6 +51,8 @@ class HistoryPart:
             check_int(stop, "the end of a range of windows", 0, _MOST)
             if start >= stop:
                 raise InvalidInputError(f"a range of windows is not empty, got {start} to {stop}")
+        if self.minus == (self.start, self.stop):
+            raise InvalidInputError(f"windows {self.start} to {self.stop - 1} less themselves are nothing to compare")
         if type(self.is_row) is not bool:
             raise InvalidInputError(f"a part of a history is a row or not, got {short(self.is_row)}")
         if self.is_row and (self.stop != self.start + 1 or self.minus is not None):

@@ -284,6 +284,7 @@ def test_a_release_states_its_part_of_a_history() -> None:
         ((bytes(8), 3, 3), "not empty"),
         ((bytes(8), 0, 2, True), "a row is of one window"),
         ((bytes(8), 0, 2, False, (1, 1)), "not empty"),
+        ((bytes(8), 0, 2, False, (0, 2)), "less themselves"),
         ((bytes(8), 0, 1, 1), "a row or not"),
     ):
         with pytest.raises(InvalidInputError, match=match):
