@@ -347,15 +347,16 @@ def _unit_over(unit: str, schedule: Schedule) -> str:
     return schedule.unit_text(unit)
 
 
-def _over_windows(known: Neighbours, schedule: Schedule, stated: str) -> Neighbours:
-    """Return the relation of all windows of a unit, of data that keep to one in each window."""
+def _over_windows(known: Neighbours, schedule: Schedule, unit: str) -> Neighbours:
+    """Return the relation of all windows of a unit, of data that keep to one in each window.
+
+    Its unit is ``unit``, that of the publisher, if it names the same one: it may say how long windows are.
+    """
     if isinstance(known, SketchL2):
         known = dataclasses.replace(known.in_windows(schedule.most), max_keys=known.max_keys)
-    unit = _unit_over(known.unit, schedule)
-    words = (
-        schedule.unit_text(known.unit).partition(" windows")[0] + " windows"
-    )  # which may say of how long, in the guarantee
-    return dataclasses.replace(known, unit=stated if stated.startswith(words) else unit)
+    own = _unit_over(known.unit, schedule)
+    same = schedule.is_unit(unit) and unit.startswith(f"{known.unit} in ")
+    return dataclasses.replace(known, unit=unit if same else own)
 
 
 @dataclasses.dataclass(frozen=True)
