@@ -17,7 +17,7 @@ from streamsketch.cli._showing import plural, progress_bar, say, show_json
 from streamsketch.core import exclusive, remove_partial, write_whole
 from streamsketch.data import format_of
 from streamsketch.intake import BadLines, LineFormat, Log, LostLogError, Messages, RowReader
-from streamsketch.streams import STREAM_SUFFIX, Stream, StreamPolicy
+from streamsketch.streams import STREAM_SUFFIX, OtherRowsError, Stream, StreamPolicy
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,7 @@ class UnboundedLog:
                     with self._opened(descriptor, reader, form, stream.position) as log:
                         self._read(stream, log, bad, stop)
                 except ss.StreamsketchError as error:
-                    remedy = f"{self.output} holds what was read before, and goes on from there"
-                    if isinstance(error, LostLogError) and (self.messages or self.inputs != [STDIN]):
-                        remedy += ". Where the rest is lost, --accept-loss goes on with what is there"
-                    raise ss.InvalidInputError(f"{error}. {remedy}") from None
+                    raise self._with_remedy(error) from None
                 number = stop.number
         if bad.count:
             say(str(bad))
@@ -82,6 +79,14 @@ class UnboundedLog:
             show_json(fields | {"agreement": agreement.fingerprint})
         else:
             say(f"{self.output}, secret: {facts}. Agreement {agreement.fingerprint}.")
+
+    def _with_remedy(self, error: ss.StreamsketchError) -> ss.StreamsketchError:
+        if isinstance(error, OtherRowsError):
+            return error  # from which nothing goes on
+        remedy = f"{self.output} holds what was read before, and goes on from there"
+        if isinstance(error, LostLogError) and (self.messages or self.inputs != [STDIN]):
+            remedy += ". Where the rest is lost, --accept-loss goes on with what is there"
+        return ss.InvalidInputError(f"{error}. {remedy}")
 
     def _opened(
         self, descriptor: int, reader: RowReader, form: LineFormat, position: dict[str, Any] | None

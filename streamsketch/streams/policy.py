@@ -85,7 +85,7 @@ class StreamPolicy:
         Where releases are written.
     ledger, dataset
         A ledger to charge each window to, and the data set in it. The charge is for ``neighbours`` as agreed on: a unit
-        in several windows pays for each.
+        in several windows pays for each. All windows of a schedule are charged at once, before the first.
     stream
         Name of the stream, which a job needs, and a log on one machine does not have; so it is with the fields below.
     stop

@@ -19,6 +19,11 @@ from streamsketch.streams.draws import DrawSecret
 
 ANEW = "begin a new state and a new folder, with a start after what was released"
 
+
+class OtherRowsError(InvalidInputError):
+    """Rows that are published are not those of a state, which cannot go on beside them."""
+
+
 Charge: TypeAlias = Callable[[Guarantee, DataIds, str], Any]
 """Charges a release, once for each text; raises where it does not fit."""
 

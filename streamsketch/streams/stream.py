@@ -20,7 +20,7 @@ from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch
 from streamsketch.streams.draws import Draw, DrawSecret
 from streamsketch.streams.open_windows import Windows
 from streamsketch.streams.policy import StreamPolicy
-from streamsketch.streams.rows import ANEW, Charge, Rows, RowsOf
+from streamsketch.streams.rows import ANEW, Charge, OtherRowsError, Rows, RowsOf
 from streamsketch.streams.state import Saved, read_state, write_state
 
 _ID_BYTES = 16
@@ -133,6 +133,8 @@ class Stream:
             If something cannot be written.
         LedgerError
             If a release does not fit into what is left of the budget. It is not drawn; those before it are published.
+        OtherRowsError
+            If another row of a schedule is published where one of this state is to be.
         """
         existing: list[str] = []
         self.position = position
@@ -176,7 +178,7 @@ class Stream:
             path, end = self.file_of(number), self._policy.windows.start(number + 1)
             if not write_new(path, data, modified=end / 10**6) and path.read_bytes() != data:
                 if self._rows is not None:
-                    raise InvalidInputError(
+                    raise OtherRowsError(
                         f"{path} is not the row of {self._path}, but of another state or of another log. Rows of a "
                         f"schedule are read together: restore the newest backup of the state, with the log that it "
                         f"was made of, or {ANEW}"

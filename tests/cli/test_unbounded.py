@@ -473,3 +473,16 @@ def test_after_the_last_window_of_a_schedule_the_command_ends(folder: Path, fork
     assert len(list((folder / "out").iterdir())) == 3
     (folder / "s.raw-stream").unlink()
     assert "and there is no s.raw-stream" in forks.refused(*FILE, cwd=folder)
+
+
+def test_a_row_that_differs_from_the_published_one_is_refused(folder: Path, forks: Forks) -> None:
+    (folder / "policy.json").write_text(json.dumps(POLICY | {"schedule": {"kind": "tree", "horizon": 9}}))
+    (folder / "log.csv").write_text(text_of(drawn_log(60, 9)))
+    forks.succeeded(*FILE, cwd=folder)
+    (folder / "out" / "2026-11-22T1308Z.parquet").write_bytes(b"of another state")
+    (folder / "log.csv").write_text(text_of([*drawn_log(60, 9), Row(600, "north", "a", 1, "Ann")]))
+    for _ in range(2):
+        done = forks.run(*FILE, cwd=folder)
+        assert done.returncode == 2
+        assert "is not the row of s.raw-stream, but of another state or of another log" in done.stderr
+        assert "goes on from there" not in done.stderr

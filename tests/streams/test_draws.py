@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.continual import Tree
 from streamsketch.core.numbers import Ints
 from streamsketch.privacy import Bounds
 from streamsketch.streams import Stream
@@ -146,6 +147,19 @@ def test_other_counts_of_equal_cells_get_independent_noise() -> None:
         sketch = ss.Sketch.from_state(PROJECTION, np.zeros(64, np.int64), 0, bounds=bounds, counts=given)
         drawn.add(DrawSecret(bytes(32)).draw(0, publisher, {"a": sketch}).id)
     assert len(drawn) == 4
+
+
+def test_rows_of_other_windows_histories_keys_or_numbers_get_independent_noise() -> None:
+    publisher = ss.AdditiveNoise(epsilon=1, neighbours=NEIGHBOURS, schedule=Tree(horizon=9)).calibrated(PROJECTION)
+    drawn = {
+        DrawSecret(secret).draw_row(number, publisher, history, {key: np.array(row)}).id
+        for secret in (bytes(32), b"x" * 32)
+        for number in (0, 1)
+        for history in (b"a", b"b")
+        for key in ("north", "south")
+        for row in ([1, 2], [1, 3])
+    }
+    assert len(drawn) == 32
 
 
 @of_units
