@@ -124,13 +124,13 @@ class UnboundedLog:
         with progress_bar() as progress:
             task = progress.add_task("sketching", total=None, events=stream.events)
             options: dict[str, Any] = {} if isinstance(log, Messages) else {"follow": self.follow}
-            for piece in log.pieces(**options, stop=stop, wait=snapshots.wait):
-                if stream.is_finished:
-                    break
+            for piece in () if stream.is_finished else log.pieces(**options, stop=stop, wait=snapshots.wait):
                 log.read(piece, stream.add)
                 progress.update(task, events=stream.events)
                 if stream.windows.is_over or not snapshots.wait():
                     snapshot()
+                    if stream.is_finished:  # nothing that would come is waited for
+                        break
         snapshot()  # not after an error, which may have left a piece half read
 
     @property
