@@ -226,7 +226,7 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
     raise typer.Exit(job.run(beam or [], log=log.value))
 
 
-def watch(
+def watch(  # noqa: PLR0913 - a command's options are its parameters
     *,
     agreement: AgreementFile,
     policy: PolicyFile,
@@ -240,16 +240,44 @@ def watch(
         float | None, typer.Option(help="Seconds for which nothing may come; by default three windows.")
     ] = None,
     every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 5.0,
+    flink: Annotated[
+        str | None,
+        typer.Option(
+            help="Flink's REST interface, http://HOST:PORT: restarts and checkpoints say why.", show_default=False
+        ),
+    ] = None,
+    job_id: Annotated[
+        str | None, typer.Option(help="The job's id on Flink; by default the only one that runs.", show_default=False)
+    ] = None,
+    servers: Annotated[
+        str | None, typer.Option(help="Kafka's brokers, HOST:PORT: silent partitions say why.", show_default=False)
+    ] = None,
+    topic: Annotated[str | None, typer.Option(help="The topic that the job reads.", show_default=False)] = None,
+    silent_after: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds without a record that a partition may have; by default one window.", show_default=False
+        ),
+    ] = None,
 ) -> None:
     """Serve metrics and health of a stream on 127.0.0.1, from what it has published alone.
 
     /metrics is for Prometheus, /health one line of JSON with status 200 or 503. It reads the releases, as anybody may,
-    and counts the alarms; it never meets the job, its data or its key.
+    and counts the alarms; it never meets the job's data or its key. With --flink and --servers, health also says what
+    is wrong with the job and the topic; no record is read.
     """
+    if (servers is None) != (topic is None) or (job_id is not None and flink is None):
+        raise ss.InvalidInputError("--servers and --topic go together, and --job-id with --flink")
+    released_by = StreamPolicy.load(policy)
     with _imports():
+        causes: list[jobs.Cause] = [] if flink is None else [jobs.FlinkJob(flink, job_id)]
+        if servers is not None:
+            silent = released_by.of_one_length.size / 10**6 if silent_after is None else silent_after
+            causes.append(jobs.SilentPartitions(servers, str(topic), silent))
         watched = jobs.Watch(
             ss.Agreement.load(agreement),
-            StreamPolicy.load(policy),
+            released_by,
+            causes=causes,
             database=database,
             stale_after=stale_after,
             patience=60 + 3 * every,

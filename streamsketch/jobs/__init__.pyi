@@ -1,3 +1,4 @@
+from .causes import Cause, FlinkJob
 from .files import FilesJob
 from .logs import LogForm, logs
 from .replay import Replay, replay
@@ -5,11 +6,13 @@ from .results import comparisons, read_comparisons, read_releases, write
 from .run import RunSecrets, beam_options
 from .serving import Server
 from .stream import GrowingFolder, Source, StreamJob, Topic
-from .topics import Publisher, Record, TopicError, records, slots_in
+from .topics import Publisher, Record, SilentPartitions, TopicError, records, slots_in
 from .watch import Watch
 
 __all__ = [
+    "Cause",
     "FilesJob",
+    "FlinkJob",
     "GrowingFolder",
     "LogForm",
     "Publisher",
@@ -17,6 +20,7 @@ __all__ = [
     "Replay",
     "RunSecrets",
     "Server",
+    "SilentPartitions",
     "Source",
     "StreamJob",
     "Topic",

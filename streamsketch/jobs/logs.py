@@ -4,6 +4,7 @@ import contextlib
 import datetime as dt
 import json
 import logging
+import re
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
@@ -12,6 +13,37 @@ from streamsketch.beam.streams import EVENT
 LogForm: TypeAlias = Literal["json", "text"]
 
 _OURS = "streamsketch"
+# what may be said of a failure: these names alone, as other words may be of the data
+_CAUSES = frozenset(
+    {
+        "AuthorizationException",
+        "CheckpointException",
+        "ConnectException",
+        "ConnectionError",
+        "ConnectionRefusedError",
+        "FileNotFoundError",
+        "InvalidInputError",
+        "IntegrityError",
+        "JobException",
+        "LedgerError",
+        "MemoryError",
+        "OffsetOutOfRangeException",
+        "OperationalError",
+        "OutOfMemoryError",
+        "PermissionError",
+        "RecordTooLargeException",
+        "SaslAuthenticationException",
+        "SslAuthenticationException",
+        "StateMigrationException",
+        "TimeoutException",
+        "TimeoutError",
+        "TopicAuthorizationException",
+        "TopicError",
+        "UnknownTopicOrPartitionException",
+        "WireFormatError",
+    }
+)
+_NAMED = re.compile(r"^(?:Caused by: |E +)?(?:[\w.$]+[.$])?(\w+(?:Error|Exception))\b", re.MULTILINE)
 _FIRST = ("time", "level", "event", "text")
 
 
@@ -36,6 +68,21 @@ def logs(form: LogForm, **always: Any) -> Iterator[dict[str, Any]]:
         root.handlers = handlers
         root.setLevel(levels[0])
         ours.setLevel(levels[1])
+
+
+def causes_of(error: BaseException) -> list[str]:
+    """Return why a job failed, as names of errors, the outermost first; none of their texts, which may hold data.
+
+    Names are those of the error and of those that led to it, also of workers and of Java, whose tracebacks Beam passes
+    on as text. Of these, only names of a fixed list are taken.
+    """
+    found: list[str] = []
+    at: BaseException | None = error
+    while at is not None:
+        found.append(type(at).__name__)
+        found += [name for name in _NAMED.findall(str(at)) if name in _CAUSES]
+        at = at.__cause__ or at.__context__
+    return list(dict.fromkeys(found))
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

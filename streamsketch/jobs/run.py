@@ -11,6 +11,8 @@ from apache_beam.options.pipeline_options import PipelineOptions, StandardOption
 from streamsketch.beam import FinishRun, claim_path, configure_run
 from streamsketch.errors import InvalidInputError
 
+_RETAIN = ("--externalized_checkpoints_enabled", "--retain_externalized_checkpoints_on_cancellation")
+
 
 @dataclasses.dataclass(frozen=True)
 class RunSecrets:
@@ -51,9 +53,16 @@ def beam_options(given: Sequence[str], *, streaming: bool = False) -> PipelineOp
     given
         As on a command line: ``["--runner=FlinkRunner", "--parallelism=8"]``.
     streaming
-        Whether the job never ends.
+        Whether the job never ends. If it makes checkpoints, these are kept when it is cancelled: Flink deletes
+        them by default, and with them what a restore needs.
     """
-    options = PipelineOptions([*given, *(["--streaming"] if streaming else [])])
+    options = PipelineOptions([*given, *(["--streaming", *_retained(given)] if streaming else [])])
     standard = options.view_as(StandardOptions)
     standard.runner = standard.runner or "FnApiRunner"
     return options
+
+
+def _retained(given: Sequence[str]) -> list[str]:
+    """Return the options by which Flink keeps checkpoints, unless they are given, if there are checkpoints."""
+    names = {one.partition("=")[0] for one in given}
+    return [one for one in _RETAIN if one not in names] if "--checkpointing_interval" in names else []

@@ -1,4 +1,4 @@
-"""Metrics and health of a stream, from what it published alone, on 127.0.0.1."""
+"""Metrics and health of a stream on 127.0.0.1, from what a watch sees."""
 
 import json
 import threading
@@ -22,7 +22,7 @@ class Server(ThreadingHTTPServer):
     """Serves the metrics and the health of a watch on 127.0.0.1, in threads of its own, until the block ends.
 
     ``/metrics`` is for Prometheus; ``/health`` is one line of JSON, with status 200 or 503. The server has no access to
-    the job, its data, its key or the contents of alarms.
+    the job's data, its key or the contents of alarms.
 
     Parameters
     ----------
@@ -83,6 +83,24 @@ class _Page(BaseHTTPRequestHandler):
         """Do not log requests."""
 
 
+METRICS = {
+    "healthy": "Whether the stream is well: 1 or 0",
+    "releases": "Releases of public keys in the sink",
+    "windows_missing_keys": "Windows behind the newest one that lack a key",
+    "newest_window_end_seconds": "End of the newest window in which every key is there, in seconds after 1970",
+    "lag_seconds": "Seconds since the end of the newest window that is complete",
+    "alarms": "Slots that were offered other bytes than they hold, or that the ledger refused",
+    "refused": "Slots that the ledger refused",
+    "job_restarts": "Restarts of the job, as Flink counts them",
+    "checkpoints_failed": "Checkpoints of the job that failed",
+    "checkpoint_age_seconds": "Seconds since the last completed checkpoint was begun",
+    "partitions": "Partitions of the topic",
+    "partitions_silent": "Partitions of the topic that had no record for a time, which delays all windows",
+    "partitions_added": "Partitions that were added to the topic since the watch began",
+}
+"""What each metric is, by its name without the prefix."""
+
+
 class _Metrics:
     """Numbers of a watch, computed when Prometheus asks."""
 
@@ -91,28 +109,16 @@ class _Metrics:
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         seen, lag = self._watch.seen, self._watch.lag
-        numbers: dict[str, tuple[str, float]] = {
-            "healthy": ("Whether the stream is well: 1 or 0", not self._watch.complaints())
-        }
+        numbers: dict[str, float | None] = {"healthy": not self._watch.complaints(), "lag_seconds": lag}
         if seen is not None:
-            numbers |= {
-                "releases": ("Releases of public keys in the sink", seen.releases),
-                "windows_missing_keys": ("Windows behind the newest one that lack a key", seen.missing),
-            }
-            if seen.newest_end is not None:
-                end = "End of the newest window in which every key is there, in seconds after 1970"
-                numbers["newest_window_end_seconds"] = (end, seen.newest_end)
-            if lag is not None:
-                numbers["lag_seconds"] = ("Seconds since the end of the newest window that is complete", lag)
-            if seen.alarms is not None:
-                numbers["alarms"] = (
-                    "Slots that were offered other bytes than they hold, which were refused",
-                    seen.alarms,
-                )
-        for name, (text, number) in numbers.items():
-            family = GaugeMetricFamily(_PREFIX + name, text, labels=["stream"])
-            family.add_metric([self._watch.stream], float(number))
-            yield family
+            numbers |= {"releases": seen.releases, "windows_missing_keys": seen.missing}
+            numbers |= {"newest_window_end_seconds": seen.newest_end, "alarms": seen.alarms, "refused": seen.refused}
+        numbers |= self._watch.numbers
+        for name, number in numbers.items():
+            if number is not None:
+                family = GaugeMetricFamily(_PREFIX + name, METRICS.get(name, name), labels=["stream"])
+                family.add_metric([self._watch.stream], float(number))
+                yield family
 
 
 def _line(watch: Watch) -> bytes:

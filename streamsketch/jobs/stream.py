@@ -33,7 +33,7 @@ from streamsketch.beam.streams import (
 from streamsketch.errors import InvalidInputError, StreamsketchError
 from streamsketch.intake import microseconds
 from streamsketch.jobs.databases import connection
-from streamsketch.jobs.logs import LogForm, logs
+from streamsketch.jobs.logs import LogForm, causes_of, logs
 from streamsketch.jobs.run import beam_options
 from streamsketch.streams import StreamPolicy
 
@@ -169,7 +169,7 @@ class StreamJob:
                 ours = isinstance(error, StreamsketchError)
                 # once it runs, even our own errors may show where in the data something is wrong
                 text = str(error) if ours and (log == "text" or not runs) else None
-                log_event(_LOG, logging.ERROR, "failed", error=type(error).__name__, text=text)
+                log_event(_LOG, logging.ERROR, "failed", error=type(error).__name__, cause=causes_of(error), text=text)
                 if log == "text" and not ours:
                     raise
                 return 2 if ours else 1

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic  # type:
 from streamsketch.errors import StreamsketchError
 
 _SECONDS = 30.0  # a broker has to answer
+_LOOK_SECONDS = 5.0
 _SUFFIX = ".sketch"
 
 
@@ -124,6 +125,44 @@ def records(servers: str, topic: str) -> Iterator[Record]:
                 raise TopicError(f"the topic {topic} cannot be read: {error}")
     finally:
         consumer.close()
+
+
+class SilentPartitions:
+    """Which partitions of a topic have had no record for a time: each delays all windows. No record is read.
+
+    Parameters
+    ----------
+    servers
+        Addresses of the brokers.
+    topic
+        Name of the topic.
+    after
+        Seconds without a record after which a partition is silent; its heartbeats come more often.
+    """
+
+    def __init__(self, servers: str, topic: str, after: float) -> None:
+        settings: dict[str, str | int | float | bool] = {"bootstrap.servers": servers, "group.id": "streamsketch"}
+        self._consumer = Consumer(settings | {"enable.auto.commit": False})
+        self._topic, self._after = topic, after
+        self._known: set[int] = set()
+
+    def look(self, now: float, stale_after: float) -> tuple[list[str], dict[str, float]]:  # noqa: ARG002
+        """Return which partitions are silent, and which were added since the first look."""
+        since = round((now - self._after) * 1000)
+        try:
+            numbers = set(self._consumer.list_topics(self._topic, _LOOK_SECONDS).topics[self._topic].partitions)
+            asked = [TopicPartition(self._topic, number, since) for number in sorted(numbers)]
+            found = self._consumer.offsets_for_times(asked, _LOOK_SECONDS)
+        except KafkaException as error:
+            return [f"Kafka cannot be asked: {error.args[0].name() if error.args else 'no answer'}"], {}
+        self._known = self._known or numbers
+        added, silent = sorted(numbers - self._known), [one.partition for one in found if one.offset < 0]
+        wrong = []
+        if silent:
+            wrong.append(f"no record for {self._after:.0f} s in partitions {', '.join(map(str, silent))}")
+        if added:
+            wrong.append(f"partitions {', '.join(map(str, added))} were added, and a running job may not read them")
+        return wrong, {"partitions": len(numbers), "partitions_silent": len(silent), "partitions_added": len(added)}
 
 
 @contextlib.contextmanager

@@ -1,20 +1,24 @@
-"""Monitor a stream by what its sink holds, which is public: neither the job nor its data are read."""
+"""Monitor a stream by what its sink holds, which is public, and by causes beside it; its data are not read."""
 
 import contextlib
 import datetime as dt
 import math
+import sqlite3
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamsketch.agreement import Agreement
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import window_time
+from streamsketch.jobs.causes import Cause
 from streamsketch.jobs.databases import connection
 from streamsketch.streams import Slot, StreamPolicy, named_key
+
+_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
 
 class Sink(ABC):
@@ -78,12 +82,15 @@ class Seen(NamedTuple):
         How many windows before the newest one in the sink lack a key.
     alarms
         How many alarms are in their folder; None if no folder was given.
+    refused
+        How many of them are of slots that the ledger refused.
     """
 
     releases: int = 0
     newest_end: float | None = None
     missing: int = 0
     alarms: int | None = None
+    refused: int | None = None
 
 
 class Watch:
@@ -104,6 +111,8 @@ class Watch:
         How many seconds may pass without a successful look.
     alarms
         Folder of alarms, whose files are counted and not read.
+    causes
+        What else is looked at, such as the job on Flink; what is wrong with it makes the stream unhealthy.
     clock
         Returns the time; for tests.
 
@@ -122,6 +131,7 @@ class Watch:
         stale_after: float | None = None,
         patience: float = 60,
         alarms: Path | None = None,
+        causes: Sequence[Cause] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
         if policy.stream is None or policy.public_keys is None:
@@ -131,6 +141,9 @@ class Watch:
         self._sink = _sink(policy.folder, database, self.stream)
         self._stale_after = 3 * self._size / 10**6 if stale_after is None else stale_after
         self._patience, self._alarms, self._clock = patience, alarms, clock
+        self._causes, self._wrong = tuple(causes), list[str]()
+        self.numbers: dict[str, float] = {}
+        """What the causes measured, by the names of their metrics."""
         names = {named_key(key) for key in agreement.keys_of(policy.public_keys)}
         self._keys = names | {("file", f"{Slot('', 0, *name).file}.sketch") for name in names}
         self._count = len(names)
@@ -142,14 +155,19 @@ class Watch:
         self._trouble: str | None = None
 
     def look(self) -> None:
-        """Look at the sink and the alarms. If one cannot be read, the stream is unhealthy, and nothing is raised."""
+        """Look at sink, alarms and causes. If one cannot be read, the stream is unhealthy, and nothing is raised."""
+        found = [cause.look(self._clock(), self._stale_after) for cause in self._causes]
+        self._wrong = [sentence for wrong, _ in found for sentence in wrong]
+        self.numbers = {name: number for _, numbers in found for name, number in numbers.items()}
         what = "alarms"
         try:
-            alarms = self._alarm_count()
+            alarms, refused = self._alarm_count()
             what = "sink"
             counts = {start: len(keys & self._keys) for start, keys in self._sink.keys(self._since).items()}
         except Exception as error:  # noqa: BLE001 - drivers have errors of their own, and a watch goes on
-            self._trouble = f"the {what} cannot be read: {type(error).__name__}"
+            busy = isinstance(error, sqlite3.OperationalError) and error.sqlite_errorname.startswith(_BUSY)
+            why = "is locked by another process" if busy else f"cannot be read: {type(error).__name__}"
+            self._trouble = f"the {what} {why}"
             return
         self._trouble, self._looked = None, self._clock()
         newest = max((start for start, count in counts.items() if count), default=self._since)
@@ -163,7 +181,7 @@ class Watch:
         lacking = [start for start in range(self._since, newest, self._size) if counts.get(start, 0) < self._count]
         self._lacking = {start: self._lacking.get(start, self._looked) for start in lacking}
         end = None if self._newest is None else (self._newest + self._size) / 10**6
-        self.seen = Seen(self._settled + sum(counts.values()), end, len(lacking), alarms)
+        self.seen = Seen(self._settled + sum(counts.values()), end, len(lacking), alarms, refused)
 
     @property
     def lag(self) -> float | None:
@@ -185,7 +203,9 @@ class Watch:
         overdue = sum(now - since > self._stale_after for since in self._lacking.values())
         if overdue:
             found.append(f"{overdue} windows lack keys and are behind the newest one")
-        return found
+        if found and self.seen is not None and self.seen.refused:
+            found.append(f"the ledger refused {self.seen.refused} slots, which are not drawn")
+        return [*found, *self._wrong]
 
     def health(self) -> dict[str, Any]:
         """Return what a health page says."""
@@ -200,14 +220,18 @@ class Watch:
             "lag_seconds": None if lag is None else round(lag, 3),
             "windows_missing_keys": seen.missing,
             "alarms": seen.alarms,
+            "refused": seen.refused,
+            **{name: round(number, 3) for name, number in self.numbers.items()},
         }
 
-    def _alarm_count(self) -> int | None:
+    def _alarm_count(self) -> tuple[int | None, int | None]:
+        """Return how many alarms there are, and how many of them are of the ledger."""
         if self._alarms is None:
-            return None
+            return None, None
         siblings = [path.name for path in self._alarms.parent.iterdir()]  # there is no folder before the first alarm
         names = [path.name for path in self._alarms.iterdir()] if self._alarms.name in siblings else []
-        return sum(name.endswith(".json") and name[0] != "." for name in names)
+        kept = [name for name in names if name.endswith(".json") and name[0] != "."]
+        return len(kept), sum(name.endswith(".refused.json") for name in kept)
 
 
 def _sink(folder: str, database: str | None, stream: str) -> Sink:

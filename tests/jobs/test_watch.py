@@ -106,6 +106,7 @@ def test_metrics_and_health_say_what_the_sink_holds(stream: tuple[Path, str | No
             "lag_seconds": 7.5,
             "windows_missing_keys": 0,
             "alarms": 6,
+            "refused": 0,
         }
         status, line = get("/health")
         assert (status, line.count("\n")) == (200, 1)

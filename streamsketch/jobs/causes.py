@@ -1,0 +1,90 @@
+"""Why a stream may stand still: what Flink says of its job, and Kafka of its topic's partitions."""
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, Protocol
+
+from streamsketch.errors import InvalidInputError
+
+_SECONDS = 5.0  # Flink has to answer
+_LARGEST = 1 << 22  # bytes of an answer
+
+
+class Cause(Protocol):
+    """Something beside the sink that a watch looks at; one of your own has the same member."""
+
+    def look(self, now: float, stale_after: float) -> tuple[list[str], dict[str, float]]:
+        """Return what is wrong, in sentences, and numbers by the names of their metrics.
+
+        Parameters
+        ----------
+        now
+            The time, in seconds after 1970.
+        stale_after
+            For how many seconds something wrong is still worth a sentence.
+        """
+
+
+class FlinkJob:
+    """A job on Flink, by the job manager's REST interface: its state, its restarts and its checkpoints.
+
+    Parameters
+    ----------
+    url
+        Address of the job manager's REST interface, such as ``http://127.0.0.1:8081``.
+    job
+        The job's id, as the event ``submitted`` has it; None for the only job that has not ended.
+
+    Raises
+    ------
+    InvalidInputError
+        If the address is not one of HTTP.
+    """
+
+    def __init__(self, url: str, job: str | None = None) -> None:
+        if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+            raise InvalidInputError(
+                f"Flink's REST interface has an address such as http://127.0.0.1:8081, got {url!a:.80}"
+            )
+        self._url, self._job = url.rstrip("/"), job
+        self._restarts: list[tuple[float, int]] = []
+
+    def look(self, now: float, stale_after: float) -> tuple[list[str], dict[str, float]]:
+        """Return what is wrong with the job; an interface that does not answer is wrong, too."""
+        try:
+            return self._look(now, stale_after)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            return [f"Flink cannot be asked: {type(error).__name__}"], {}
+
+    def _look(self, now: float, stale_after: float) -> tuple[list[str], dict[str, float]]:
+        jobs = {one["jid"]: one["state"] for one in self._get("/jobs/overview")["jobs"]}
+        living = [one for one, state in jobs.items() if state not in ("CANCELED", "FAILED", "FINISHED")]
+        job = self._job or (living[0] if len(living) == 1 else None)
+        if job is None:
+            return [f"Flink has {len(living)} jobs that have not ended, and the stream's is not named"], {}
+        state = jobs.get(job)
+        if state is None:
+            return ["Flink does not know the job"], {}
+        checkpoints = self._get(f"/jobs/{job}/checkpoints")
+        (restarts, *_) = [int(one["value"]) for one in self._get(f"/jobs/{job}/metrics?get=numRestarts")] or [0]
+        wrong = [] if state == "RUNNING" else [f"the job is {state}"]
+        self._restarts = [one for one in self._restarts if now - one[0] <= stale_after] + [(now, restarts)]
+        if recent := restarts - self._restarts[0][1]:
+            wrong.append(f"the job was restarted {recent} times in {now - self._restarts[0][0]:.0f} s")
+        latest = {kind: checkpoints["latest"].get(kind) for kind in ("completed", "failed")}
+        times = {kind: one["trigger_timestamp"] / 1000 for kind, one in latest.items() if one}
+        failed = checkpoints["counts"]["failed"]
+        if times.get("failed", 0) > times.get("completed", 0):
+            wrong.append(f"the last checkpoint failed, of {failed} in all")
+        numbers: dict[str, float] = {"job_restarts": restarts, "checkpoints_failed": failed}
+        if "completed" in times:
+            numbers["checkpoint_age_seconds"] = now - times["completed"]
+            if numbers["checkpoint_age_seconds"] > stale_after:
+                wrong.append(f"no checkpoint was completed for {numbers['checkpoint_age_seconds']:.0f} s")
+        return wrong, numbers
+
+    def _get(self, path: str) -> Any:
+        with urllib.request.urlopen(self._url + path, timeout=_SECONDS) as answer:  # noqa: S310 - HTTP alone
+            return json.loads(answer.read(_LARGEST))

@@ -1,0 +1,221 @@
+"""Why a stream stands still: what a watch says of Flink, Kafka, the ledger and a locked sink."""
+
+import contextlib
+import json
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import streamsketch as ss
+from streamsketch.jobs import FlinkJob, Watch
+from tests.jobs.job import AGREEMENT, policy_of
+
+pytest.importorskip("prometheus_client")
+pytest.importorskip("confluent_kafka")
+
+from confluent_kafka import KafkaError, KafkaException
+
+from streamsketch.jobs import Server, SilentPartitions, topics
+from streamsketch.jobs.logs import causes_of
+from streamsketch.jobs.run import beam_options
+from streamsketch.jobs.serving import METRICS
+
+ROOT = Path(__file__).parents[2]
+MONITORING = ROOT / "pipelines/monitoring"
+PREFIX = "streamsketch_stream_"
+
+
+class Flink:
+    """The answers of a job manager's REST interface, as Flink 1.19 gives them."""
+
+    def __init__(self) -> None:
+        self.jobs = {"j1": "RUNNING", "j0": "CANCELED"}
+        self.restarts, self.failed = 0, 0
+        self.latest: dict[str, Any] = {"completed": {"trigger_timestamp": 90_000}, "failed": None}
+
+    def answer(self, path: str) -> Any:
+        if path == "/jobs/overview":
+            return {"jobs": [{"jid": job, "name": "BeamApp", "state": state} for job, state in self.jobs.items()]}
+        if path == "/jobs/j1/checkpoints":
+            return {"counts": {"failed": self.failed, "completed": 9}, "latest": self.latest}
+        assert path == "/jobs/j1/metrics?get=numRestarts"
+        return [{"id": "numRestarts", "value": str(self.restarts)}]
+
+
+@pytest.fixture
+def flink() -> Iterator[tuple[Flink, str]]:
+    flink = Flink()
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = json.dumps(flink.answer(self.path)).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        yield flink, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_restarts_and_checkpoints_of_a_job_are_causes(flink: tuple[Flink, str]) -> None:
+    said, url = flink
+    job = FlinkJob(url)
+    assert job.look(100, 60) == ([], {"job_restarts": 0, "checkpoints_failed": 0, "checkpoint_age_seconds": 10})
+    said.restarts, said.failed = 4, 2
+    said.latest["failed"] = {"trigger_timestamp": 95_000}
+    wrong, numbers = job.look(110, 60)
+    assert wrong == ["the job was restarted 4 times in 10 s", "the last checkpoint failed, of 2 in all"]
+    assert numbers == {"job_restarts": 4, "checkpoints_failed": 2, "checkpoint_age_seconds": 20}
+    assert job.look(175, 60)[0] == ["the last checkpoint failed, of 2 in all", "no checkpoint was completed for 85 s"]
+    said.jobs["j1"] = "RESTARTING"
+    said.latest = {"completed": {"trigger_timestamp": 180_000}}
+    assert job.look(181, 60)[0] == ["the job is RESTARTING"]
+    said.jobs["j2"] = "RUNNING"
+    assert job.look(182, 60)[0] == ["Flink has 2 jobs that have not ended, and the stream's is not named"]
+    assert FlinkJob(url, "j1").look(182, 60)[0] == ["the job is RESTARTING"]
+    assert FlinkJob(url, "j9").look(182, 60)[0] == ["Flink does not know the job"]
+    with pytest.raises(ss.InvalidInputError, match="has an address such as"):
+        FlinkJob("file:///etc/passwd")
+
+
+def test_an_interface_that_does_not_answer_is_a_cause() -> None:
+    assert FlinkJob("http://127.0.0.1:1").look(0, 60) == (["Flink cannot be asked: URLError"], {})
+
+
+def test_silent_and_added_partitions_are_causes(monkeypatch: pytest.MonkeyPatch) -> None:
+    newest = {0: 95_000, 1: 50_000}
+
+    class Consumer:
+        def __init__(self, settings: dict[str, Any]) -> None:
+            assert settings["enable.auto.commit"] is False
+
+        def list_topics(self, topic: str, _: float) -> Any:
+            if not newest:
+                raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+            return SimpleNamespace(topics={topic: SimpleNamespace(partitions=dict.fromkeys(newest))})
+
+        def offsets_for_times(self, asked: list[Any], _: float) -> list[Any]:
+            for one in asked:  # with the time as the offset
+                one.offset = 7 if newest[one.partition] >= one.offset else -1
+            return asked
+
+    monkeypatch.setattr(topics, "Consumer", Consumer)
+    watched = SilentPartitions("broker:9092", "sales", 30)
+    wrong, numbers = watched.look(100, 60)
+    assert wrong == ["no record for 30 s in partitions 1"]
+    assert numbers == {"partitions": 2, "partitions_silent": 1, "partitions_added": 0}
+    newest |= {1: 99_000, 2: 99_000}
+    assert watched.look(100, 60)[0] == ["partitions 2 were added, and a running job may not read them"]
+    newest.clear()
+    assert watched.look(100, 60)[0] == ["Kafka cannot be asked: _ALL_BROKERS_DOWN"]
+
+
+def test_health_says_why(flink: tuple[Flink, str], tmp_path: Path) -> None:
+    alarms = tmp_path / "claims/flights.alarms"
+    alarms.mkdir(parents=True)
+    for name in ("2013-01-01T05-00-00Z AA.refused.json", "2013-01-01T05-00-00Z UA.sketch.json"):
+        (alarms / name).touch()
+    said, url = flink
+    now = 100.0
+    watched = Watch(
+        AGREEMENT, policy_of(tmp_path), stale_after=60, alarms=alarms, causes=[FlinkJob(url)], clock=lambda: now
+    )
+    watched.look()
+    assert watched.health()["healthy"], "what is refused is an alarm, and the stream goes on"
+    now, said.jobs["j1"] = 170.0, "FAILING"
+    watched.look()
+    health = watched.health()
+    assert health["complaints"] == [
+        "no window was completed for 70 s",
+        "the ledger refused 1 slots, which are not drawn",
+        "the job is FAILING",
+        "no checkpoint was completed for 80 s",
+    ]
+    assert (health["alarms"], health["refused"], health["checkpoint_age_seconds"]) == (2, 1, 80)
+
+
+def test_a_locked_sink_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **options: connect(*given, **options | {"timeout": 0}))
+    with contextlib.closing(connect(tmp_path / "r.db", isolation_level=None)) as other:
+        other.execute("CREATE TABLE releases (stream, window_start, kind, key)")
+        other.execute("BEGIN EXCLUSIVE")
+        watched = Watch(AGREEMENT, policy_of(tmp_path), database=f"sqlite:{tmp_path}/r.db")
+        watched.look()
+    assert "the sink is locked by another process" in watched.complaints()
+
+
+def test_a_failure_names_its_causes_and_none_of_its_words() -> None:
+    text = (
+        "Traceback:\n  File x\nstreamsketch.errors.LedgerError: canary\nCanaryError: 7\n"
+        "Caused by: org.apache.kafka.common.errors.TimeoutException: canary\nKeyError: LedgerError"
+    )
+    error = RuntimeError(text)
+    error.__cause__ = OSError("canary")
+    assert causes_of(error) == ["RuntimeError", "LedgerError", "TimeoutException", "OSError"]
+
+
+def test_checkpoints_are_kept_when_a_job_is_cancelled() -> None:
+    def kept(*given: str) -> list[str]:
+        found = beam_options(given, streaming=True).get_all_options(retain_unknown_options=True)
+        return sorted(name for name in found if "externalized" in name)
+
+    both = ["externalized_checkpoints_enabled", "retain_externalized_checkpoints_on_cancellation"]
+    assert kept("--checkpointing_interval=1000") == both
+    assert kept("--checkpointing_interval=1000", f"--{both[0]}") == both
+    assert kept() == []
+
+
+def metrics_in(text: str) -> set[str]:
+    return set(re.findall(PREFIX + r"([a-z_]+)", text))
+
+
+def headings(page: Path) -> set[str]:
+    found = re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 -]", "", one.lower()).replace(" ", "-") for one in found}
+
+
+def test_rules_name_metrics_that_exist_and_sections_of_the_runbook() -> None:
+    yaml = pytest.importorskip("yaml")
+    (group,) = yaml.safe_load((MONITORING / "alerts.yml").read_text())["groups"]
+    used = set().union(*(metrics_in(rule["expr"]) for rule in group["rules"]))
+    assert used <= METRICS.keys()
+    assert METRICS.keys() - used == {"releases", "lag_seconds", "partitions"}, "all others have an alert"
+    names = [rule["alert"] for rule in group["rules"]]
+    assert len(set(names)) == len(names)
+    for rule in group["rules"]:
+        page, _, section = rule["annotations"]["runbook"].partition("#")
+        assert section in headings(ROOT / page), rule["alert"]
+        assert re.fullmatch(r"\d+[mh]", rule["for"])
+
+
+def test_the_dashboard_and_the_pages_show_every_metric() -> None:
+    dashboard = json.loads((MONITORING / "dashboard.json").read_text())
+    shown = set().union(*(metrics_in(one["expr"]) for panel in dashboard["panels"] for one in panel["targets"]))
+    assert shown == METRICS.keys()
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    assert metrics_in((ROOT / "docs/how-to/operate.md").read_text()) == METRICS.keys()
+    assert metrics_in((ROOT / "docs/how-to/runbook.md").read_text()) <= METRICS.keys()
+
+
+def test_a_server_shows_what_causes_measured(tmp_path: Path, flink: tuple[Flink, str]) -> None:
+    watched = Watch(AGREEMENT, policy_of(tmp_path), causes=[FlinkJob(flink[1])], clock=lambda: 100.0)
+    watched.look()
+    with Server(watched, 0) as server:
+        (family,) = [one for one in server.registry.collect() if one.name == PREFIX + "checkpoint_age_seconds"]
+    assert family.samples[0].value == 10
