@@ -29,6 +29,7 @@ from streamsketch.beam.streams import (
     encoded_batch,
     slot_of,
 )
+from streamsketch.continual import Schedule
 from streamsketch.intake import ClockKind
 from streamsketch.jobs import Record
 from streamsketch.release import AdditiveNoise
@@ -195,7 +196,7 @@ class Folder:
         return [name for name in names if all(f"{name} {key}" in self.slots() for key in KEYS)]
 
 
-def build(
+def build(  # noqa: PLR0913 - a stream, and what is changed of it
     pipeline: beam.Pipeline,
     messages: beam.PCollection,
     folder: Folder,
@@ -205,6 +206,7 @@ def build(
     late_by_runner: bool = False,
     clock: ClockKind = "events",
     ledger: Path | None = None,
+    schedule: Schedule | None = None,
 ) -> int:
     """Release the messages' rows in windows, and note all that is released on the way; return the epoch."""
     secrets: dict[str, Any] = {"root_key": folder.root_key, "claims": folder.claims, "clock": clock}
@@ -224,7 +226,7 @@ def build(
     end = None if stop is None else BASE + MINUTE * stop
     place = {} if ledger is None else {"ledger": ledger, "dataset": "test"}
     release = ReleasePerKey(
-        AdditiveNoise(epsilon=1.0, neighbours=neighbours),
+        AdditiveNoise(epsilon=1.0, neighbours=neighbours, schedule=schedule),
         public_keys=KEYS,
         public_windows=(BASE, end),
         **place,
@@ -328,6 +330,7 @@ def replayed(
     *,
     only: set[int] | None = None,
     clock: ClockKind = "events",
+    schedule: Schedule | None = None,
 ) -> Folder:
     """Compute what a log holds once more, in batch and in this process, with the secrets of an epoch."""
     elements = list(log.elements(clock))
@@ -338,7 +341,7 @@ def replayed(
     again.claims = folder.claims
     with beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"])) as pipeline:
         messages = pipeline | beam.Create(elements, reshuffle=False).with_output_types(bytes)
-        build(pipeline, messages, again, epoch=epoch, stop=stop, clock=clock)
+        build(pipeline, messages, again, epoch=epoch, stop=stop, clock=clock, schedule=schedule)
     return again
 
 

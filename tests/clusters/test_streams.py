@@ -4,11 +4,13 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
 import pytest
 
 import streamsketch as ss
+from streamsketch.continual import History, Schedule, Tree
 from streamsketch.intake import ClockKind
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka
@@ -29,10 +31,16 @@ def assert_once(folder: Folder) -> None:
 
 
 def assert_is_the_log(
-    log: Log | Files, folder: Folder, scratch: Path, epoch: int, stop: int, clock: ClockKind = "events"
+    log: Log | Files,
+    folder: Folder,
+    scratch: Path,
+    epoch: int,
+    stop: int,
+    clock: ClockKind = "events",
+    schedule: Schedule | None = None,
 ) -> None:
     """Check bytes, and the sums before the noise, against a replay of the log in batch."""
-    again = replayed(log, folder, scratch, epoch, stop, clock=clock)
+    again = replayed(log, folder, scratch, epoch, stop, clock=clock, schedule=schedule)
     slots, expected = folder.slots(), again.slots()
     windows = folder.windows()
     assert windows == again.windows()[: len(windows)]
@@ -117,6 +125,35 @@ def test_a_row_far_ahead_removes_nobody_where_heartbeats_alone_move_the_clock(
     gone = {name for name in kept if name.split(" ")[0] in folder.windows()[2:]} - moved.keys()
     assert gone, "rows that a clock of events takes as late"
     assert {ss.PrivateSketch.from_bytes(image).guarantee.conditions for image in folder.slots().values()} == {()}
+
+
+def test_rows_of_a_schedule_outlive_a_kill_and_a_savepoint(cluster: FlinkCluster, tmp_path: Path) -> None:
+    """The sums of earlier windows are in the state: batch, which has none, computes the same bytes."""
+    log, folder, ledger = Files(tmp_path / "log"), Folder(tmp_path / "stream"), tmp_path / "ledger"
+    schedule = Tree(horizon=8, depth=2, max_windows=None)
+    ss.Ledger(ledger).dataset("test", unit="unit", epsilon=1)
+    how: dict[str, Any] = {"schedule": schedule, "ledger": ledger}
+    log.put(range(3))
+    with Job(cluster, log, folder, **how) as job:
+        job.wait_for(lambda: len(folder.windows()) == 3, "the first rows")
+        log.put(range(3, 5))
+        cluster.kill_task_manager(-1)
+        cluster.wait_for_task_managers(1)
+        cluster.start_task_manager()
+        job.wait_for(lambda: len(folder.windows()) == 5, "the rows after it")
+        savepoint = job.end_with_savepoint(tmp_path / "savepoint")
+    log.put(range(5, 10))  # two more than the horizon
+    with Job(cluster, log, folder, f"--savepoint_path={savepoint}", epoch=1, **how) as job:
+        job.wait_for(lambda: len(folder.windows()) == 8, "all rows")
+        before = job.checkpoints()
+        job.wait_for(lambda: job.checkpoints() > before + 1, "two checkpoints")
+    assert len(folder.windows()) == 8
+    assert not folder.images("refused")
+    assert_once(folder)
+    assert_is_the_log(log, folder, tmp_path / "again", 1, 8, schedule=schedule)
+    rows_of = [folder.slots()[f"{window} AA"] for window in folder.windows()]
+    assert History(map(ss.PrivateSketch.from_bytes, rows_of)).windows == 8
+    assert sum(entry.body["kind"] == "charge" for entry in ss.Ledger(ledger).entries()) == 1
 
 
 def test_a_folder_that_grows_while_a_task_manager_is_killed(cluster: FlinkCluster, tmp_path: Path) -> None:

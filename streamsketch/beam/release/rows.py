@@ -252,7 +252,9 @@ class SumBySchedule(beam.PTransform):
             rows = by_key | "All windows of a key" >> beam.GroupByKey() | "Step through them" >> step
         else:
             refuse_lost_state(totals.pipeline)
-            rows = by_key | "Step by step" >> beam.ParDo(_Step(self._sums, of)).with_output_types(row)
+            steps = by_key | "Step by step" >> beam.ParDo(_Step(self._sums, of)).with_output_types(row)
+            # what publishes must not be fused with it: Flink waits for ever where one stage has stable input and state
+            rows = steps | "To what publishes" >> beam.transforms.util.ReshufflePerKey()
         return rows | "Back to their windows" >> windowed_as(windowing)
 
 

@@ -12,6 +12,7 @@ from apache_beam.testing import test_stream
 import streamsketch as ss
 from streamsketch.beam import ReleasePerKey, TumblingWindows, configure_run
 from streamsketch.beam.streams import configure_stream
+from streamsketch.continual import Tree
 from streamsketch.release import AdditiveNoise
 from tests.beam.rows import sketch_rows
 
@@ -21,13 +22,17 @@ FLINK = ["--runner=PortableRunner", "--job_endpoint=127.0.0.1:1", "--streaming"]
 CHECKPOINTS = ["--checkpointing_interval=1000", "--finish_bundle_before_checkpointing", "--max_bundle_size=50"]
 
 
-def release(pipeline: beam.Pipeline) -> None:
+def release(pipeline: beam.Pipeline, schedule: Any = None) -> None:
     (
         pipeline
         | test_stream.TestStream()
         | TumblingWindows(60)
         | sketch_rows(PROJECTION)
-        | ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["AA"], public_windows=(0, None))
+        | ReleasePerKey(
+            AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1), schedule=schedule),
+            public_keys=["AA"],
+            public_windows=(0, None),
+        )
     )
 
 
@@ -48,6 +53,27 @@ def test_noise_is_drawn_of_stable_input(root_key: Path, tmp_path: Path) -> None:
             payload = beam.portability.api.beam_runner_api_pb2.ParDoPayload.FromString(transform.spec.payload)
             flagged += [transform.unique_name] if payload.requires_stable_input else []
     assert [name.rpartition("/")[2] for name in flagged] == ["Draw"]
+
+
+@pytest.mark.parametrize("schedule", [None, Tree(horizon=7)], ids=str)
+def test_no_state_is_kept_in_a_stage_with_stable_input(schedule: Any, root_key: Path, tmp_path: Path) -> None:
+    """Flink would wait for ever: it keeps a stage's state locked while it gives it the elements of a checkpoint."""
+    pipeline = pipeline_with([*FLINK, *CHECKPOINTS], root_key, tmp_path)
+    release(pipeline, schedule)
+    steps = pipeline.to_runner_api().components.transforms.values()
+    made_by = {output: step for step in steps if not step.subtransforms for output in step.outputs.values()}
+    above = [step for step in steps if step.unique_name.endswith("/Draw") and not step.subtransforms]
+    met = set()
+    while above:
+        step = above.pop()
+        if step.spec.urn == common_urns.primitives.GROUP_BY_KEY.urn or step.unique_name in met:
+            continue
+        met.add(step.unique_name)
+        if step.spec.urn == common_urns.primitives.PAR_DO.urn:
+            payload = beam.portability.api.beam_runner_api_pb2.ParDoPayload.FromString(step.spec.payload)
+            assert not payload.state_specs, step.unique_name
+        above += [made_by[given] for given in step.inputs.values() if given in made_by]
+    assert len(met) > 1
 
 
 @pytest.mark.parametrize(
