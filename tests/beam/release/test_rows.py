@@ -48,10 +48,8 @@ ROWS = [  # (day, row): day 1 and the last two are empty
 ]
 COLUMNS = ["unit", "key", "index", "value"]
 SCHEDULES: dict[str, Schedule] = {
-    "separate": Separate(horizon=WINDOWS),
     "tree": Tree(horizon=WINDOWS, depth=2, max_windows=2),
     "longer than the windows": Factorisation(horizon=2 * WINDOWS, blocks=2),
-    "band": Factorisation(horizon=WINDOWS, band=2, gap=2, max_windows=3),
 }
 
 
@@ -130,13 +128,13 @@ def of_one_machine(bounds: str, name: str) -> list[Any]:
     return found
 
 
-PATHS = {("L1", "tumbling"): ["longer than the windows", "band"], ("SketchL2", "calendar"): ["tree"]}
+PATHS = {("L1", "tumbling"): ["longer than the windows"], ("SketchL2", "calendar"): ["tree"]}
 
 
 def test_rows_are_those_of_one_machine_whatever_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CalibratedNoise, "_noisy", exact)
     found, counters = run(all_paths(PATHS), tmp_path)
-    assert counters["releases"] == len(found) == 3 * len(KEYS) * WINDOWS
+    assert counters["releases"] == len(found) == len(SCHEDULES) * len(KEYS) * WINDOWS
     by_path: dict[Any, dict[Any, Any]] = {}
     for bounds, windows, name, key, day, row in found:
         by_path.setdefault((bounds, windows, name), {})[key, day] = row
@@ -223,12 +221,17 @@ def rows_of(schedule: Schedule) -> list[tuple[int, list[int]]]:
     return list(enumerate((schedule.matrix() @ cells).tolist()))
 
 
-FIVE: list[Schedule] = [Separate(horizon=5), Tree(horizon=5, depth=2), Factorisation(horizon=5, blocks=2)]
+FIVE: list[Schedule] = [
+    Separate(horizon=5),
+    Tree(horizon=5, depth=2),
+    Factorisation(horizon=5, blocks=2),
+    Factorisation(horizon=5, band=2, gap=2, max_windows=3),
+]
 
 
 @pytest.mark.parametrize("schedule", FIVE, ids=str)
 def test_windows_that_come_in_any_order_and_again_give_the_same_rows_in_theirs(schedule: Schedule) -> None:
-    for order in list(itertools.permutations(range(5)))[::7]:
+    for order in list(itertools.permutations(range(5)))[::11]:
         assert stepped(schedule, list(order)) == rows_of(schedule)
         assert stepped(schedule, [order[0], *order, *order]) == rows_of(schedule)
 
