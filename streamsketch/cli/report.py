@@ -108,7 +108,13 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         agreed, features = load_agreement(agreement, releases)
         shares = shares_of(features, share)
         federation = federation_of(releases, agreed, shares=shares, tolerance=tolerance or 0.0)
-        heading = title if title is not None else f"Sites in {places[0].resolve().name}"
+        heading = (
+            title
+            if title is not None
+            else f"Sites in {places[0].resolve().name}"
+            if len(places) == 1
+            else "Sites compared"
+        )
         write_whole(output, page_of_federation(federation, published, title=heading).encode())
         _say(output, releases, left_out, federation.to_dict() if as_json else None)
         if not as_json:

@@ -195,12 +195,12 @@ def _most_different(
 
 
 def _value(row: Mapping[str, Any] | None) -> str:
-    """Return an estimate with its error; a share in percent."""
+    """Return an estimate with its error; a share in percent, cut to 0 to 100 %."""
     if row is None or math.isnan(row["estimate"]):
         return _UNKNOWN
     of_number = row["measure"] in (_MEAN, "standard deviation")
     factor, unit = (1.0, "") if of_number else (100.0, "\u00a0%")
-    value, error = max(row["estimate"], 0.0) if not of_number else row["estimate"], row["error"]
+    value, error = row["estimate"] if of_number else min(max(row["estimate"], 0.0), 1.0), row["error"]
     return f"{format_value(factor * value, factor * error)}{unit} ± {format_value(factor * error, factor * error)}"
 
 

@@ -227,6 +227,8 @@ def test_the_command_reports_a_folder_by_its_agreement(tmp_path: Path, forks: Fo
     assert done.stdout == "1 of 4 sites stands out: old. It differs in age.\n"
     assert "page.html: 4 releases." in done.stderr
     assert "Sites in sites" in (tmp_path / "page.html").read_text()
+    forks.run("report", "sites/old.sketch", "sites/north.sketch", "-o", "two.html", *options, cwd=tmp_path)
+    assert "Sites compared" in (tmp_path / "two.html").read_text()
     done = forks.run("report", "sites", "-o", "b.html", *options, "--tolerance", "1", "--json", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert found["file"] == "b.html"
