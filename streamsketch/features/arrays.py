@@ -18,7 +18,7 @@ _MISSING = -1
 
 
 def numbers_in(array: pa.Array, name: str) -> Floats:
-    """Return numbers as float64, (n,), NaN where there is none; text is read as numbers.
+    """Return numbers as float64, (n,), NaN where there is none; text is read as numbers, true as 1 and false as 0.
 
     Raises
     ------
@@ -32,8 +32,10 @@ def numbers_in(array: pa.Array, name: str) -> Floats:
         array, kind = array.cast(pa.string()), pa.string()  # as its text is read: Arrow's cast may round otherwise
     if is_text_type(kind):
         text = _valid(array.cast(pa.large_string()))
-        text = pc.if_else(pc.match_substring_regex(text, _NUMBER), pc.utf8_trim_whitespace(text), None)
-        array = text.cast(pa.float64())
+        numbers = pc.if_else(pc.match_substring_regex(text, _NUMBER), pc.utf8_trim_whitespace(text), None)
+        array = numbers.cast(pa.float64())
+        if array.null_count:
+            array = pc.coalesce(array, _booleans_of(text))
     elif pa.types.is_boolean(kind) or pa.types.is_null(kind):
         array = array.cast(pa.int8()).cast(pa.float64())
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
@@ -41,6 +43,12 @@ def numbers_in(array: pa.Array, name: str) -> Floats:
     else:
         raise InvalidInputError(f"the column {name} holds {kind}, which is no number; cast it, or make it a category")
     return np.ascontiguousarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _booleans_of(texts: pa.Array) -> pa.Array:
+    """Return 1 for true and 0 for false, as CSV and JSON have booleans, and null for other texts."""
+    words = pc.ascii_lower(pc.utf8_trim(texts, characters=" \t\n\f\r"))
+    return pc.index_in(words, pa.array(["false", "true"], words.type), skip_nulls=True).cast(pa.float64())
 
 
 def texts_in(array: pa.Array, name: str) -> pa.Array:
@@ -110,9 +118,11 @@ def vectors_in(array: pa.Array, size: int, name: str) -> Floats:
     """
     if is_text_type(value_type(array)):
         array = _lists_of(array)
+    if pa.types.is_null(array.type):  # of rows without any
+        return np.zeros((len(array), size))
     kind = array.type
     lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    known = pa.types.is_integer, pa.types.is_floating, pa.types.is_large_string
+    known = pa.types.is_integer, pa.types.is_floating, pa.types.is_large_string, pa.types.is_null
     if not lists or not any(is_kind(kind.value_type) for is_kind in known):
         raise InvalidInputError(f"the column {name} holds {kind}, and embeddings are lists of numbers")
     lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)

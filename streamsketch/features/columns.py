@@ -23,8 +23,8 @@ class Number:
 
     Its features are the Chebyshev polynomials T_1 to T_m of the number, with the range scaled to [-1, 1]: the mean of
     the column follows from the first, its variance from the first two, and higher ones tell more of its distribution.
-    Numbers beyond the range count as its nearer end, and infinities, too. Null, NaN and text that is no number are
-    missing.
+    Numbers beyond the range count as its nearer end, and infinities, too. Booleans are 1
+    and 0, also as text. Null, NaN and text that is no number are missing.
 
     Parameters
     ----------

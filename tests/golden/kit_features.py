@@ -48,6 +48,11 @@ CASES: list[tuple[str, Message, list[list[Any]]]] = [
         [["47.5", " +1e1 ", ".5", "1e999", "-1e-99999", "12,5", "many", "", "nan", "0x10", "1e123456"]],
     ),
     (
+        "numbers that are booleans",
+        _fields([number("dialysis", 0.0, 1.0), number("smokes", -1.0, 3.0)], 0),
+        [[True, False, None], ["true", " FALSE\t", "yes"]],
+    ),
+    (
         "categories",
         _fields([category("ward", ["A", "B"]), category("code", hashed=5, weight=3)], 2**64 - 1),
         [["A", "B", "b", "", None, "A"], ["E11", "I10", "\u00e9", "", None, "E11 "]],

@@ -54,7 +54,9 @@ def features(fields: dict[str, Any], row: Mapping[str, Any]) -> list[int]:
 def number(column: dict[str, Any], value: float | str | None, length: int) -> tuple[list[int], int]:
     """Return the cells of a number, and its place on the range."""
     if isinstance(value, str):
-        value = float(value) if NUMBER.fullmatch(value) else None
+        word = value.strip(" \t\n\r\f").lower()
+        boolean = float(word == "true") if word in ("true", "false") and value.isascii() else None
+        value = float(value) if NUMBER.fullmatch(value) else boolean
     missing = value is None or math.isnan(value)
     if missing and column["moments"]:
         return [0] * column["moments"] + [length], 0
