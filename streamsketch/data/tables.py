@@ -1,11 +1,12 @@
 """Tables of other libraries, read batch by batch through Arrow's C stream interface."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from streamsketch.core import short
+from streamsketch.data.lenient import lenient_column
 from streamsketch.errors import InvalidInputError
 
 _LAZY_ROWS = 1 << 17
@@ -13,7 +14,9 @@ _UNREADABLE = (pa.ArrowException, OSError, OverflowError, ValueError)  # of Arro
 _UNREAD = "the table could not be read completely ({})"
 
 
-def batches_of(rows: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def batches_of(
+    rows: Any, columns: Sequence[str], *, lenient: Mapping[str, bool] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield columns of a table of any library as Arrow record batches.
 
     Parameters
@@ -23,6 +26,9 @@ def batches_of(rows: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         or anything else with ``__arrow_c_stream__``. A lazy source is never loaded as a whole.
     columns
         Names of the columns, each of which must occur exactly once.
+    lenient
+        Columns in which objects of pandas may be of any type, as `lenient_column` reads them, and whether each holds
+        lists.
 
     Raises
     ------
@@ -37,7 +43,7 @@ def batches_of(rows: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         return
     _check_streams(rows)
     try:
-        reader = _reader(rows, wanted)
+        reader = _reader(rows, wanted, lenient or {})
         for batch in reader:
             yield batch.select(wanted)
     except InvalidInputError:
@@ -55,7 +61,7 @@ def schema_of(rows: Any, columns: Sequence[str]) -> pa.Schema:
     else:
         _check_streams(rows)
         try:
-            found = _reader(rows, list(dict.fromkeys(columns))).schema
+            found = _reader(rows, list(dict.fromkeys(columns)), {}).schema
         except InvalidInputError:
             raise
         except _UNREADABLE as error:
@@ -72,20 +78,20 @@ def _check_streams(rows: Any) -> None:
         )
 
 
-def _reader(rows: Any, wanted: list[str]) -> pa.RecordBatchReader:
+def _reader(rows: Any, wanted: list[str], lenient: Mapping[str, bool]) -> pa.RecordBatchReader:
     """Return the table as a stream; of a data frame in memory only some columns are converted, as others may fail."""
     library = type(rows).__module__.partition(".")[0]
     if library == "polars" and hasattr(rows, "columns"):
         _check_names(wanted, list(rows.columns))
         rows = rows.select(wanted)
     elif library == "pandas" and hasattr(rows, "iloc"):
-        rows = _pandas_columns(rows, wanted)
+        rows = _pandas_columns(rows, wanted, lenient)
     reader = rows.to_reader() if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows)
     _check_names(wanted, reader.schema.names)
     return reader
 
 
-def _pandas_columns(frame: Any, wanted: list[str]) -> pa.Table:
+def _pandas_columns(frame: Any, wanted: list[str], lenient: Mapping[str, bool]) -> pa.Table:
     """Return columns of a data frame of pandas, and levels of its index that have a name, as Arrow reads them."""
     if any(name in wanted for name in frame.index.names):
         frame = frame.reset_index()
@@ -93,14 +99,34 @@ def _pandas_columns(frame: Any, wanted: list[str]) -> pa.Table:
     _check_names(wanted, names)
     columns = []
     for name in wanted:
+        column = frame.iloc[:, names.index(name)]
+        if name in lenient and column.dtype == object:
+            columns.append(_objects(column, lists=lenient[name]))
+            continue
         try:
-            columns.append(pa.array(frame.iloc[:, names.index(name)], from_pandas=True))
+            columns.append(pa.array(column, from_pandas=True))
         except (*_UNREADABLE, TypeError):  # whose text quotes a value
             raise InvalidInputError(
                 f"the column {name} holds values of no one type that Arrow knows, such as numbers beside text; cast it "
                 f"to one type first"
             ) from None
     return pa.table(columns, names=wanted)
+
+
+def _objects(column: Any, *, lists: bool) -> pa.Array:
+    """Return objects of any types as features read them, of a type that no single one of them can make unreadable."""
+    try:
+        array = pa.array(column, from_pandas=True)
+    except (*_UNREADABLE, TypeError):
+        return lenient_column(column.tolist(), lists=lists)
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_null(kind):
+        return array
+    if lists:
+        plain = pa.types.is_list(kind) and pa.types.is_floating(kind.value_type)
+    else:  # not floats, which are no categories
+        plain = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    return array if plain else lenient_column(column.tolist(), lists=lists)
 
 
 def _lazy_batches(rows: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:

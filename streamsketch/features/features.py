@@ -183,6 +183,11 @@ class Features:
         return last.first + last.cells
 
     @property
+    def lenient(self) -> dict[str, bool]:
+        """Its columns, in which rows may hold anything, and whether each holds lists."""
+        return {name: isinstance(column, Embedding) for name, column in self.columns.items()}
+
+    @property
     def projection(self) -> Identity:
         """The map that features are summed by: a cell for each, on a grid of 2^-15."""
         return Identity(dim=self.dim, resolution=Fraction(1, _ONE))
@@ -226,7 +231,7 @@ class Features:
         """
         parts = [
             self.cells({name: batch.column(name) for name in self.columns})
-            for batch in batches_of(rows, list(self.columns))
+            for batch in batches_of(rows, list(self.columns), lenient=self.lenient)
         ]
         cells = np.concatenate(parts) if parts else np.zeros((0, self.dim), dtype=np.int32)
         return cells.astype(np.float64) / _ONE

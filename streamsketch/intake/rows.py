@@ -127,6 +127,11 @@ class Intake:
         """Names of the agreed columns that no row can be without: all but those of features."""
         return list(self._needed)
 
+    @property
+    def lenient(self) -> dict[str, bool]:
+        """Columns in which rows may hold anything, those of features, and whether each holds lists."""
+        return {} if self._agreement.features is None else self._agreement.features.lenient
+
     def batches(self, rows: Any) -> Iterator[Events]:
         """Yield the rows of a table, batch by batch; warn the operator if truncation loses part of a value.
 
@@ -143,7 +148,7 @@ class Intake:
         InvalidInputError
             For missing columns, and as `read`.
         """
-        for events in self.numbered(batches_of(rows, self.names)):
+        for events in self.numbered(batches_of(rows, self.names, lenient=self.lenient)):
             if events.truncated:
                 warn_of_truncation(self._agreement.projection.grid)
             yield events

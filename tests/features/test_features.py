@@ -102,6 +102,50 @@ def test_equal_tables_have_equal_features_in_every_format() -> None:
         np.testing.assert_array_equal(other, first)
 
 
+def test_booleans_are_numbers_in_every_format() -> None:
+    features = Features({"x": Number(0, 4)}, seed=1)
+    forms: list[Any] = [
+        pa.table({"x": pa.array([True, False, None])}),
+        pa.table({"x": pa.array(["true", "FALSE ", "truth"]).dictionary_encode()}),
+        pd.DataFrame({"x": [True, "False", None]}),
+        pa.table({"x": pa.array([1.0, 0.0, None])}),
+    ]
+    first, *others = (features.transform(form) for form in forms)
+    assert (first[:, 2] > 0).tolist() == [False, False, True]
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+ODD: list[Any] = [
+    None,
+    float("nan"),
+    "x",
+    [1.0],
+    [[1.0], "y"],
+    {"z": 1},
+    b"\xff",
+    10**400,
+    Decimal("sNaN"),
+    pd.NA,
+    1.5,
+    5,
+    True,
+]
+ODD += [dt.datetime(2026, 1, 2, tzinfo=dt.UTC), dt.date(2026, 1, 2), dt.timedelta(1), object()]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
+@pytest.mark.parametrize("others", [[], [1.5], ["a"], [[1.0, 2.0]], [None]], ids=str)
+def test_one_person_cannot_make_a_data_frame_unreadable(odd: Any, others: list[Any]) -> None:
+    features = Features({"x": Number(0, 9), "c": Category(["a"]), "e": Embedding(2, waves=1)}, seed=1)
+    agreement = ss.agree(pa.schema({"p": pa.string()}), features=features, unit="p")
+    column = pd.Series([*others, odd], dtype=object)
+    rows = pd.DataFrame({"p": [f"p{place}" for place in range(len(column))], "x": column, "c": column, "e": column})
+    assert len(features.transform(rows)) == len(column)
+    assert isinstance(sums := ss.bound(rows, agreement), ss.Sketch)
+    assert sums.state().any()
+
+
 def test_text_that_is_no_number_or_not_utf8_is_missing() -> None:
     features = Features({"x": Number(0, 1), "c": Category(["a"])}, seed=1)
     bad = pa.array([b"\xff", b"0.5", b"x", b" 1 ", b"nan"]).cast(pa.binary()).view(pa.string())

@@ -15,7 +15,6 @@ from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.run.steps import Step
 from streamsketch.data import arrow_column, lenient_column
 from streamsketch.errors import InvalidInputError
-from streamsketch.features import Embedding
 from streamsketch.intake import Intake, salvage
 
 _EVERYWHERE = GlobalWindow()
@@ -176,8 +175,7 @@ class _GlobalRows(_Rows):
 
 def feature_columns(agreement: Agreement) -> dict[str, bool]:
     """Return the columns of features, in which rows may hold anything, and whether each holds embeddings."""
-    columns = {} if agreement.features is None else agreement.features.columns
-    return {name: isinstance(column, Embedding) for name, column in columns.items()}
+    return {} if agreement.features is None else agreement.features.lenient
 
 
 def alike_rows(columns: list[list[Any]], lenient: Collection[int] = ()) -> Iterator[list[list[Any]]]:

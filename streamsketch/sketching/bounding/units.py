@@ -86,7 +86,8 @@ def bound(
     5
     """
     options: dict[str, Any] = {"clip": clip, "public_keys": public_keys, "summary": summary, "folder": folder}
-    return bound_batches(batches_of(rows, Intake(agreement).names), agreement, **options)
+    intake = Intake(agreement)
+    return bound_batches(batches_of(rows, intake.names, lenient=intake.lenient), agreement, **options)
 
 
 def bound_batches(  # noqa: PLR0913 - those of bound, and how windows are made
