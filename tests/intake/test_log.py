@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.intake import BadLines, Log, LostLogError, RowReader
+from streamsketch.intake import BadLines, Log, LostLogError, RowReader, rotation
 from streamsketch.intake import log as log_module
 
 AGREEMENT = ss.Agreement(
@@ -406,3 +406,26 @@ def test_rows_written_to_the_old_file_after_the_new_one_was_begun_are_an_error(
         late.flush()
         with pytest.raises(ss.InvalidInputError, match="3 bytes were written to the file before it"):
             next(pieces)
+
+
+def test_what_is_written_to_the_old_file_until_the_new_one_is_begun_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = Rotating(tmp_path)
+    written.write(1)
+    with (
+        written.path.open("a") as old,
+        opened(written.path) as descriptor,
+        Log(descriptor, READER, "jsonl", path=written.path) as log,
+    ):
+        written.rotate("renamed")
+        written.write(1)
+
+        def chain(path: Path, position: dict[str, Any]) -> list[Path]:
+            if not old.closed:  # the last write of the old file's writer, while the new one is looked for
+                old.write('{"item": "a", "n": 9}\n')
+                old.close()
+            return rotation.chain(path, position)
+
+        monkeypatch.setattr(log_module, "chain", chain)
+        assert numbers_of(rows_of(log)) == [0, 9, 1]
