@@ -4,8 +4,9 @@ import itertools
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
+import pyarrow as pa
 import typer
 
 import streamsketch as ss
@@ -15,8 +16,12 @@ from streamsketch.cli._showing import Json, join_names, meant, plural, say, show
 from streamsketch.continual import History
 from streamsketch.core import write_whole
 from streamsketch.estimation import Changes, SameTest, format_value, value_text
-from streamsketch.report import picture_of_changes
+from streamsketch.report import picture_of_changes, picture_of_series
 
+Of: TypeAlias = Literal["changes", "squared_norm", "units"]
+"""What a series of ranges shows."""
+
+_TITLES = {"squared_norm": "squared norm", "units": "number of units"}
 _APART = ".."
 _LENGTHS = (1, 7, 24, 30, 168, 365)
 
@@ -43,7 +48,7 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
     length: Annotated[
         int | None,
         typer.Option(
-            help="Instead: test whether each so many windows differ from those before them.",
+            help="Instead: a series of ranges of so many windows: whether each differs from the one before, or --of.",
             min=1,
             show_default=False,
         ),
@@ -54,6 +59,9 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
             help="With --length: windows from one range to the next; by default as many.", min=1, show_default=False
         ),
     ] = None,
+    of: Annotated[
+        Of, typer.Option("--of", help="With --length: what of each range is estimated.", show_default=True)
+    ] = "changes",
     tolerance: Annotated[
         float, typer.Option(help="The distance, not squared, up to which ranges count as the same.", min=0.0)
     ] = 0.0,
@@ -62,7 +70,7 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
     ] = 0.05,
     picture: Annotated[
         Path | None,
-        typer.Option(help="With --length: write an .svg of the curve, its band and alarms.", show_default=False),
+        typer.Option(help="With --length: write an .svg of the curve and its band.", show_default=False),
     ] = None,
     output: Annotated[
         Path | None,
@@ -90,10 +98,16 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
             say(f"Left out, {what}: {join_names(names)}.")
     name, found = _history_of(series, key)
     if length is not None:
-        changes = found.changes(length, every, tolerance=tolerance, level=level)
+        if of == "changes":
+            changes = found.changes(length, every, tolerance=tolerance, level=level)
+            drawn = picture_of_changes({name: changes})
+            _show_changes(changes, length, level, as_json=as_json)
+        else:
+            series = found.series(length, every or length, what=of)
+            drawn = picture_of_series(series, _TITLES[of])
+            _show_series(series, _TITLES[of], as_json=as_json)
         if picture is not None:
-            write_whole(picture, picture_of_changes({name: changes}).encode())
-        _show_changes(changes, length, level, as_json=as_json)
+            write_whole(picture, drawn.encode())
     elif wanted:
         _show_ranges(found, wanted, tolerance, as_json=as_json)
         if output is not None:
@@ -233,3 +247,17 @@ def _show_changes(changes: Changes, length: int, level: float, *, as_json: bool)
         f"{plural(len(alarms), 'alarm')}{': ' + join_names(alarms) if alarms else ''}. The probability of any alarm in "
         f"a series that does not change is {100 * level:g} % at most."
     )
+
+
+def _show_series(series: pa.Table, title: str, *, as_json: bool) -> None:
+    rows = series.to_pylist()
+    if as_json:
+        show_json({"of": title, "ranges": rows})
+        return
+    cells = [[format_value(row[name], row["error"]) for name in ("estimate", "error", "low", "high")] for row in rows]
+    columns = {
+        "from": [row["window"] for row in rows],
+        title: [f"{value} ± {error}" for value, error, _, _ in cells],
+        "95 % interval": [f"{low} … {high}" for _, _, low, high in cells],
+    }
+    show(table_of(columns, title=f"{title} of ranges of windows"))

@@ -1,5 +1,5 @@
 from .bounds import picture_of
-from .changes import LEAST_TYPICAL, picture_of_changes
+from .changes import LEAST_TYPICAL, picture_of_changes, picture_of_series
 from .differences import Dictionary, item_text, more_in, picture_of_differences, row_cells
 from .federation import Drift, Federation, federation_of
 from .federation_page import page_of_federation
@@ -21,6 +21,7 @@ __all__ = [
     "picture_of_changes",
     "picture_of_differences",
     "picture_of_keys",
+    "picture_of_series",
     "picture_of_sites",
     "row_cells",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import MEASURES, By, Changes, Estimate, Interval, changes, estimate_cells, format_value
@@ -67,11 +68,37 @@ def picture_of_changes(series: Mapping[str, Changes]) -> str:
     return templates().get_template("changes.svg.j2").render(drawing=drawing(series), alone=True)
 
 
+def picture_of_series(table: pa.Table, measure: str) -> str:
+    """Return an SVG picture of a curve with its band, as `streamsketch.continual.History.series` estimates it.
+
+    Parameters
+    ----------
+    table
+        Of one stream: columns ``window``, ``estimate``, ``low`` and ``high``.
+    measure
+        What is estimated, in words.
+
+    Returns
+    -------
+    str
+        An SVG document without scripts or links.
+    """
+    rows = [{**row, "line": math.nan, "alarm": False} for row in table.to_pylist()]
+    shown = _drawing({"": rows}, measure) | {"level": None, "title": measure.capitalize()}
+    return templates().get_template("changes.svg.j2").render(drawing=shown, alone=True)
+
+
 def drawing(series: Mapping[str, Changes]) -> dict[str, Any]:
     """Return what the template of the picture shows."""
     first = next(iter(series.values()))
-    tall = _TALL if len(series) == 1 else _LOW
-    rows = {key: numbered_rows(one) for key, one in series.items()}
+    found = _drawing({key: numbered_rows(one) for key, one in series.items()}, MEASURES[first.by].title)
+    found["measure"] += f", from the {'window before' if first.against == 'previous' else 'first window'}"
+    return found | {"level": f"{100 * first.level:.2g}", "title": "Changes"}
+
+
+def _drawing(rows: Mapping[str, list[dict[str, Any]]], measure: str) -> dict[str, Any]:
+    """Return what the template shows of curves by key."""
+    tall = _TALL if len(rows) == 1 else _LOW
     largest = np.nanmax([0.0, *(abs(row["estimate"]) for row in itertools.chain(*rows.values()))])
     factor, unit = unit_of(largest / 2)
     panels = [_panel(key, found, tall, factor) for key, found in rows.items()]
@@ -79,7 +106,6 @@ def drawing(series: Mapping[str, Changes]) -> dict[str, Any]:
     for panel in panels:
         panel["top"] = top
         top += _HEAD + tall + _FOOT
-    measure = MEASURES[first.by].title + (f", in {unit}" if unit else "")
     return {
         "width": f"{_WIDTH:.0f}",
         "height": f"{top + _LEGEND:.0f}",
@@ -88,8 +114,7 @@ def drawing(series: Mapping[str, Changes]) -> dict[str, Any]:
         "foot": _HEAD + tall,
         "legend": top + 16,
         "panels": panels,
-        "measure": f"{measure}, from the {'window before' if first.against == 'previous' else 'first window'}",
-        "level": f"{100 * first.level:.2g}",
+        "measure": measure + (f", in {unit}" if unit else ""),
     }
 
 

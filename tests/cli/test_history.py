@@ -75,6 +75,17 @@ def test_changes_of_a_length_are_those_of_the_library(forks: Forks, folder: Path
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_a_curve_of_ranges_is_that_of_the_library(forks: Forks, folder: Path, rows: list[PrivateSketch]) -> None:
+    found = asked(forks, folder, "--length", 10, "--every", 5, "--of", "squared_norm", "--picture", folder / "norm.svg")
+    expected = History(rows, names=NAMES).series(10, 5)
+    assert found["ranges"] == expected.to_pylist()
+    picture = (folder / "norm.svg").read_text()
+    assert "Squared norm over time" in picture
+    assert "alarm" not in picture
+    assert "2024-01-06" in forks.succeeded("history", folder, "--length", 10, "--every", 5, "--of", "squared_norm")
+    assert "no count of units" in forks.refused("history", folder, "--length", 10, "--of", "units", cwd=folder)
+
+
 def test_without_options_the_schedule_is_shown(forks: Forks, folder: Path) -> None:
     found = asked(forks, folder)
     assert (found["windows"], found["first"], found["last"]) == (40, NAMES[0], NAMES[-1])
