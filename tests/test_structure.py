@@ -276,6 +276,7 @@ def test_projections_and_privacy_do_not_know_each_other() -> None:
             assert {here, folder(found.module)} != {"projections", "privacy"}, path
 
 
+@functools.cache
 def foreign(path: Path) -> set[str]:
     """Return the dotted names of all modules that a module imports, and of what it imports from them."""
     found = set()

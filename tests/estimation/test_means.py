@@ -27,9 +27,9 @@ from tests.counted import AGREEMENT, NEIGHBOURS, PROJECTION, bounded, counted, c
 Floats = NDArray[np.float64]
 
 STEP = 2.0**-30
-DRAWS = 4000
+DRAWS = 2000
 TOGETHER = 50  # draws compared at once, of which the diagonal is wanted
-ERROR = math.sqrt(0.95 * 0.05 / DRAWS)  # of a coverage: 0.34 points
+ERROR = math.sqrt(0.95 * 0.05 / DRAWS)  # of a coverage: 0.49 points
 LONG = 1.0  # the length of each unit
 SIGMA = 4.22 * math.sqrt(1 + 1 / 16)  # the noise of a cell at ε = 1 and δ = 1e-6, with a count of weight 1/4
 TAU = 4 * SIGMA  # the noise of a number of units: ± 17.4

@@ -52,7 +52,7 @@ def test_an_exponential_of_zero_is_exact() -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("level", [1, 2, 3, 5])
+@pytest.mark.parametrize("level", [1, 2, 3, pytest.param(5, marks=pytest.mark.long)])
 def test_digits_are_those_of_exponentials_to_60_places(table: Table, law: Law, level: int) -> None:
     blocks, bound = naive_noise.level_of(law, level)
     ours = digits(table.shape, table.c, level)
@@ -220,11 +220,14 @@ def third_words(table: Table, law: Law) -> Iterator[bytes]:
         yield ((start << 16) + each).to_bytes(6, "big")
 
 
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
 @BOTH
 @pytest.mark.usefixtures("kept_digits")
-def test_third_and_later_words_draw_as_the_twin_does(table: Table, law: Law) -> None:
+def test_third_and_later_words_draw_as_the_twin_does(table: Table, law: Law, every: int) -> None:
+    """Where a block begins and where another ends, in turn."""
     seen: Counter[int] = Counter()
-    for words in third_words(table, law):
+    found = list(third_words(table, law))
+    for words in (*found[:-3:every], *found[-3:]):
         data = words + KeyedBits(bytes(32), words).read(40)
         tape = Tape(data)
         expected = naive_noise.one_round(law, tape)

@@ -298,7 +298,7 @@ events = st.lists(st.tuples(st.integers(0, 49), st.integers(-(2**20), 2**20)), m
 
 
 @each_small
-@settings(max_examples=15)
+@settings(max_examples=6)  # of each map
 @given(stream=events, cut=st.integers(0, 30))
 def test_a_sketch_is_the_sum_of_its_columns_however_it_came_about(
     projection: ss.Projection, stream: list[tuple[int, int]], cut: int

@@ -28,7 +28,7 @@ from tests.streams.naive import (
 )
 
 LOG = [
-    Row(second, KEYS[second % 2], "abc"[second % 3], 1 + second % 5, f"c{second % 7}") for second in range(0, 400, 3)
+    Row(second, KEYS[second % 2], "abc"[second % 3], 1 + second % 5, f"c{second % 7}") for second in range(0, 310, 3)
 ]
 OTHER = [*LOG[:50], LOG[50]._replace(item="d"), *LOG[51:]]  # as long, with another item in one row
 CHANGED = LOG[50].at // 60
