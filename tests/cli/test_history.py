@@ -81,7 +81,7 @@ def test_a_curve_of_ranges_is_that_of_the_library(forks: Forks, folder: Path, ro
     assert found["ranges"] == expected.to_pylist()
     picture = (folder / "norm.svg").read_text()
     assert "Squared norm over time" in picture
-    assert "alarm" not in picture
+    assert "Dashed" not in picture
     assert "2024-01-06" in forks.succeeded("history", folder, "--length", 10, "--every", 5, "--of", "squared_norm")
     assert "no count of units" in forks.refused("history", folder, "--length", 10, "--of", "units", cwd=folder)
 
