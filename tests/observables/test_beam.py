@@ -295,7 +295,14 @@ def test_means_do_not_show_the_order_of_reports(tmp_path: Path) -> None:
     assert_alike(seen)
 
 
-@pytest.mark.parametrize("name", ["public keys", "signs", "selected keys", "contributions"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "public keys",
+        "contributions",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("signs", "selected keys")),
+    ],
+)
 def test_repeated_bundles_show_no_more(name: str, tmp_path: Path) -> None:
     build, streams = GAMES[name]
     repeat = "--direct_runner_bundle_repeat=2"

@@ -125,7 +125,7 @@ def test_columns_of_hashed_keys_are_those_of_their_indices() -> None:
 
 
 @each_projection
-@pytest.mark.parametrize("size", [0, 1, 3, 511, 512, 513, 1100])
+@pytest.mark.parametrize("size", [0, 1, pytest.param(3, marks=pytest.mark.long), 511, 512, 513, 1100])
 def test_one_row_and_many_rows_and_columns_give_the_same_cells(projection: Projection, size: int) -> None:
     # batches of fewer than 2 · sketch_dim entries are added one by one, larger ones go through a scratch
     indices, values = random_events(size, seed=size)

@@ -13,7 +13,7 @@ from streamsketch.local.parameters import sphere_cap
 @pytest.mark.parametrize("half", [0.5, 1.0, 1.5, 5.5, 499.5, 2.0**23])
 @pytest.mark.parametrize("least", [2.0**-53, 1e-140])
 def test_quantiles_of_the_beta_are_the_solvers(half: float, least: float) -> None:
-    powers = np.random.default_rng(1).uniform(np.log2(least), -1, 5000)
+    powers = np.random.default_rng(1).uniform(np.log2(least), -1, 2000)
     given = np.concatenate([2.0**powers, [least, 0.25, 0.5, np.nextafter(0.5, 0)]])
     assert InverseBeta(half, least)(given) == pytest.approx(betaincinv(half, half, given), rel=2e-12)
 
