@@ -102,7 +102,7 @@ def _kinds(horizon: int) -> dict[str, Schedule]:
     }
 
 
-def _errors() -> Iterator[tuple[object, ...]]:
+def _errors() -> Iterator[tuple[str | int | float, ...]]:
     for horizon in HORIZONS:
         for name, schedule in _kinds(horizon).items():
             held = int(np.diff(schedule.layout.offsets).max()) - 1
