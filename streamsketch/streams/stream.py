@@ -239,11 +239,11 @@ class Stream:
     def _check_new(self) -> None:
         """Raise `InvalidInputError` if there are rows of a schedule in the folder, and no state."""
         end, folder = self.windows.end, Path(self._policy.folder)
-        there = {path.name for path in folder.iterdir()} if end is not None and folder.is_dir() else set()
-        if not there:
+        present = {path.name for path in folder.iterdir()} if end is not None and folder.is_dir() else set()
+        if not present:
             return
         names = self._policy.windows.names(np.arange(self._policy.first, end)).to_pylist()
-        if taken := sorted(there & {f"{name}{self._suffix}".replace(":", "") for name in names}):
+        if taken := sorted(present & {f"{name}{self._suffix}".replace(":", "") for name in names}):
             raise InvalidInputError(
                 f"{folder} has {taken[0]}, and there is no {self._path}. The state has sums of earlier windows, which "
                 f"the rows of later ones need: restore it from a backup, or {ANEW}"

@@ -204,13 +204,17 @@ class ReleasePerKey(beam.PTransform):
             guarantee = dataclasses.replace(guarantee, conditions=[*guarantee.conditions, CLOCK])
         secret = functools.partial(charged_secret, charge=self._charge, guarantee=guarantee, projection=projection)
         charge = self._window_charge(sketches, known, guarantee, projection, of)
-        how: dict[str, Any] = {
+        options: dict[str, Any] = {
             "opened": self._windows is not None and self._windows.stop is None,
             "count": self._count_private_data,
         }
         of_all = publisher, projection, guarantee, sources, known.agreement, known.bounds
         kind = RoundDraw if isinstance(publisher, RoundContribution) else KeyedDraw
-        draw = kind(*of_all, **how) if of is None else RowDraw(*of_all, **how, of=of, label=label_in(sketches.pipeline))
+        draw = (
+            kind(*of_all, **options)
+            if of is None
+            else RowDraw(*of_all, **options, of=of, label=label_in(sketches.pipeline))
+        )
         releases, late, *refused = self._with_empty_sketches(sketches, projection, of) | "Release" >> PublishOnce(
             draw,
             "noise",
