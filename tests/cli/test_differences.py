@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.storage import RawSketch, save_raw
 from tests.cli.running import ENVIRONMENT, Forks
 from tests.counted import AGREEMENT, shops
@@ -33,8 +34,10 @@ def stream(name: str) -> ss.Sketch:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder of releases and of one dictionary in every format."""
-    found = {name: stream(name).release(epsilon=1.0, neighbours=ss.L1(1, unit="sale")) for name in SOLD}
+    """Return a folder of releases, with the same noise each time, and of one dictionary in every format."""
+    publish = ss.AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="sale")).calibrated(HASHED)
+    bits = KeyedBits(bytes(32), b"differences")
+    found = {name: publish.on(stream(name)).release(stream(name), bits) for name in SOLD}
     ss.PrivateTable(found).save(tmp_path / "all.parquet")
     for name, release in found.items():
         release.save(tmp_path / f"{name}.sketch")
