@@ -44,6 +44,7 @@ SOURCES = (
     "projections/oporp.py",
     "projections/srht.py",
     "kernels/popcount.py",
+    "schedules/kernels.py",
     "sketching/bounding/cell_kernels.py",
     "sketching/bounding/clip.py",
     "sketching/bounding/digests.py",

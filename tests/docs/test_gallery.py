@@ -31,7 +31,7 @@ def test_a_script_draws_what_it_computes(script: Path, monkeypatch: pytest.Monke
 
 
 def test_each_script_has_a_page_and_pictures_that_say_what_they_show() -> None:
-    assert len(SCRIPTS) == 12
+    assert len(SCRIPTS) == 13
     for script in SCRIPTS:
         page = script.with_suffix(".md").read_text(encoding="utf-8")
         assert f"```{{literalinclude}} {script.name}\n" in page
