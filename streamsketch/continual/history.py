@@ -4,7 +4,7 @@ import datetime as dt
 import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -102,9 +102,7 @@ class History:
     @property
     def schedule(self) -> Schedule:
         """Which sums of windows were published."""
-        schedule = self.guarantee.mechanism.schedule
-        assert schedule is not None  # rows state one  # noqa: S101
-        return schedule
+        return cast("Schedule", self.guarantee.mechanism.schedule)  # which all rows state
 
     @property
     def guarantee(self) -> Guarantee:
@@ -295,9 +293,7 @@ class History:
 
     @property
     def _part(self) -> HistoryPart:
-        part = self._rows[0].history
-        assert part is not None  # rows state it  # noqa: S101
-        return part
+        return _part_of(self._rows[0])
 
     def _solved(self, part: HistoryPart) -> PrivateSketch:
         """Return the release of a part of the history."""
@@ -405,14 +401,17 @@ def _row_of(release: Any, key: Any) -> PrivateSketch:
     return release
 
 
+def _part_of(row: PrivateSketch) -> HistoryPart:
+    return cast("HistoryPart", row.history)  # of rows, as `_row_of` takes no others
+
+
 def _in_order(rows: Sequence[PrivateSketch]) -> list[PrivateSketch]:
     """Return rows of one history by window, each once."""
     if not rows:
         raise InvalidInputError("a history has at least one row, got none")
     first, found = rows[0], dict[int, PrivateSketch]()
     for row in rows:
-        part, its = row.history, first.history
-        assert part is not None and its is not None  # noqa: S101, PT018 - `_row_of` has seen to that
+        part, its = _part_of(row), _part_of(first)
         same = (part.id, row.guarantee, row.noise, row.data_ids) == (
             its.id,
             first.guarantee,

@@ -82,9 +82,8 @@ class Factorisation(Schedule):
 
     def rows(self) -> Iterator[tuple[Ints, Ints]]:
         """Yield starts and coefficients of each row's blocks; see `Schedule.rows`."""
-        weights = _root(self.horizon + 1)
         if self.band is not None:
-            rounded = self._rounded(weights[: self.band])[::-1]
+            rounded = self._rounded(_root(self.band))[::-1]
             for window in range(self.horizon):
                 first = max(0, window - self.band + 1)
                 yield np.arange(first, window + 1), rounded[self.band - (window + 1 - first) :]
