@@ -216,7 +216,7 @@ class Stream:
         held = None
         if self._rows is not None:
             header["rows_after_end"] = windows.counts.rows_after_end
-            if self._rows.windows != windows.next - self._policy.first:  # `_draw` was cut off by what is no error
+            if self._rows.windows != windows.next - self._policy.first:  # an interrupt ended `_draw` between the two
                 raise RuntimeError("a window was drawn that is not closed; the state stays as it was")
             if self._rows.first_draw is not None:
                 header["first_draw"], held = self._rows.first_draw, self._rows.held
