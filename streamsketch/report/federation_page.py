@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from streamsketch.estimation import Estimate, Interval, estimate_cells, format_value
+from streamsketch.estimation import Estimate, Interval, SiteComparison, estimate_cells, format_value
 from streamsketch.explanation import format_rounded_up
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.report.changes import MOST_KEYS, drawing, step_rows
@@ -75,8 +75,7 @@ def _track(value: float, low: float, high: float, end: float) -> dict[str, str]:
 
 def _sites(federation: Federation) -> dict[str, Any]:
     """Return how far each site is from the others, farthest first: lengths, not squared."""
-    comparison = federation.comparison
-    assert comparison is not None  # noqa: S101
+    comparison = cast("SiteComparison", federation.comparison)  # asked for only where there is one
     rows = sorted(comparison.sites.to_pylist(), key=lambda row: (not row["stands_out"], -row["estimate"]))
     end, ticks = _scale([_root(row["estimate"]) * 1.15 for row in rows] + [_root(row["high"]) for row in rows])
     return {
@@ -138,8 +137,7 @@ def _lengths(row: Mapping[str, Any]) -> tuple[str, str]:
 
 def _differing(federation: Federation) -> list[dict[str, Any]]:
     """Return, for each site that stands out, the columns that differ, with what they hold here and elsewhere."""
-    comparison = federation.comparison
-    assert comparison is not None  # noqa: S101
+    comparison = cast("SiteComparison", federation.comparison)  # asked for only where there is one
     others = _described(comparison.of_others.to_pylist())
     every = comparison.columns.to_pylist()
     here: dict[str, list[dict[str, Any]]] = {}
