@@ -14,7 +14,7 @@ EXTRAS := $(foreach extra,beam parties postgres sklearn streams,--extra $(extra)
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres lint docs docs-links pictures format bench proto conformance lock changelog clean
+.PHONY: help env demo parties-demo test test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres web test-web lint docs docs-links pictures format bench proto conformance lock changelog clean
 
 DEMO = pipelines.private_distances --output $(OUT)
 
@@ -124,6 +124,17 @@ test-federated: .federated/.complete  ## federated learning in the simulators of
 	.federated/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
+web: web/node_modules/.complete  ## build the TypeScript package into web/dist: one minified file, and its types (needs node 20)
+	cd web && npm run --silent build
+
+test-web: web/node_modules/.complete  ## the TypeScript package: its types, its tests and the kit under node, and in Chromium where there is one
+	cd web && npm run --silent check && npm run --silent test && npm run --silent browser
+
+web/node_modules/.complete: web/package.json web/package-lock.json
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "There is no node here, with npm: version 20 or newer is needed."; exit 1; }
+	cd web && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@touch $@
+
 $(FLINK)/bin/prism-%:
 	GOBIN=$(abspath $(@D)) go install github.com/apache/beam/sdks/v2/go/cmd/prism@$*
 	@mv $(@D)/prism $@
@@ -170,5 +181,5 @@ lock:  ## pin every dependency again (needs uv)
 	  --output-file pipelines/federated/requirements.lock
 
 clean:  ## remove everything that was made, except .flink, which is costly to fetch
-	rm -rf $(VENV) $(OUT) .matrix .federated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OUT) web/dist web/out web/node_modules .matrix .federated .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find streamsketch pipelines benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +

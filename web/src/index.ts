@@ -1,0 +1,11 @@
+/** Reads differentially private sketches of streams in any language's place: a browser, node, a warehouse. */
+export * from "./errors.ts";
+export { LIMITS, type Limits } from "./limits.ts";
+export { Ratio } from "./exact.ts";
+export { Integers } from "./integers.ts";
+export { hex, unhex, type Bytes } from "./bytes.ts";
+export { blake2b } from "./blake2b.ts";
+export { kindOf } from "./frame.ts";
+export { readRelease, Release } from "./release.ts";
+export { readSigns, Signs } from "./signs.ts";
+export type * from "./types.ts";

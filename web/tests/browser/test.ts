@@ -1,0 +1,23 @@
+/** What the tests use of `node:test`, in a browser: collects the tests, and runs them once the page is loaded. */
+
+type Body = () => unknown;
+const TESTS: [string, Body][] = [];
+
+export default function test(name: string, body: Body): void {
+  TESTS.push([name, body]);
+}
+
+addEventListener("load", async () => {
+  const failed: string[] = [];
+  for (const [name, body] of TESTS) {
+    try {
+      await body();
+    } catch (error) {
+      failed.push(`${name}: ${error instanceof Error ? (error.stack ?? error.message) : error}`);
+    }
+  }
+  const result = document.createElement("pre");
+  result.id = "result";
+  result.textContent = JSON.stringify({ tests: TESTS.length, failed: failed.length, first: failed.slice(0, 20) });
+  document.body.append(result);
+});

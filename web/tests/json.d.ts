@@ -1,0 +1,4 @@
+declare module "*.json" {
+  const cases: Record<string, any>[];
+  export default cases;
+}
