@@ -15,7 +15,6 @@ Result = TypeVar("Result")
 _OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}  # no entry for C, which takes a twelfth of the compilation
 
 SOURCES = (
-    "beam/intake/shards.py",
     "features/kernels.py",
     "kernels/carryless.py",
     "kernels/hashing.py",
@@ -49,6 +48,7 @@ SOURCES = (
     "sketching/bounding/clip.py",
     "sketching/bounding/digests.py",
     "sketching/bounding/runs.py",
+    "sketching/bounding/shards.py",
     "sketching/bounding/clip_kernels.py",
     "sketching/bounding/sums.py",
 )

@@ -1,6 +1,6 @@
 from . import data_ids
 from .arrow_messages import message_batches
-from .canonical import HASHED_DIM, canonical_bytes, check_indices
+from .canonical import HASHED_DIM, canonical_bytes, check_indices, key_of
 from .columns import (
     arrow_column,
     check_codes,
@@ -55,6 +55,7 @@ __all__ = [
     "joined_bytes",
     "json_batch",
     "key_column",
+    "key_of",
     "keys_named",
     "lenient_column",
     "lenient_json",

@@ -81,3 +81,29 @@ def canonical_bytes(key: object) -> bytes:
         f"keys of type {type(key).__name__} have no canonical bytes. Use integers, text, bytes, dates or times "
         f"(cast floats and booleans to one of them first)"
     )
+
+
+def key_of(canonical: bytes) -> str | bytes | int | dt.date:
+    """Return the key, text, bytes, an integer or a date, of which these are the canonical bytes.
+
+    Raises
+    ------
+    InvalidInputError
+        For other bytes, and for those of a time, whose zone they do not have.
+    """
+    tag, name = canonical[:1], canonical[1:]
+    try:
+        key: str | bytes | int | dt.date | None = None
+        if tag == b"s":
+            key = name.decode()
+        elif tag == b"b":
+            key = name
+        elif tag == b"i":
+            key = int(name)
+        elif tag == b"d":
+            key = dt.date(1970, 1, 1) + dt.timedelta(days=int(name))
+    except (ValueError, OverflowError):
+        key = None
+    if key is None or canonical_bytes(key) != canonical:
+        raise InvalidInputError("these are not the canonical bytes of text, bytes, an integer or a date")
+    return key

@@ -31,7 +31,7 @@ _TAKES |= {"parts", "place", "windows", "contributions"}
 READERS: dict[str, tuple[str, ...]] = {
     "agreement": ("agreement/agreement Agreement.from_json", "agreement/agreement Agreement.load"),
     "claim": ("beam/run/claims Claim.decode",),
-    "coder": ("beam/run/coders SketchCoder.decode",),
+    "coder": ("beam/run/coders SketchCoder.decode", "sketching/partials decode_partial"),
     "contribution": ("parties/contributions decode_contribution", "parties/rounds Round.combine"),
     "envelope": ("parties/envelope unseal", "parties/envelope parse"),
     "events in avro": ("data/readers/avro batches",),
@@ -80,8 +80,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "core/limits read_open",
     ),
     "workers of one job, whose coders are Beam's, which run what they decode": (
-        "beam/intake/shards decoded",
         "beam/streams/slots decoded_key",
+        "sketching/bounding/shards decoded",
     ),
     "what the person at the command types": ("cli/_releasing parse_receipt",),
     "steps of readers above": (

@@ -15,7 +15,6 @@ from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 
 from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.keys import METRICS, Keys, PublicKeys, as_dict
-from streamsketch.beam.intake.shards import by_shard, decoded
 from streamsketch.beam.intake.windows import (
     LATE,
     event_windows_of,
@@ -32,7 +31,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Events, Intake
 from streamsketch.privacy import Clip, Neighbours
 from streamsketch.projections import Projection
-from streamsketch.sketching import Bounded, Contributions, UnitBounds, UnitDigests
+from streamsketch.sketching import Bounded, Contributions, UnitBounds, UnitDigests, by_shard, decoded
 
 _CHUNK_ROWS = 1 << 20  # of one bundle, all windows together, 40 bytes each; then they move on to their shards
 

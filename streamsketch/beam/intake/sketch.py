@@ -1,15 +1,13 @@
 """From events to one exact sketch per key."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
 from apache_beam.transforms.window import BoundedWindow
 from apache_beam.utils.windowed_value import WindowedValue
-from numpy.typing import NDArray
 
 from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.bound import BoundedEvents
@@ -17,16 +15,13 @@ from streamsketch.beam.run.coders import SketchCoder
 from streamsketch.beam.run.known import known_of, with_known
 from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.beam.run.steps import Each, Step, merge_group
-from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Intake
 from streamsketch.projections import Projection
-from streamsketch.sketching import Sketch, SketchTable, codes_of, table_keys
+from streamsketch.sketching import PartialSketches, Sketch, codes_of, table_keys
 
 _BATCH_ROWS = 1 << 17  # that enter at once
 _TABLE_BYTES = 1 << 26  # of the sketches of one bundle and window that are kept as a table
-_EVENT_BYTES = 24  # of an event that waits: place of its key, index and steps
-_NO_UNITS, _MOST = (0, 0), (1 << 64) - 1
 _FLUSH_BYTES = 1 << 27  # of one bundle, all windows together; then partial sketches move on
 
 
@@ -145,7 +140,7 @@ class _SketchBundles(Step):
 
     def _flush(self) -> Iterator[WindowedValue]:
         for window, sketches in self._bundles.items():
-            for keyed in sketches.take():
+            for keyed in _checked(sketches.take()):
                 yield WindowedValue(keyed, window.max_timestamp(), (window,))
 
 
@@ -189,104 +184,8 @@ class MergeSketches(beam.CombineFn):
         return SketchCoder()
 
 
-class PartialSketches:
-    """Sketches of a bundle's keys: as one table while they are few, beyond that from events sorted by key.
-
-    A table of all keys would take 8·k bytes a key at once, or be flushed again and again with hardly an event in each
-    sketch. So keys that have no more room in the table have their events wait, 24 bytes each.
-
-    Parameters
-    ----------
-    projection
-        The public map.
-    most_keys
-        How many keys the table may hold.
-    """
-
-    def __init__(self, projection: Projection, most_keys: int) -> None:
-        self._projection, self._most_keys = projection, most_keys
-        self._counts: dict[Any, tuple[int, int]] = {}  # of units, by key
-        self._start()
-
-    def _start(self) -> None:
-        self._table = SketchTable(self._projection)
-        self._codes: dict[Any, int] = {}  # of keys whose events wait
-        self._waiting: dict[bool, list[tuple[Ints, Ints, Ints]]] = {False: [], True: []}  # events, and cells
-        self._events = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Memory in use, in bytes, but for the keys' own and spare rows of the table."""
-        return 8 * self._projection.sketch_dim * len(self._table) + _EVENT_BYTES * self._events
-
-    def add(
-        self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints, *, in_cells: bool = False
-    ) -> None:
-        """Add events on the grid, or cells; parameters and errors as `SketchTable.add_steps` and `add_cells`."""
-        add = _adding(self._table, in_cells=in_cells)
-        if len(self._table) + len(distinct) <= self._most_keys:
-            add(distinct, codes, indices, steps)  # which looks at the codes itself
-            return
-        held = np.array([key in self._table for key in distinct], dtype=bool)
-        new = np.zeros(len(distinct), dtype=bool)
-        new[codes] = True
-        new &= ~held
-        if len(self._table) + int(new.sum()) <= self._most_keys:
-            add(distinct, codes, indices, steps)
-            return
-        places = np.full(len(distinct), -1, dtype=np.int64)
-        for place in np.flatnonzero(new).tolist():
-            places[place] = self._codes.setdefault(distinct[place], len(self._codes))
-        waits = new[codes]
-        if not waits.all():
-            add(distinct, codes[~waits], indices[~waits], steps[~waits])
-        self._waiting[in_cells].append((places[codes[waits]], indices[waits], steps[waits]))
-        self._events += int(waits.sum())
-
-    def count(self, distinct: Sequence[Any], counts: Ints) -> None:
-        """Add counts of units whose rows are added, too; parameters as `SketchTable.add_counts`."""
-        held = self._counts
-        for key, units, total in zip(distinct, *counts.T.tolist(), strict=True):  # numbers of Python: slots are many
-            if units:
-                before = held.get(key, _NO_UNITS)
-                held[key] = before[0] + units, before[1] + total
-
-    def take(self) -> Iterator[tuple[Any, Sketch]]:
-        """Yield each key's sketch and start anew."""
-        table, keys, waiting = self._table, list(self._codes), self._waiting
-        self._start()
-        yield from self._counted(table)
-        ordered = {in_cells: _by_key(parts) for in_cells, parts in waiting.items() if parts}
-        for first in range(0, len(keys), self._most_keys):
-            part = SketchTable(self._projection)
-            for in_cells, (codes, indices, steps) in ordered.items():
-                rows = slice(*np.searchsorted(codes, [first, first + self._most_keys]))
-                add = _adding(part, in_cells=in_cells)
-                add(keys[first : first + self._most_keys], codes[rows] - first, indices[rows], steps[rows])
-            yield from self._counted(part)
-
-    def _counted(self, table: SketchTable) -> Iterator[tuple[Any, Sketch]]:
-        """Yield a table's sketches with the counts of their units; those of keys that are not in it wait on."""
-        if counts := {key: self._counts.pop(key) for key in table if key in self._counts}:
-            numbers = [[number & _MOST for number in each] for each in counts.values()]  # modulo 2^64, as cells are
-            table.add_counts(list(counts), np.array(numbers, dtype=np.uint64).view(np.int64))
-        yield from _sketches(table)
-
-
-def _adding(table: SketchTable, *, in_cells: bool) -> Callable[..., None]:
-    return table.add_cells if in_cells else table.add_steps
-
-
-def _by_key(parts: list[tuple[Ints, Ints, Ints]]) -> list[Ints]:
-    """Return codes, indices and steps of all parts, which are emptied, in the order of the codes."""
-    codes, indices, steps = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    parts.clear()
-    order = np.argsort(codes, kind="stable")
-    return [codes[order], indices[order], steps[order]]
-
-
-def _sketches(table: SketchTable) -> Iterator[tuple[Any, Sketch]]:
-    for key in table:
+def _checked(keyed: Iterator[tuple[Any, Sketch]]) -> Iterator[tuple[Any, Sketch]]:
+    for key, sketch in keyed:
         if not isinstance(key, str | bytes | int):  # Beam has no deterministic bytes for others
             raise InvalidInputError(f"keys must be text, bytes or integers, got a {type(key).__name__}; cast them")
-        yield key, table[key]
+        yield key, sketch

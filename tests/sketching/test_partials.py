@@ -4,12 +4,11 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.beam.intake.sketch import PartialSketches
+from streamsketch.sketching import PartialSketches
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=32, sparsity=4, seed=11)
 
@@ -61,10 +60,3 @@ def test_keys_whose_events_wait_come_as_one_sketch_each() -> None:
     for _ in range(5):
         add(partials, [("a", 1, 1), ("b", 2, 1), ("c", 3, 1)])
     assert sorted(key for key, _ in partials.take()) == ["a", "b", "c"]
-
-
-def test_other_keys_than_beam_can_order_are_refused() -> None:
-    partials = PartialSketches(PROJECTION, 1)
-    partials.add([1.5], np.array([0]), np.array([0]), np.array([1]))
-    with pytest.raises(ss.InvalidInputError, match="keys must be text, bytes or integers, got a float"):
-        list(partials.take())

@@ -1,11 +1,13 @@
 """Events on their way to their shards."""
 
+import datetime as dt
+
 import numpy as np
 import pytest
 
-from streamsketch.beam.intake.shards import _HEADER, by_shard, decoded
 from streamsketch.errors import WireFormatError
-from streamsketch.sketching import Contributions, Runs
+from streamsketch.sketching import Contributions, Runs, by_shard, decoded
+from streamsketch.sketching.bounding.shards import _HEADER
 
 
 def events(seed: int, count: int, slots: list[tuple[object, int]], *, large: int = 9) -> Contributions:
@@ -132,3 +134,17 @@ def test_other_bytes_are_refused(cut: int) -> None:
     whole = encoded(events(6, 10, [("AA", 7)]))
     with pytest.raises(WireFormatError):
         decoded([whole[:cut]])
+
+
+@pytest.mark.parametrize("key", ["AA", "", b"\xff", -7, 1 << 70, dt.date(1969, 12, 31)])
+def test_slots_keep_keys_of_every_type(key: object) -> None:
+    assert decoded([encoded(events(6, 10, [(key, -(1 << 60))]))]).slots == [(key, -(1 << 60))]
+
+
+@pytest.mark.parametrize("forged", ["i", "x", "d9999999999", "t7", "s\xff"])
+def test_slots_that_are_no_keys_are_refused(forged: str) -> None:
+    name = "k" * (len(forged) - 1)
+    content = encoded(events(6, 10, [(name, 7)]))
+    assert decoded([content]).slots == [(name, 7)]
+    with pytest.raises(WireFormatError, match="slots"):
+        decoded([content[: -len(forged)] + forged.encode("latin-1")])

@@ -10,19 +10,19 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-import apache_beam as beam
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints, kernel
-from streamsketch.errors import WireFormatError
+from streamsketch.data import canonical_bytes, key_of
+from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.kernels import Words, bytes_at, put_word
-from streamsketch.sketching import Contributions, Runs
+from streamsketch.sketching.bounding.contributions import Contributions, Slot
+from streamsketch.sketching.bounding.runs import Runs
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
 _HEADER = struct.Struct("<QQBBBB4xQ")  # events, units, bytes of a unit's number of rows, index, step and code, slots
-_SLOTS = beam.coders.FastPrimitivesCoder()
 _FEW_SLOTS, _EVENTS_A_SLOT = 32, 8  # such slots are all named, used or not
 _PAD = 8  # bytes behind rows, as words are written whole
 _ODD, _1, _64 = np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(1), np.uint64(64)  # 2^64 over the golden ratio
@@ -50,7 +50,7 @@ def by_shard(parts: Sequence[Contributions], shards: int) -> Iterator[tuple[int,
     digests, lengths, used = np.empty_like(units), np.empty(total, np.int64), np.empty(total, np.int64)
     packed = np.empty(total * width + _PAD, dtype=np.uint8)
     found = pack(units, rows, stops, width, widths[2], few, len(slots), digests, lengths, used, packed)
-    all_names = _SLOTS.encode(listed)
+    all_names = _encoded_slots(listed)
     for shard in np.flatnonzero(counts).tolist():
         start, stop = int(stops[shard] - counts[shard]), int(stops[shard])
         many, n_used = found[shard].tolist()
@@ -58,7 +58,7 @@ def by_shard(parts: Sequence[Contributions], shards: int) -> Iterator[tuple[int,
         size_bytes = _bytes_of(int(sizes.max()))
         named = all_names
         if not few[shard]:
-            named = _SLOTS.encode([listed[code] for code in used[start : start + n_used].tolist()])
+            named = _encoded_slots([listed[code] for code in used[start : start + n_used].tolist()])
         yield (
             shard,
             b"".join(
@@ -228,7 +228,7 @@ def decoded(parts: Iterable[bytes]) -> Runs:
         start = _HEADER.size + many * (16 + size_bytes)
         named = data[start + count * (index + step + code) :].tobytes()
         if named not in known:
-            known[named] = np.array([slots.setdefault(slot, len(slots)) for slot in _SLOTS.decode(named)], np.int64)
+            known[named] = np.array([slots.setdefault(slot, len(slots)) for slot in _slots_of(named)], np.int64)
         where = places[first : first + many]
         if not unpack(data, start, index, step, code, sizes, where, known[named], codes, indices, steps):
             raise WireFormatError("codes", "are of more slots than are named")
@@ -264,6 +264,30 @@ def unpack(  # noqa: PLR0913, PLR0917 - columns in and out
             steps[place] = np.int64(bytes_at(data, at + index_bytes, data.size) << np.uint64(no_step)) >> no_step
             at += index_bytes + step_bytes + code_bytes
     return True
+
+
+def _encoded_slots(slots: Sequence[Slot]) -> bytes:
+    """Return their number, the windows and the lengths of the keys' canonical bytes, eight bytes each, and these."""
+    keys = [canonical_bytes(key) for key, _ in slots]
+    numbers = [len(keys), *(window for _, window in slots), *map(len, keys)]
+    return np.array(numbers, dtype="<i8").tobytes() + b"".join(keys)
+
+
+def _slots_of(named: bytes) -> Iterator[Slot]:
+    """Yield the slots that `_encoded_slots` has made these bytes of."""
+    count = int.from_bytes(named[:8], "little")
+    start = 8 + 16 * count
+    if not len(named) >= start > 8:
+        raise WireFormatError("slots", "do not fit the bytes that follow")
+    windows, lengths = np.frombuffer(named, dtype="<i8", offset=8, count=2 * count).reshape(2, count).tolist()
+    if min(lengths) < 1 or start + sum(lengths) != len(named):
+        raise WireFormatError("slots", "do not fit the bytes that follow")
+    for window, length in zip(windows, lengths, strict=True):
+        try:
+            yield key_of(named[start : start + length]), window
+        except InvalidInputError as error:
+            raise WireFormatError("slots", str(error)) from None
+        start += length
 
 
 def _header(part: bytes) -> tuple[int, int, int, list[int]]:
