@@ -1,5 +1,5 @@
 from .calendar import Calendar, EventWindows, Period, check_times_of_day, event_windows
-from .clock import Clock, ClockKind
+from .clock import AheadLimit, Clock, ClockKind
 from .columns import missing, plain, salvage
 from .events import Events
 from .files import RowReader
@@ -25,6 +25,7 @@ from .windows import (
 __all__ = [
     "LARGEST_TIME",
     "Add",
+    "AheadLimit",
     "BadLines",
     "Calendar",
     "Clock",

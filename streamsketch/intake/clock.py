@@ -1,16 +1,62 @@
 """The event-time clock of a log, which decides which events are late."""
 
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.calendar import EventWindows
+from streamsketch.intake.calendar import Calendar, EventWindows
 from streamsketch.intake.windows import LARGEST_TIME
 
 ClockKind: TypeAlias = Literal["events", "heartbeats"]
+
+MOST_AHEAD = 10_000
+"""By default, how many windows a row may be ahead."""
+
+_HOURS = {"day": 23, "week": 7 * 24 - 1, "month": 28 * 24 - 1}  # of the shortest such window
+_NEVER = -(1 << 62)  # no number of a window
+
+
+class AheadLimit(NamedTuple):
+    """How many windows a row may be ahead of the watermark.
+
+    A row is too far ahead if its time less the delay is more than ``most`` windows after the window that the watermark
+    is in. So every row passes that is no further ahead of the newest time than ``most`` windows are long.
+
+    Parameters
+    ----------
+    windows
+        The windows.
+    most
+        How many of them.
+    first
+        The number of the first window that is released. A clock that is behind it counts from there, and one that no
+        row has advanced yet allows at least 10,000 windows after it, as nobody knows when a log begins. If None, there
+        is no limit to the first row.
+    """
+
+    windows: EventWindows
+    most: int = MOST_AHEAD
+    first: int | None = None
+
+    @classmethod
+    def of_length(cls, windows: EventWindows, length: int | None, first: int | None = None) -> "AheadLimit":
+        """Return the limit of a length of time in microseconds, rounded up to whole windows; None is 10,000 windows."""
+        if length is None:
+            return cls(windows, MOST_AHEAD, first)
+        size = _HOURS[windows.period] * 3_600_000_000 if isinstance(windows, Calendar) else windows.size
+        return cls(windows, -(-length // size), first)
+
+    def reach(self, before: Ints) -> Ints:
+        """Return the number of the last window in reach of watermarks in windows of these numbers: int64, (n,)."""
+        if self.first is None:
+            reach, unset = before + self.most, -_NEVER
+        else:
+            reach, unset = np.maximum(before, self.first) + self.most, self.first + max(self.most, MOST_AHEAD)
+        found: Ints = np.where(before == _NEVER, unset, reach)
+        return found
 
 
 class Clock:
@@ -32,6 +78,9 @@ class Clock:
         The newest time that advanced an earlier clock, to continue from it.
     span
         The earliest and the latest valid time. Rows with other times are late, and do not advance the clock.
+    limit
+        How far ahead a row may be. One that is further ahead does not advance the clock, and is not late; by default
+        there is no limit.
 
     Raises
     ------
@@ -59,11 +108,13 @@ class Clock:
         *,
         newest: int | None = None,
         span: tuple[int, int] = (-LARGEST_TIME, LARGEST_TIME),
+        limit: AheadLimit | None = None,
     ) -> None:
         if kind not in get_args(ClockKind):
             raise InvalidInputError(f"clock must be one of {', '.join(get_args(ClockKind))}, got {short(kind)}")
         self.delay, self.kind, self.newest = delay, kind, newest
         self._low, self._high = span
+        self._limit = limit
 
     @property
     def watermark(self) -> int | None:
@@ -75,24 +126,53 @@ class Clock:
 
         Until a row has advanced the clock it is the start of the span, at which nothing is late.
         """
-        moves = (self._low <= times) & (times <= self._high)
-        if self.kind == "heartbeats":
-            moves &= False if heartbeats is None else heartbeats
-        before = self._low if self.newest is None else self.newest
-        found: Ints = np.maximum.accumulate(np.append(before, np.where(moves, times, before)))
-        return found
+        return self._judged(times, heartbeats)[0]
+
+    def ahead(self, times: Ints, heartbeats: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+        """Return which of some consecutive rows are too far ahead, without advancing the clock: bool, (n,)."""
+        return self._judged(times, heartbeats)[1]
 
     def late(
         self, times: Ints, windows: EventWindows, heartbeats: NDArray[np.bool_] | None = None
     ) -> NDArray[np.bool_]:
         """Return which of some consecutive rows are late, without advancing the clock: bool, (n,)."""
         within = np.clip(times, self._low, self._high)
-        over = windows.end_of(within) <= self.newest_before(times, heartbeats)[:-1] - self.delay
-        late: NDArray[np.bool_] = over | (within != times)
-        return late
+        newest, ahead = self._judged(times, heartbeats)
+        late: NDArray[np.bool_] = (windows.end_of(within) <= newest[:-1] - self.delay) | (within != times)
+        return late & ~ahead
 
     def advance(self, times: Ints, heartbeats: NDArray[np.bool_] | None = None) -> None:
         """Advance the clock past rows."""
         newest = int(self.newest_before(times, heartbeats)[-1])
         if self.newest is not None or newest > self._low:
             self.newest = newest
+
+    def _judged(self, times: Ints, heartbeats: NDArray[np.bool_] | None) -> tuple[Ints, NDArray[np.bool_]]:
+        """Return the newest time before each row and after the last one, and which rows are too far ahead."""
+        moves = (self._low <= times) & (times <= self._high)
+        if self.kind == "heartbeats":
+            moves &= False if heartbeats is None else heartbeats
+        ahead = self._too_far(times, moves)
+        before = self._low if self.newest is None else self.newest
+        found: Ints = np.maximum.accumulate(np.append(before, np.where(moves & ~ahead, times, before)))
+        return found, ahead
+
+    def _too_far(self, times: Ints, moves: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        if self._limit is None or not times.size:
+            return np.zeros(times.shape, dtype=bool)
+        numbers = self._limit.windows.number(np.maximum(np.clip(times, self._low, self._high) - self.delay, self._low))
+        before = _NEVER if self.newest is None else self._number_of_watermark(self.newest)
+        newest = np.maximum.accumulate(np.append(before, np.where(moves, numbers, before)))
+        ahead: NDArray[np.bool_] = numbers > self._limit.reach(newest[:-1])
+        if (ahead & moves).any():  # one that is too far ahead moves nothing, so each depends on those before it
+            reach = int(self._limit.reach(np.array([before]))[0])
+            for place, number in enumerate(numbers.tolist()):
+                ahead[place] = number > reach
+                if moves[place] and not ahead[place] and number > before:
+                    before = number
+                    reach = int(self._limit.reach(np.array([before]))[0])
+        return ahead
+
+    def _number_of_watermark(self, newest: int) -> int:
+        assert self._limit is not None  # noqa: S101 - asked there
+        return int(self._limit.windows.number(max(newest - self.delay, self._low)))

@@ -33,7 +33,6 @@ from streamsketch.streams.state import Content
 
 Flags: TypeAlias = NDArray[np.bool_]
 
-_MOST_AHEAD = 10_000  # windows: a clock that is wrong by years would release as many empty ones
 _EVENT = ("unit_1", "unit_2", "key", "index", "steps")
 
 
@@ -222,7 +221,7 @@ class Windows:
         self._public_column = None if self.public is None else key_column(self.public, "key")
         self._agreed = [name for name in agreement.names if name != policy.time]
         self._needed = set(self._intake.needed)
-        self.clock = Clock(policy.delay_micros, policy.clock)
+        self.clock = Clock(policy.delay_micros, policy.clock, limit=policy.limit)
         self.next = policy.first
         """The number of the first window that was not closed."""
         schedule = policy.schedule
@@ -267,13 +266,15 @@ class Windows:
         times = self._times(batch)
         beats, lacking = self._kinds(batch)
         kept = ~lacking if self._drops else ~beats
-        numbers, newest = windows.number(times), self.clock.newest_before(times, beats)[:-1]
+        numbers = windows.number(times)
         timely = ~self.clock.late(times, windows, beats) & (numbers >= policy.first)
         after = np.zeros_like(timely) if self.end is None else numbers >= self.end
-        ahead = numbers > np.maximum(windows.number(newest), policy.first) + _MOST_AHEAD
+        ahead = self.clock.ahead(times, beats)
         if (ahead & (beats | (not self._tolerant))).any():
+            most = policy.limit.most
             raise InvalidInputError(
-                f"the column {policy.time} has a time that is more than {_MOST_AHEAD:,} windows after the rows before"
+                f"the column {policy.time} has a time that is more than {most:,} window{'' if most == 1 else 's'} "
+                f"(max_ahead) after the rows before"
             )
         far = kept & ahead
         kept &= ~ahead

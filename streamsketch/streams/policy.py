@@ -14,6 +14,7 @@ from streamsketch.core import check_int, check_text, current_limits, json_fields
 from streamsketch.data import keys_named
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake import (
+    AheadLimit,
     Calendar,
     Clock,
     ClockKind,
@@ -34,9 +35,14 @@ WITHIN = "none"
 """The ``clip`` of rows that are asserted to keep to the bounds."""
 
 VERSION = 1
-_PLACES = ("folder", "ledger", "dataset")
+_PLACES = ("folder", "ledger", "dataset", "max_dropped")  # what may change while a state goes on
 _OF_JOBS = ("stream", "stop", "comparisons", "period", "max_windows")
-_LATER = ("zone", "schedule")  # which policies without one do not name, as their JSON is in states
+_LATER = (
+    "zone",
+    "schedule",
+    "max_ahead",
+    "max_dropped",
+)  # which policies without one do not name, as their JSON is in states
 
 Comparisons: TypeAlias = Literal["distance", "cosine", "mean"]
 
@@ -71,7 +77,14 @@ class StreamPolicy:
         guarantee states a condition: none is ahead of those that follow by more than the delay. ``"heartbeats"``: only
         rows whose agreed columns are all empty, which the log's writer puts in. Nothing a unit does then changes
         which events are late or which windows are over, and no condition is needed. Nor does a row end the stream: one
-        that cannot be read, or is more than 10,000 windows ahead of the heartbeats, is dropped and counted.
+        that cannot be read, or is further ahead of the heartbeats than ``max_ahead``, is dropped and counted.
+    max_ahead
+        How far a row may be ahead of the newest time in the log, in seconds or as ``"1 hour"``, rounded up to whole
+        windows; by default 10,000 windows. A row that is further ahead is dropped with an alarm, and does not move the
+        watermark: otherwise one wrong clock would end all windows up to its time. After a longer gap in the log, its
+        writer puts in heartbeats, each within ``max_ahead`` of the one before.
+    max_dropped
+        Which share of rows may be late or malformed before the operator gets an alarm, from 0 to 1; by default 0.01.
     epsilon, delta, mechanism
         As in `Sketch.release`, for each window's table as a whole.
     neighbours
@@ -127,6 +140,8 @@ class StreamPolicy:
     offset: float | str = 0
     zone: str | None = None
     clock: ClockKind = "events"
+    max_ahead: float | str | None = None
+    max_dropped: float | None = None
     delta: float = 0.0
     mechanism: str = "auto"
     neighbours: Neighbours | None = None
@@ -161,7 +176,7 @@ class StreamPolicy:
             object.__setattr__(self, "public_keys", keys)
         Budget(self.epsilon, self.delta)
         object.__setattr__(self, "schedule", _schedule(self.schedule))
-        microseconds(self.delay, "delay", least=0)
+        self._check_limits()
         windows = self._windows()
         if isinstance(windows, Calendar):
             first = windows.number_named(self.start)
@@ -181,6 +196,13 @@ class StreamPolicy:
         object.__setattr__(self, "windows", windows)
         object.__setattr__(self, "first", first)
         self._check_job(start)
+
+    def _check_limits(self) -> None:
+        microseconds(self.delay, "delay", least=0)
+        if self.max_ahead is not None:
+            microseconds(self.max_ahead, "max_ahead")
+        if self.max_dropped is not None and not 0 <= self.max_dropped <= 1:
+            raise InvalidInputError(f"max_dropped is a share of rows from 0 to 1, got {self.max_dropped!r}")
 
     def _windows(self) -> EventWindows:
         windows, offset = event_windows(self.window, self.zone), microseconds(self.offset, "offset", least=0)
@@ -257,6 +279,12 @@ class StreamPolicy:
     def delay_micros(self) -> int:
         """How far the watermark is behind the newest time."""
         return microseconds(self.delay, "delay", least=0)
+
+    @property
+    def limit(self) -> AheadLimit:
+        """How far a row may be ahead of the watermark."""
+        length = None if self.max_ahead is None else microseconds(self.max_ahead, "max_ahead")
+        return AheadLimit.of_length(self.windows, length, self.first)
 
     @property
     def stop_micros(self) -> int | None:
@@ -400,6 +428,8 @@ _FIELDS: dict[str, Any] = {
     "offset": int | float | str,
     "zone": str | None,
     "clock": str,
+    "max_ahead": int | float | str | None,
+    "max_dropped": int | float | None,
     "delta": int | float,
     "mechanism": str,
     "neighbours": dict | None,
@@ -422,6 +452,7 @@ _WORDS: dict[Any, str] = {
     int | float: "a number",
     int | float | str: "seconds, or text such as '1 hour'",
     int | float | str | None: "seconds, or text such as '1 day', or null",
+    int | float | None: "a number, or null",
     int | None: "an integer, or null",
     dict | None: "an object of relation, bound, unit and max_keys, or null",
     list | None: "a list of keys, or null",

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
+from streamsketch.streams import StreamPolicy
 from streamsketch.streams.open_windows import Windows
 from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, Row, batch_of, beat, bound_by, over_in, policy_of, windows_of
 
@@ -133,7 +135,7 @@ def test_one_unit_cannot_move_what_heartbeats_move() -> None:
     [
         ({"at": "yesterday"}, "the column at holds text that is no time"),
         ({"at": ""}, "the column at has nothing, null or blank"),
-        ({"at": "2026-11-29T13:00:00Z"}, "more than 10,000 windows after the rows before"),
+        ({"at": "2026-11-29T13:00:00Z"}, r"more than 10,000 windows \(max_ahead\) after the rows before"),
         ({"at": "99999-01-01T00:00:00Z"}, "no time as ISO 8601"),
         ({"n": "many"}, "no plain decimal number"),
         ({"item": ""}, "the column item has nothing"),
@@ -257,11 +259,51 @@ def test_with_heartbeats_a_time_of_another_form_changes_no_row_of_others(fault: 
 
 
 def test_the_last_window_that_a_row_may_be_in_is_ten_thousand_ahead() -> None:
-    last = Row(60 * 10_000 + 59, "north", "a", 1, "Ann")
+    last = Row(60 * 10_000 + 59 + 10, "north", "a", 1, "Ann")  # its time less the delay
     windows = Windows(policy_of(Path("out"), clock="heartbeats"), AGREEMENT, SECRET)
     assert windows.add(batch_of([beat(1), last, last._replace(at=last.at + 1)]), 1) == 1
-    assert windows.add(batch_of([beat(61), last._replace(at=last.at + 1)]), 4) == 1
+    assert windows.add(batch_of([beat(70), last._replace(at=last.at + 1)]), 4) == 1
     assert windows.counts.bounding.rows_malformed == 1
+
+
+@pytest.mark.parametrize("clock", ["events", "heartbeats"])
+def test_a_row_beyond_max_ahead_ends_no_window(clock: str) -> None:
+    """The first row may be further ahead, as a log may begin long after the first window."""
+    log = [beat(0), beat(3600), Row(3601, "north", "a", 1, "Ann"), Row(7300, "north", "a", 1, "Eve")]
+    windows = Windows(policy_of(Path("out"), clock=clock, max_ahead="1 hour"), AGREEMENT, SECRET)
+    assert windows.add(batch_of(log[:3]), 1) == 1
+    newest = windows.clock.newest
+    if clock == "events":
+        with pytest.raises(ss.InvalidInputError, match=r"more than 60 windows \(max_ahead\)"):
+            windows.add(batch_of(log[3:]), 4)
+    else:
+        assert windows.add(batch_of(log[3:]), 4) == 0
+        assert windows.counts.bounding.rows_malformed == 1
+    assert windows.clock.newest == newest
+    assert windows.add(batch_of([Row(3602, "north", "a", 1, "Bob"), Row(7200, "north", "a", 1, "Cyd")]), 5) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"max_ahead": 0}, "longer than 0 seconds"),
+        ({"max_ahead": "soon"}, "a number and a unit"),
+        ({"max_dropped": 1.5}, "max_dropped is a share of rows from 0 to 1"),
+        ({"max_dropped": -0.1}, "max_dropped is a share of rows from 0 to 1"),
+    ],
+)
+def test_limits_of_a_policy_are_checked(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=said):
+        policy_of(Path("out"), **changes)
+
+
+def test_limits_that_a_policy_does_not_have_are_not_in_its_json() -> None:
+    """It is in states, which go on with the policy that they began with; an alarm may change."""
+    before = policy_of(Path("out")).to_dict()
+    assert not {"max_ahead", "max_dropped"} & before.keys()
+    given = policy_of(Path("out"), max_ahead="1 hour", max_dropped=0.5)
+    assert given.changed(before) == ["max_ahead"]
+    assert StreamPolicy.from_json(json.dumps(given.to_dict())) == given
 
 
 @pytest.mark.parametrize("at", ["2046-01-01T00:00:00Z", "soon"])

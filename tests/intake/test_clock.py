@@ -1,0 +1,74 @@
+"""The clock of a log: which rows are late, which are too far ahead, and which advance it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamsketch.intake import AheadLimit, Calendar, Clock, ClockKind, Tumbling
+
+SIZE = 60
+ENDS = [-(1 << 61), 1 << 61, (1 << 63) - 1, -(1 << 63)]
+LOGS = st.lists(st.tuples(st.integers(-100, 900) | st.sampled_from(ENDS), st.booleans()), max_size=30)
+
+
+def judged(
+    rows: list[tuple[int, bool]], kind: ClockKind, delay: int, limit: AheadLimit
+) -> tuple[list[bool], list[bool], int | None]:
+    """Return which rows are late, which too far ahead, and the newest time: a loop of its own."""
+    newest: int | None = None
+    late, ahead = [], []
+    for time, is_beat in rows:
+        within = min(max(time, -(1 << 61)), 1 << 61)
+        number = max(within - delay, -(1 << 61)) // SIZE
+        if newest is None:
+            reach = None if limit.first is None else limit.first + max(limit.most, 10_000)
+        else:
+            watermark = (newest - delay) // SIZE
+            reach = (watermark if limit.first is None else max(watermark, limit.first)) + limit.most
+        far = reach is not None and number > reach
+        over = newest is not None and within // SIZE * SIZE + SIZE <= newest - delay
+        ahead.append(far)
+        late.append((over or within != time) and not far)
+        if not far and within == time and (is_beat or kind == "events"):
+            newest = time if newest is None else max(newest, time)
+    return late, ahead, newest
+
+
+@given(
+    LOGS,
+    st.sampled_from(["events", "heartbeats"]),
+    st.sampled_from([0, 7, 150]),
+    st.sampled_from([1, 3]),
+    st.none() | st.integers(-1, 4),
+    st.integers(0, 30),
+)
+def test_rows_are_judged_by_the_rows_before_them(
+    rows: list[tuple[int, bool]], kind: ClockKind, delay: int, most: int, first: int | None, cut: int
+) -> None:
+    limit = AheadLimit(Tumbling(SIZE), most, first)
+    clock = Clock(delay, kind, limit=limit)
+    late: list[bool] = []
+    ahead: list[bool] = []
+    for part in (rows[:cut], rows[cut:]):
+        times = np.array([time for time, _ in part], dtype=np.int64)
+        beats = np.array([is_beat for _, is_beat in part], dtype=bool)
+        late += clock.late(times, Tumbling(SIZE), beats).tolist()
+        ahead += clock.ahead(times, beats).tolist()
+        clock.advance(times, beats)
+    assert (late, ahead, clock.newest) == judged(rows, kind, delay, limit)
+
+
+@given(st.integers(1, 500), st.integers(0, 100), st.integers(0, 1000), st.integers(0, 500))
+def test_whatever_is_within_the_length_passes(length: int, delay: int, newest: int, after: int) -> None:
+    clock = Clock(delay, newest=newest, limit=AheadLimit.of_length(Tumbling(SIZE, 7), length))
+    (is_ahead,) = clock.ahead(np.array([newest + after]))
+    assert not (is_ahead and after <= length)
+    assert is_ahead or after < length + 2 * SIZE, "rounded up to windows"
+
+
+@pytest.mark.parametrize(("period", "most"), [("day", 2), ("week", 1), ("month", 1)])
+def test_a_length_is_rounded_up_to_windows_of_a_calendar(period: str, most: int) -> None:
+    windows = Calendar(period)  # type: ignore[arg-type]
+    assert AheadLimit.of_length(windows, 24 * 3_600_000_000).most == most
+    assert AheadLimit.of_length(windows, None).most == 10_000
