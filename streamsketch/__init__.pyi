@@ -12,6 +12,7 @@ from . import (
     release,
     signs,
     storage,
+    streams,
 )
 from ._version import __version__
 from .accounting.ledger import Ledger
@@ -111,6 +112,7 @@ __all__ = [
     "squared_distance",
     "squared_norm",
     "storage",
+    "streams",
     "test_same",
     "top",
     "top_differences",

@@ -1,4 +1,4 @@
-from .files import append, appending, exclusive, locked, remove_partial, replacing, write_new, write_whole
+from .files import append, appending, create_file, exclusive, locked, remove_partial, replacing, write_new, write_whole
 from .jit import compiles_for, kernel, part
 from .limits import Limits, check_length, current_limits, json_fields, read_bounded, read_open
 from .numbers import (
@@ -45,6 +45,7 @@ __all__ = [
     "check_resolution",
     "check_text",
     "compiles_for",
+    "create_file",
     "current_limits",
     "exact_fraction",
     "exclusive",

@@ -118,6 +118,42 @@ def write_new(path: str | os.PathLike[str], data: bytes, *, modified: float | No
     return True
 
 
+def create_file(path: str | os.PathLike[str], data: bytes, *, mode: int = _ALL) -> bool:
+    """Create a file with its content, whole; return whether it was not there.
+
+    As `write_new`, but any number of processes may create the same name at the same time, of which one does. Its folder
+    is made where there is none. What an interrupted call leaves behind begins with a dot, and stays.
+
+    Parameters
+    ----------
+    path
+        The destination, which is never replaced.
+    data
+        The content.
+    mode
+        Who may use the file, less the process's umask.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written, or the file system knows no hard links.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{os.urandom(_RANDOM_BYTES).hex()}")
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(partial, target)  # fails where the file exists; with O_EXCL others could see it half written
+    except FileExistsError:
+        return False
+    finally:
+        partial.unlink(missing_ok=True)
+    return True
+
+
 @contextlib.contextmanager
 def exclusive(path: str | os.PathLike[str]) -> Iterator[None]:
     """Hold a file for as long as the block runs, by an empty lock file beside it that stays.

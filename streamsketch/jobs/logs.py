@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
-from streamsketch.beam.streams import EVENT
+from streamsketch.streams import EVENT
 
 LogForm: TypeAlias = Literal["json", "text"]
 

@@ -27,7 +27,6 @@ from streamsketch.beam.streams import (
     WriteFilesOnce,
     WriteRowsOnce,
     configure_stream,
-    log_event,
     refused_alarm,
 )
 from streamsketch.errors import InvalidInputError, StreamsketchError
@@ -35,7 +34,7 @@ from streamsketch.intake import microseconds
 from streamsketch.jobs.databases import connection
 from streamsketch.jobs.logs import LogForm, causes_of, logs
 from streamsketch.jobs.run import beam_options
-from streamsketch.streams import StreamPolicy
+from streamsketch.streams import StreamPolicy, log_event
 
 _LOG = logging.getLogger(__name__)
 

@@ -1,15 +1,40 @@
+from .alarms import OTHER_BYTES, REFUSED, WITHHELD, Alarm
+from .logs import EVENT, log_event
 from .policy import StreamPolicy
+from .release_once import Released, ReleaseOnce
+from .root_keys import RootKey, check_root_key, fetch_root_key, hkdf, joined, key_fingerprint
 from .rows import OtherRowsError
-from .slots import Slot, key_of_file, named_key
+from .sinks import DatabaseSink, FileSink, ObjectSink, Sink
+from .slots import Slot, check_stream, key_of_file, named_key, start_of
 from .state import STREAM_SUFFIX
 from .stream import Stream
 
 __all__ = [
+    "EVENT",
+    "OTHER_BYTES",
+    "REFUSED",
     "STREAM_SUFFIX",
+    "WITHHELD",
+    "Alarm",
+    "DatabaseSink",
+    "FileSink",
+    "ObjectSink",
     "OtherRowsError",
+    "ReleaseOnce",
+    "Released",
+    "RootKey",
+    "Sink",
     "Slot",
     "Stream",
     "StreamPolicy",
+    "check_root_key",
+    "check_stream",
+    "fetch_root_key",
+    "hkdf",
+    "joined",
+    "key_fingerprint",
     "key_of_file",
+    "log_event",
     "named_key",
+    "start_of",
 ]

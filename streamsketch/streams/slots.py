@@ -2,12 +2,17 @@
 
 import datetime as dt
 import hashlib
+import re
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
+import numpy as np
+
 from streamsketch.data import plain_key
+from streamsketch.errors import InvalidInputError
 
 _LONGEST_NAME = 200  # of a file, with room for what stands before and behind it
+_STREAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICRO = dt.timedelta(microseconds=1)
 
@@ -45,6 +50,39 @@ class Slot(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.stream} {self.window} {self.file}"
+
+
+def check_stream(name: Any) -> None:
+    """Raise `InvalidInputError` for a name that is none of a stream."""
+    if not isinstance(name, str) or not _STREAM.fullmatch(name):
+        raise InvalidInputError(
+            f"a stream's name must be 1 to 64 letters, digits, '_' or '-', and not begin with '-', got {name!r:.80}"
+        )
+
+
+def start_of(window: int | dt.datetime) -> int:
+    """Return the start of a window in microseconds after 1970-01-01T00:00Z, from that number or a time with its zone.
+
+    Raises
+    ------
+    InvalidInputError
+        For a time without a zone, or a number beyond the years 1 to 9999.
+    TypeError
+        For something else.
+    """
+    if isinstance(window, dt.datetime):
+        if window.tzinfo is None:
+            raise InvalidInputError(f"the start of a window needs a zone, such as datetime.UTC, got {window}")
+        return (window - _1970) // _MICRO
+    if isinstance(window, bool) or not isinstance(window, int | np.integer):
+        raise TypeError(f"a window is named by its start, microseconds or a time, got a {type(window).__name__}")
+    try:
+        _1970 + int(window) * _MICRO
+    except OverflowError:
+        raise InvalidInputError(
+            f"a window starts in the years 1 to 9999, and {window} microseconds after 1970 is another one"
+        ) from None
+    return int(window)
 
 
 def named_key(key: Any) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import os
 import re
 import secrets
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from streamsketch.core import write_whole
+from streamsketch.core import create_file, write_whole
 from streamsketch.errors import InvalidInputError
 
 NONCE_BYTES = 32
@@ -129,7 +128,7 @@ def create_once(path: str, content: bytes, *, mode: int = 0o600) -> bool:
     """
     scheme = FileSystems.get_scheme(path)
     if scheme is None or scheme == "file":
-        return _create_local(_local(path), content, mode)
+        return create_file(_local(path), content, mode=mode)
     if scheme == "gs":
         return _create_gcs(path, content)
     if scheme == "s3":
@@ -142,23 +141,6 @@ def create_once(path: str, content: bytes, *, mode: int = 0o600) -> bool:
 
 def _local(path: str) -> Path:
     return Path(path.removeprefix("file://"))
-
-
-def _create_local(path: Path, content: bytes, mode: int) -> bool:
-    """Create a file as `core.write_new` does, but where several workers may do so at the same time."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(partial, path)  # fails where the file exists; with O_EXCL others could see it half written
-    except FileExistsError:
-        return False
-    finally:
-        partial.unlink(missing_ok=True)
-    return True
 
 
 def _create_gcs(path: str, content: bytes) -> bool:

@@ -15,8 +15,8 @@ from streamsketch.beam.run.steps import Step
 from streamsketch.beam.streams.stable import publishing_step
 from streamsketch.data import SECRET_BYTES
 from streamsketch.privacy import KeyedBits
+from streamsketch.streams import REFUSED
 
-REFUSED = "refused"
 BitsOf: TypeAlias = Callable[..., KeyedBits]
 _KEYS = beam.coders.FastPrimitivesCoder()
 

@@ -10,10 +10,10 @@ from apache_beam.internal import pickler
 from apache_beam.options.value_provider import ValueProvider
 
 from streamsketch.beam.run import claims as claiming
-from streamsketch.beam.run.root_keys import RootKey, check_root_key, fetch_root_key, fingerprint
 from streamsketch.beam.run.runner import may_compute_again, refuse_broken_runner
 from streamsketch.beam.run.steps import Each, Step
 from streamsketch.errors import InvalidInputError
+from streamsketch.streams import RootKey, check_root_key, fetch_root_key, key_fingerprint
 
 _LAUNCH_BYTES = 16
 _MOST_KEYS = 16
@@ -61,7 +61,7 @@ class RunSecret:
         known = _KEYS.get((self._nonce, self._root_key))
         if known is None:
             root_key = fetch_root_key(self._source)
-            if fingerprint(root_key) != self._root_key:
+            if key_fingerprint(root_key) != self._root_key:
                 raise InvalidInputError(
                     "a worker fetched another root key than the run began with; give all workers one"
                 )
@@ -315,7 +315,7 @@ class _Draw(Step):
         return self.__dict__ | {"_launch": self._launch or new}
 
     def process(self, _: bytes) -> Iterator[tuple[bytes, RunSecret]]:
-        root_key = b"" if self._root_key is None else fingerprint(fetch_root_key(self._root_key))
+        root_key = b"" if self._root_key is None else key_fingerprint(fetch_root_key(self._root_key))
         if self._place is None:
             nonce = secrets.token_bytes(claiming.NONCE_BYTES)
         else:

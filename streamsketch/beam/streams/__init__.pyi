@@ -1,9 +1,8 @@
-from .alarms import Alarm, WriteAlarms, refused_alarm
+from .alarms import WriteAlarms, refused_alarm
 from .bound import BoundAcrossWindows
 from .changes import ChangesBetweenWindows, WindowChange, WindowDistances
 from .folder import ReadGrowingFolder
 from .lateness import PartitionClock, TakeOnTime
-from .logs import EVENT, log_event
 from .messages import DecodeMessages, encoded_batch
 from .secret import claim_epoch, configure_stream
 from .sinks import Slots, WriteFilesOnce, WriteOnce, WriteRowsOnce
@@ -12,8 +11,6 @@ from .stable import StableParDo
 from .topic import ReadTopic
 
 __all__ = [
-    "EVENT",
-    "Alarm",
     "BoundAcrossWindows",
     "ChangesBetweenWindows",
     "DecodeMessages",
@@ -32,7 +29,6 @@ __all__ = [
     "claim_epoch",
     "configure_stream",
     "encoded_batch",
-    "log_event",
     "refused_alarm",
     "slot_of",
 ]

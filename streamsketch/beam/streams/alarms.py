@@ -2,41 +2,15 @@
 
 import datetime as dt
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import IntervalWindow
 
 from streamsketch.beam.run.claims import create_once
-from streamsketch.beam.run.once import REFUSED
 from streamsketch.beam.streams.slots import slot_of
-from streamsketch.streams import Slot
-
-
-class Alarm(NamedTuple):
-    """A slot that somebody has written before, with other bytes, of which the first stay; or that a ledger refused.
-
-    Secret, for the operator alone: what was refused is not public, and its digest would let others check a guess of it.
-
-    Parameters
-    ----------
-    slot
-        The slot.
-    result
-        Which result of the slot: the end of its file's name, or the name of its table; `REFUSED` of a slot whose window
-        the ledger did not cover, so that nothing was drawn.
-    epoch
-        Epoch of the job that was refused, if the sink was told.
-    held, offered
-        SHA-256 of the bytes that are there and of those that were refused, in hexadecimal digits, if there are any.
-    """
-
-    slot: Slot
-    result: str
-    epoch: int | None
-    held: str | None = None
-    offered: str | None = None
+from streamsketch.streams import REFUSED, Alarm
 
 
 def refused_alarm(key: Any, stream: str, epoch: int | None, window: IntervalWindow = beam.DoFn.WindowParam) -> Alarm:

@@ -1,7 +1,6 @@
 """The secret of a stream: what every launch and every restore of one endless job derives from one root key."""
 
 import hmac
-import re
 from typing import Any, TypeAlias
 
 import apache_beam as beam
@@ -10,16 +9,14 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.value_provider import ValueProvider
 
 from streamsketch.beam.run.claims import create_once, read_claim
-from streamsketch.beam.run.root_keys import RootKey, check_root_key, fetch_root_key, fingerprint
 from streamsketch.beam.run.runs import RunSecret, has_stream, run_secret, use_secret
 from streamsketch.beam.streams.lateness import agree_on_clock
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import ClockKind
+from streamsketch.streams import RootKey, check_root_key, check_stream, fetch_root_key, hkdf, key_fingerprint
 
 Epoch: TypeAlias = int | ValueProvider
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
-_SALT = b"streamsketch stream 1"
 _OUTLIVES_EPOCHS = frozenset({"bounds", "data ids"})
 """What must not change when a job is launched anew: which contributions a unit keeps, and whose data they are."""
 
@@ -65,7 +62,7 @@ class StreamSecret(RunSecret):
 
     def fingerprint(self) -> bytes:
         """Return 8 bytes that tell the root key from another, for keeping them with a job's state."""
-        return fingerprint(_opened(self._stream, self._epoch, self._claims, self._place)[1])
+        return key_fingerprint(_opened(self._stream, self._epoch, self._claims, self._place)[1])
 
     def __reduce__(self) -> Any:
         secret = pickler.dumps(self._epoch), self._claims, pickler.dumps(self._place)
@@ -77,13 +74,6 @@ class StreamSecret(RunSecret):
 
 def _restored(stream: str, epoch: bytes, claims: str, source: bytes, clock: ClockKind) -> StreamSecret:
     return StreamSecret(stream, pickler.loads(epoch), claims, pickler.loads(source), clock)
-
-
-def hkdf(key: bytes, *parts: bytes) -> bytes:
-    """Return 32 bytes by HKDF-SHA-256 for one use of a key, named by ``parts``, each with its length."""
-    extracted = hmac.digest(_SALT, key, "sha256")
-    info = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
-    return hmac.digest(extracted, info + b"\x01", "sha256")
 
 
 def configure_stream(
@@ -150,7 +140,7 @@ def configure_stream(
     if epoch is None:
         epoch = claim_epoch(claims, stream)
     elif isinstance(epoch, ValueProvider):
-        _check_name(stream)
+        check_stream(stream)
     else:
         _check_epoch(claims, stream, epoch)
     use_secret(pipeline, StreamSecret(stream, epoch, claims, root_key, clock))
@@ -177,19 +167,12 @@ def claim_epoch(claims: str, stream: str) -> int:
     return epoch
 
 
-def _check_name(stream: str) -> None:
-    if not isinstance(stream, str) or not _NAME.fullmatch(stream):
-        raise InvalidInputError(
-            f"a stream's name must be 1 to 64 letters, digits, '_' or '-', and not begin with '-', got {stream!r:.80}"
-        )
-
-
 def _epoch_path(claims: str, stream: str, epoch: int) -> str:
     return str(FileSystems.join(claims, f"{stream}.{epoch:08d}.epoch"))
 
 
 def _last_epoch(claims: str, stream: str) -> int:
-    _check_name(stream)
+    check_stream(stream)
     try:
         (found,) = FileSystems.match([FileSystems.join(claims, f"{stream}.*.epoch")])
     except beam.io.filesystem.BeamIOError:  # there is no such folder yet
@@ -229,7 +212,7 @@ def _opened(stream: str, given: Epoch, claims: str, source: RootKey) -> tuple[in
 
 
 def _check_fingerprint(claims: str, stream: str, root_key: bytes) -> None:
-    path, own = str(FileSystems.join(claims, f"{stream}.key")), fingerprint(root_key).hex().encode()
+    path, own = str(FileSystems.join(claims, f"{stream}.key")), key_fingerprint(root_key).hex().encode()
     if not create_once(path, own) and not hmac.compare_digest(read_claim(path), own):
         raise InvalidInputError(
             f"the stream {stream} began with another root key, whose fingerprint is in {path}. A stream keeps its key: "

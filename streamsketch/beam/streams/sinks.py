@@ -17,12 +17,10 @@ from apache_beam.transforms.window import IntervalWindow
 
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.run.claims import create_once
-from streamsketch.beam.streams.alarms import Alarm
-from streamsketch.beam.streams.logs import log_event
 from streamsketch.beam.streams.slots import slot_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.release import Published
-from streamsketch.streams import Slot
+from streamsketch.streams import Alarm, Slot, log_event
 
 ALARMS = "alarms"
 _LOG = logging.getLogger(__name__)

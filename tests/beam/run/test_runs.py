@@ -20,9 +20,10 @@ from streamsketch.beam import (
     SelectKeys,
     configure_run,
 )
-from streamsketch.beam.run import claims, root_keys, runs
+from streamsketch.beam.run import claims, runs
 from streamsketch.privacy import Budget, key_threshold
 from streamsketch.release import AdditiveNoise
+from streamsketch.streams import root_keys
 from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import append_to, recorded
 
@@ -200,7 +201,7 @@ def test_secrets_depend_on_nonce_root_key_use_and_label() -> None:
     def derived(nonce: bytes, key: bytes | None, use: str, label: str) -> bytes:
         if key is None:
             return runs.RunSecret(nonce, b"", None).derive(use, label)
-        return runs.RunSecret(nonce, root_keys.fingerprint(key), lambda: key).derive(use, label)
+        return runs.RunSecret(nonce, root_keys.key_fingerprint(key), lambda: key).derive(use, label)
 
     other = bytes([7] * 32)
     cases = [
@@ -212,7 +213,7 @@ def test_secrets_depend_on_nonce_root_key_use_and_label() -> None:
 
 
 def test_a_worker_with_another_root_key_is_refused() -> None:
-    secret = runs.RunSecret(os.urandom(32), root_keys.fingerprint(KEY), lambda: bytes(32))
+    secret = runs.RunSecret(os.urandom(32), root_keys.key_fingerprint(KEY), lambda: bytes(32))
     with pytest.raises(ss.InvalidInputError, match="another root key than the run began with"):
         secret.derive("noise", "a")
 

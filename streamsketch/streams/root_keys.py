@@ -1,9 +1,10 @@
-"""Root keys: secrets that workers fetch for themselves, so that no job specification carries them."""
+"""Root keys: secrets that outlive a process, fetched where they are used, so that no job specification carries them."""
 
 import hashlib
+import hmac
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -13,6 +14,7 @@ RootKey: TypeAlias = os.PathLike[str] | str | Callable[[], bytes]
 """A file, the name of an environment variable, or a function that returns 32 bytes."""
 
 KEY_BYTES = 32
+_SALT = b"streamsketch stream 1"
 _OTHERS = stat.S_IRWXO
 
 
@@ -55,9 +57,19 @@ def fetch_root_key(source: RootKey) -> bytes:
     return key
 
 
-def fingerprint(root_key: bytes) -> bytes:
+def key_fingerprint(root_key: bytes) -> bytes:
     """Return 8 bytes that tell two root keys apart and say nothing about either."""
     return hashlib.blake2b(digest_size=8, key=root_key, person=b"streamsketch.fpr").digest()
+
+
+def hkdf(key: bytes, *parts: bytes) -> bytes:
+    """Return 32 bytes by HKDF-SHA-256 for one use of a key, named by ``parts``, each with its length."""
+    return hmac.digest(hmac.digest(_SALT, key, "sha256"), joined(parts) + b"\x01", "sha256")
+
+
+def joined(parts: Iterable[bytes]) -> bytes:
+    """Return parts in a row, each with its length before it, so that others never make the same whole."""
+    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
 
 
 def _content(path: Path) -> bytes:

@@ -1,0 +1,267 @@
+"""Releases of windows that are final on any engine: drawn again they are the same bytes, and published once."""
+
+import dataclasses
+import datetime as dt
+import hashlib
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from streamsketch.accounting import Ledger
+from streamsketch.core import check_int, short
+from streamsketch.data import SECRET_BYTES as ID_BYTES
+from streamsketch.data import DataIds, canonical_bytes, from_list
+from streamsketch.errors import InvalidInputError, LedgerError
+from streamsketch.privacy import KeyedBits
+from streamsketch.release import Calibrated, sketches_to_release, warn_of_exceeded
+from streamsketch.sketching import Sketch, SketchTable, public_names
+from streamsketch.streams.alarms import OTHER_BYTES, REFUSED, WITHHELD, Alarm
+from streamsketch.streams.logs import log_event
+from streamsketch.streams.root_keys import KEY_BYTES, RootKey, fetch_root_key, hkdf, joined
+from streamsketch.streams.sinks import Sink
+from streamsketch.streams.slots import Slot, check_stream, named_key, start_of
+
+_LOG = logging.getLogger(__name__)
+
+
+class Released(NamedTuple):
+    """What became of a window.
+
+    Parameters
+    ----------
+    held
+        The releases that the window's slots hold, by key: what is public of it. Compute from them whatever else you
+        publish; a comparison with a release that was refused would reveal it.
+    alarms
+        One for each other key: **secret**.
+    """
+
+    held: dict[Any, Any]
+    alarms: list[Alarm]
+
+
+class ReleaseOnce:
+    """Releases each window of a stream once, whatever engine adds its rows up, and however often it tries.
+
+    What is released of a key in a window is a function of the secret, the stream's name, the epoch, the window, the key
+    and the exact sums. So a window that is released again, by a batch that is tried again, a driver that was restarted
+    or a second process, gets the bytes that it had; and other sums get independent noise. The sink fills each slot
+    once, so that independent noise for a second version of a window is never published: it raises an alarm.
+
+    A release costs what ``publisher`` guarantees, for all keys of a window together, if no unit adds more to one window
+    than its neighbour relation says: bound rows before they are sketched (`streamsketch.bound`). All slots of a window
+    hold releases of the same sums: they are put in one order, and after one that holds other bytes no more are put
+    (THEORY.md 4.2).
+
+    Parameters
+    ----------
+    publisher
+        What draws a release, such as ``AdditiveNoise(…).calibrated(projection)``.
+    secret
+        32 bytes from the operating system's CSPRNG that outlive the process; or where to fetch them: a `pathlib.Path`
+        to a file of mode 0600 with 32 bytes or 64 hexadecimal digits, the name of an environment variable with 64
+        digits, or a function. Whoever knows them can subtract the noise.
+    sink
+        Where releases are published, opened.
+    stream
+        Name of the stream: 1 to 64 letters, digits, ``_`` and ``-``.
+    public_keys
+        The keys, each of which is released in every window, with rows in it or without; sketches of other keys are left
+        out. None asserts that the keys that are given are public, and do not depend on the data.
+    ledger, dataset
+        Charge each window to a data set first, once: with the same sums again nothing is charged, other sums are
+        charged again.
+    unit
+        The unit that the ledger knows, where the guarantee's is one in a window, such as ``"customer in one hour"``:
+        a unit in several windows spends what each of them costs.
+    epoch
+        Number of the launch. The same number goes on with a stream, from any earlier state. A new number draws
+        independent noise of the same sums: for a stream that is read anew into *another* sink. Noise of an earlier
+        epoch in the same sink stays, and raises alarms.
+
+    Raises
+    ------
+    InvalidInputError
+        For values out of range, a secret that cannot be fetched, or the noise of a schedule's rows.
+
+    Examples
+    --------
+    >>> import secrets
+    >>> import streamsketch as ss
+    >>> from streamsketch.release import AdditiveNoise
+    >>> projection = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> publisher = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="sale")).calibrated(projection)
+    >>> folder, secret = getfixture("tmp_path"), secrets.token_bytes(32)
+    >>> once = ss.streams.ReleaseOnce(publisher, secret, ss.streams.FileSink(folder), "sales", public_keys=["north"])
+    >>> sketch = projection.sketch()
+    >>> sketch.update([3, 5], [1, 1])
+    >>> held, alarms = once.release(0, {"north": sketch})
+    >>> again, _ = once.release(0, {"north": sketch})
+    >>> held == again, alarms
+    (True, [])
+    >>> sketch.update(3, 1)
+    >>> held, alarms = once.release(0, {"north": sketch})
+    >>> held, [str(one.slot) for one in alarms]
+    ({}, ['sales 1970-01-01T00-00-00Z north'])
+    """
+
+    def __init__(  # noqa: PLR0913 - what makes a release final
+        self,
+        publisher: Calibrated[Any],
+        secret: bytes | RootKey,
+        sink: Sink,
+        stream: str,
+        *,
+        public_keys: Iterable[Any] | None = None,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+        unit: str | None = None,
+        epoch: int = 1,
+    ) -> None:
+        if not isinstance(publisher, Calibrated):
+            raise TypeError(
+                f"publisher must be calibrated to a projection, as by AdditiveNoise(…).calibrated(projection), got a "
+                f"{type(publisher).__name__}"
+            )
+        publisher.check_single()
+        check_stream(stream)
+        if (ledger is None) != (dataset is None):
+            raise InvalidInputError("ledger and dataset go together: where the budget is kept, and whose it is")
+        self._key = secret if isinstance(secret, bytes) else fetch_root_key(secret)
+        if len(self._key) != KEY_BYTES:
+            raise InvalidInputError(f"secret must be {KEY_BYTES} bytes, got {len(self._key)}")
+        self._publisher, self._sink, self._stream = publisher, sink, stream
+        self._public = None if public_keys is None else public_names(public_keys)
+        self._ledger, self._dataset, self._epoch = ledger, dataset, check_int(epoch, "epoch", 1, (1 << 63) - 1)
+        neighbours = publisher.guarantee.neighbours
+        neighbours = neighbours if unit is None else dataclasses.replace(neighbours, unit=unit)
+        self._spent = dataclasses.replace(publisher.guarantee, neighbours=neighbours)
+
+    def release(self, window: int | dt.datetime, sketches: Mapping[Any, Sketch] | SketchTable) -> Released:
+        """Release a window: charge it, draw it and publish it, each unless that was done.
+
+        Parameters
+        ----------
+        window
+            Start of the window: microseconds after 1970-01-01T00:00Z, or a time with its zone.
+        sketches
+            The exact sketch of each key, with all rows of the window; of one stream without keys, that of ``""``. In a
+            table, public keys may be missing, which have no rows.
+
+        Returns
+        -------
+        held, alarms
+            As `Released` has them. If the ledger refuses, nothing is drawn, and all keys have an alarm.
+
+        Raises
+        ------
+        InvalidInputError, IncompatibleProjectionsError
+            For sketches that the publisher does not fit, or a public key without one. Nothing is charged or drawn then.
+        OSError
+            If the ledger or the sink cannot be reached, or the error of its driver. Try again: the same sums cost
+            nothing more.
+        """
+        start, exact = start_of(window), self._exact(sketches)
+        named = {key: self._named(start, key, sketch) for key, sketch in exact.items()}
+        ids = self._ids(start)
+        if not self._is_covered(start, named, ids.with_keys(exact)):
+            return Released({}, [Alarm(self._slot(start, key), REFUSED, self._epoch) for key in exact])
+        noise = self._secret("noise")
+        releases = {
+            key: self._publisher.release(_with_ids(sketch, ids.of_key(key)), KeyedBits(noise, named[key]))
+            for key, sketch in exact.items()
+        }
+        return self._put(start, releases)
+
+    def _exact(self, sketches: Mapping[Any, Sketch] | SketchTable) -> dict[Any, Sketch]:
+        """Return the sketches to release in the order in which they are put, which is a function of the keys alone."""
+        if isinstance(sketches, SketchTable):
+            found = sketches_to_release(sketches, self._public, keys_are_public=self._public is None)
+        else:
+            found = dict(sketches)
+            if self._public is not None:
+                if missing := [key for key in self._public if key not in found]:
+                    raise InvalidInputError(
+                        f"there is no sketch of the public key {short(missing[0])}: give an empty one under the same "
+                        f"agreement, or a SketchTable"
+                    )
+                found = {key: found[key] for key in self._public}
+        if not found:
+            raise InvalidInputError("there is no key to release; give at least one")
+        for sketch in found.values():
+            if not isinstance(sketch, Sketch):
+                raise TypeError(f"only a Sketch can be released, got a {type(sketch).__name__}")
+            self._publisher.projection.check_same(sketch.projection)
+            if self._publisher.guarantee.basis is None:
+                self._publisher.on(sketch)
+        largest, neighbours = max(sketch.largest for sketch in found.values()), self._publisher.guarantee.neighbours
+        warn_of_exceeded(largest, neighbours, self._publisher.projection)
+        return {key: found[key] for key in sorted(found, key=canonical_bytes)}
+
+    def _named(self, start: int, key: Any, sketch: Sketch) -> bytes:
+        """Return a digest of all that a release is made of, the exact numbers included."""
+        public = self._publisher.guarantee.to_json(), self._publisher.projection.to_json()
+        numbers = [sketch.state()]
+        if self._publisher.guarantee.mechanism.counting is not None and (counts := sketch.counts) is not None:
+            numbers.append(counts)
+        exact = (one.astype("<i8").tobytes() for one in numbers)
+        parts = (start.to_bytes(8, "little", signed=True), canonical_bytes(key), *map(str.encode, public), *exact)
+        return hashlib.sha512(joined(parts)).digest()
+
+    def _ids(self, start: int) -> DataIds:
+        """Return the ids of a window's data, in all epochs: its releases are known to be of the same data."""
+        secret = self._secret("data ids", outlives_epochs=True)
+        name = start.to_bytes(8, "little", signed=True)
+        return from_list([hashlib.blake2b(name, digest_size=ID_BYTES, key=secret, person=b"streamsketch.rid").digest()])
+
+    def _secret(self, use: str, *, outlives_epochs: bool = False) -> bytes:
+        epoch = [] if outlives_epochs else [str(self._epoch)]
+        return hkdf(self._key, *(part.encode() for part in ("release once", self._stream, use, *epoch)))
+
+    def _slot(self, start: int, key: Any) -> Slot:
+        return Slot(self._stream, start, *named_key(key))
+
+    def _is_covered(self, start: int, named: Mapping[Any, bytes], ids: DataIds) -> bool:
+        """Charge a window with these sums, unless it was charged; return whether the ledger covers it."""
+        if self._ledger is None:
+            return True
+        window = Slot(self._stream, start, "text", "").window
+        # which tells nothing of the sums without the secret
+        once = hashlib.blake2b(joined(named.values()), digest_size=16, key=self._secret("charge")).hexdigest()
+        try:
+            self._ledger.charge(
+                self._dataset,
+                self._spent,
+                projection=self._publisher.projection,
+                data_ids=ids,
+                note=f"{self._stream} {window}",
+                once=f"{self._stream} {window} {once}",
+            )
+        except LedgerError as error:
+            where = {"stream": self._stream, "epoch": self._epoch, "window": window, "dataset": self._dataset}
+            log_event(_LOG, logging.ERROR, "refused", **where, text=f"nothing is released: {error}")
+            return False
+        return True
+
+    def _put(self, start: int, releases: Mapping[Any, Any]) -> Released:
+        """Fill the slots of a window in their order, up to the first that holds other bytes."""
+        found = Released({}, [])
+        for key, release in releases.items():
+            slot, content = self._slot(start, key), release.to_bytes()
+            if found.alarms:
+                found.alarms.append(Alarm(slot, WITHHELD, self._epoch))
+                continue
+            held = self._sink.put(slot, content)
+            if held is None or held == content:
+                found.held[key] = release
+                continue
+            where = {"stream": slot.stream, "epoch": self._epoch, "window": slot.window, "key": slot.file}
+            log_event(_LOG, logging.ERROR, "alarm", **where, text=OTHER_BYTES)
+            found.alarms.append(Alarm.of(slot, self._sink.result, self._epoch, held, content))
+        return found
+
+
+def _with_ids(sketch: Sketch, ids: DataIds) -> Sketch:
+    """Return a copy of an exact sketch with the ids of the stream's data, which are published and must not be new."""
+    known: dict[str, Any] = {"agreement": sketch.agreement, "bounds": sketch.bounds, "counts": sketch.counts}
+    return Sketch.from_state(sketch.projection, sketch.state(), sketch.mass, largest=sketch.largest, ids=ids, **known)

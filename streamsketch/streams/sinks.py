@@ -1,0 +1,277 @@
+"""Sinks with one slot for each key and window, which is filled once, however often and by whomever it is written."""
+
+import importlib
+import os
+import pickle
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from streamsketch.core import create_file
+from streamsketch.errors import InvalidInputError
+from streamsketch.streams.slots import Slot
+
+_PUBLIC = 0o644  # for releases, which readers of other accounts may read
+_PATIENCE = (0.1, 0.3, 1.0, 3.0)  # seconds between attempts at an object that another writer is putting
+
+
+class Sink:
+    """Where releases of a stream are published: a slot for each, which is filled once.
+
+    Extend it for a sink of your own. A sink is opened before it is written to, and is a context manager that opens and
+    closes itself. Copies that are pickled are not open.
+
+    Examples
+    --------
+    >>> from streamsketch.streams import FileSink, Slot
+    >>> with FileSink(getfixture("tmp_path")) as sink:
+    ...     first = sink.put(Slot("flights", 0, "text", "AA"), b"a release")
+    ...     again = sink.put(Slot("flights", 0, "text", "AA"), b"another")
+    >>> first, again
+    (None, b'a release')
+    """
+
+    result = "release"
+    """What alarms call the content of slots: the end of a file's name, or the name of a table."""
+
+    def open(self) -> None:
+        """Connect."""
+
+    def close(self) -> None:
+        """Disconnect; without a connection do nothing."""
+
+    @abstractmethod
+    def put(self, slot: Slot, content: bytes) -> bytes | None:
+        """Fill a slot that is empty, in one step that no other writer comes between.
+
+        Parameters
+        ----------
+        slot
+            The slot.
+        content
+            What is put into it, if it is empty.
+
+        Returns
+        -------
+        bytes or None
+            None if the slot was empty, and holds the content now; what it held before and still holds otherwise.
+        """
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class FileSink(Sink):
+    """Files that are created once: ``FOLDER/STREAM/2013-01-01T05-00-00Z/KEY.sketch``, by any number of writers.
+
+    A file appears whole or not at all. Its name is that of `Slot.file`.
+
+    Parameters
+    ----------
+    folder
+        A folder on a local or mounted file system that knows hard links. What does not exist of it is made.
+    suffix
+        End of the files' names.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], suffix: str = "sketch") -> None:
+        self.folder, self.result = os.fspath(folder), suffix
+
+    def path(self, slot: Slot) -> Path:
+        """Return the file of a slot."""
+        return Path(self.folder, slot.stream, slot.window, f"{slot.file}.{self.result}")
+
+    def put(self, slot: Slot, content: bytes) -> bytes | None:
+        """Create the file of a slot; as `Sink.put`.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written or read.
+        """
+        path = self.path(slot)
+        return None if create_file(path, content, mode=_PUBLIC) else path.read_bytes()
+
+
+class DatabaseSink(Sink):
+    """Rows of an SQL table, of SQLite or PostgreSQL, that ``INSERT … ON CONFLICT DO NOTHING`` adds.
+
+    The table is created if it does not exist::
+
+        stream TEXT, window_start BIGINT (microseconds), kind TEXT, key TEXT, release BLOB or BYTEA,
+        PRIMARY KEY (stream, window_start, kind, key)
+
+    Parameters
+    ----------
+    connect
+        Function without arguments that opens a DB-API 2 connection. Read the password there: the function may be
+        pickled.
+    table
+        Name of the table.
+
+    Raises
+    ------
+    InvalidInputError
+        For a table's name of other characters than letters, digits and ``_``.
+
+    Examples
+    --------
+    >>> import functools, sqlite3
+    >>> from streamsketch.streams import DatabaseSink, Slot
+    >>> with DatabaseSink(functools.partial(sqlite3.connect, getfixture("tmp_path") / "releases.sqlite")) as sink:
+    ...     first = sink.put(Slot("flights", 0, "integer", "7"), b"a release")
+    ...     again = sink.put(Slot("flights", 0, "integer", "7"), b"another")
+    >>> first, again
+    (None, b'a release')
+    """
+
+    _MARKS = {"qmark": "?", "format": "%s", "pyformat": "%s"}  # noqa: RUF012 - never changed
+
+    def __init__(self, connect: Callable[[], Any], table: str = "releases") -> None:
+        if not (table.isascii() and table.isidentifier()):
+            raise InvalidInputError(f"table must be letters, digits and '_', got {table!r:.80}")
+        self._connect, self.result = connect, table
+        self._connection: Any = None
+        self._mark = ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"connect": self._dumps(self._connect), "table": self.result}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        DatabaseSink.__init__(self, self._loads(state["connect"]), state["table"])
+
+    # where an engine brings a pickler that takes local functions, its sink uses that
+    _dumps = staticmethod(pickle.dumps)
+    _loads = staticmethod(pickle.loads)
+
+    def open(self) -> None:
+        """Connect, and make the table if there is none.
+
+        Raises
+        ------
+        InvalidInputError
+            For a driver of another parameter style than SQLite's or PostgreSQL's.
+        """
+        self._connection = self._connect()
+        driver = importlib.import_module(type(self._connection).__module__.partition(".")[0])
+        if driver.paramstyle not in self._MARKS:
+            raise InvalidInputError(
+                f"drivers with paramstyle {driver.paramstyle!r} are not known; use one with {list(self._MARKS)}"
+            )
+        self._mark = self._MARKS[driver.paramstyle]
+        bytes_type = "BLOB" if driver.__name__ == "sqlite3" else "BYTEA"
+        self._run(
+            f"CREATE TABLE IF NOT EXISTS {self.result} (stream TEXT, window_start BIGINT, kind TEXT, key TEXT, "
+            f"release {bytes_type} NOT NULL, PRIMARY KEY (stream, window_start, kind, key))"
+        )
+
+    def close(self) -> None:
+        """Disconnect."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def put(self, slot: Slot, content: bytes) -> bytes | None:
+        """Insert the row of a slot; as `Sink.put`. Errors are those of the driver; nothing is inserted then."""
+        marks = ", ".join([self._mark] * 5)
+        where = " AND ".join(f"{name} = {self._mark}" for name in ("stream", "window_start", "kind", "key"))
+        insert = f"INSERT INTO {self.result} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - checked name
+        if self._run(insert, *slot, content).rowcount == 1:
+            return None
+        held = self._run(f"SELECT release FROM {self.result} WHERE {where}", *slot).fetchone()  # noqa: S608
+        return bytes(held[0])
+
+    def _run(self, statement: str, *values: Any) -> Any:
+        cursor = self._connection.cursor()
+        try:
+            cursor.execute(statement, values)
+            self._connection.commit()
+        except BaseException:
+            self._connection.rollback()
+            raise
+        return cursor
+
+
+class ObjectSink(Sink):
+    """Objects of S3, Google Cloud Storage, Azure and stores like them, by conditional puts.
+
+    Their names are ``PREFIX/STREAM/2013-01-01T05-00-00Z/KEY.sketch``, as those of `FileSink`. Needs the extra
+    ``objects``.
+
+    Parameters
+    ----------
+    store
+        Of `obstore.store`, such as ``S3Store("bucket", region="eu-central-1")`` or ``from_url("gs://bucket")``.
+    prefix
+        What all names begin with.
+    suffix
+        End of the names.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> stores = pytest.importorskip("obstore.store")
+    >>> from streamsketch.streams import ObjectSink, Slot
+    >>> with ObjectSink(stores.MemoryStore(), "releases") as sink:
+    ...     first = sink.put(Slot("flights", 0, "text", "AA"), b"a release")
+    ...     again = sink.put(Slot("flights", 0, "text", "AA"), b"another")
+    >>> first, again
+    (None, b'a release')
+    """
+
+    def __init__(self, store: Any, prefix: str = "", suffix: str = "sketch") -> None:
+        self._store, self._prefix, self.result = store, prefix.strip("/"), suffix
+
+    def name(self, slot: Slot) -> str:
+        """Return the name of a slot's object."""
+        parts = (self._prefix, slot.stream, slot.window, f"{slot.file}.{self.result}")
+        return "/".join(part for part in parts if part)
+
+    def open(self) -> None:
+        """Check that the store refuses a second put, by an object ``PREFIX/.streamsketch``.
+
+        Raises
+        ------
+        InvalidInputError
+            If the store has no conditional puts, or replaces an object all the same, as some that follow S3's protocol
+            do. Nothing of the stream is written to such a store.
+        ImportError
+            Without the extra ``objects``.
+        """
+        probe = "/".join(part for part in (self._prefix, ".streamsketch") if part)
+        try:
+            refuses = not self._create(probe, b"streamsketch\n") or not self._create(probe, b"streamsketch\n")
+        except (NotImplementedError, importlib.import_module("obstore.exceptions").NotSupportedError):
+            refuses = False
+        if not refuses:
+            raise InvalidInputError(
+                f"the store replaces objects that are there, so a window could be published twice: give one with "
+                f"conditional puts (If-None-Match), got {type(self._store).__name__}"
+            )
+
+    def put(self, slot: Slot, content: bytes) -> bytes | None:
+        """Put the object of a slot, if there is none; as `Sink.put`. Errors are those of the store."""
+        obstore, name = importlib.import_module("obstore"), self.name(slot)
+        for patience in _PATIENCE:
+            if self._create(name, content):
+                return None
+            try:
+                return bytes(obstore.get(self._store, name).bytes())
+            except FileNotFoundError:  # another put of it is not complete
+                time.sleep(patience)
+        raise OSError(f"{name} is neither there nor can it be put: another writer has not finished")
+
+    def _create(self, name: str, content: bytes) -> bool:
+        """Return whether an object was not there; a put whose answer was lost is tried again, and then it was."""
+        obstore, exceptions = (importlib.import_module(one) for one in ("obstore", "obstore.exceptions"))
+        try:
+            obstore.put(self._store, name, content, mode="create", use_multipart=False)
+        except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+            return False
+        return True

@@ -1,0 +1,252 @@
+"""A window is released once: the same sums give the same bytes in any life, other sums an alarm."""
+
+import datetime as dt
+import functools
+import hashlib
+import itertools
+import secrets
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.release import AdditiveNoise
+from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Released, ReleaseOnce, Sink, Slot
+from tests.streams.stores import store_of
+from tests.streams.test_sinks import KINDS
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=7)
+PUBLISHER = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="sale")).calibrated(PROJECTION)
+SECRET = bytes(range(32))
+KEYS = ["east", "north", "south"]
+HOUR = 3_600_000_000
+
+
+def sums(**values: int) -> dict[Any, ss.Sketch]:
+    """Return the exact sketch of each key, which holds one value."""
+    found = {}
+    for key in KEYS:
+        found[key] = PROJECTION.sketch()
+        found[key].update(5, values.get(key, 0))
+    return found
+
+
+class Memory(Sink):
+    """Slots in a dictionary, which note each put."""
+
+    def __init__(self) -> None:
+        self.slots: dict[Slot, bytes] = {}
+        self.puts: list[Slot] = []
+        self.breaks_after = 10**9
+
+    def put(self, slot: Slot, content: bytes) -> bytes | None:
+        if len(self.puts) >= self.breaks_after:
+            raise OSError("the network is gone")
+        self.puts.append(slot)
+        if slot in self.slots:
+            return self.slots[slot]
+        self.slots[slot] = content
+        return None
+
+
+def once(sink: Sink, **changes: Any) -> ReleaseOnce:
+    options: dict[str, Any] = {
+        "publisher": PUBLISHER,
+        "secret": SECRET,
+        "stream": "sales",
+        "public_keys": KEYS,
+    } | changes
+    return ReleaseOnce(sink=sink, **options)
+
+
+def bytes_of(found: Released) -> dict[Any, bytes]:
+    return {key: release.to_bytes() for key, release in found.held.items()}
+
+
+@pytest.fixture(params=KINDS)
+def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Sink]:
+    """Return what makes an empty sink."""
+    numbers = itertools.count()
+
+    def make() -> Sink:
+        folder = tmp_path / str(next(numbers))
+        folder.mkdir()
+        if request.param == "files":
+            return FileSink(folder)
+        if request.param == "database":
+            return DatabaseSink(functools.partial(sqlite3.connect, folder / "releases.sqlite"))
+        return ObjectSink(store_of(request.param, folder))
+
+    return make
+
+
+def test_an_earlier_state_gives_the_same_bytes_in_each_sink(sink: Callable[[], Sink]) -> None:
+    """In the sink that holds them, and in an empty one; other sums are an alarm there, and nothing is published."""
+    given = sums(north=3, south=1)
+    with sink() as first, sink() as empty:
+        found = once(first).release(HOUR, given)
+        assert list(found.held) == KEYS
+        assert not found.alarms
+        for again in (first, empty):
+            assert bytes_of(once(again).release(HOUR, given)) == bytes_of(found)
+        other = once(first).release(HOUR, sums(east=1, north=3, south=1))
+        assert not other.held
+        assert [one.slot.key for one in other.alarms] == KEYS
+        assert [one.result for one in other.alarms] == [first.result, "withheld", "withheld"]
+        assert other.alarms[0].held == hashlib.sha256(found.held["east"].to_bytes()).hexdigest()
+        assert bytes_of(once(first).release(HOUR, given)) == bytes_of(found), "the first stays"
+
+
+def noise(found: Released, given: dict[Any, ss.Sketch]) -> dict[Any, tuple[int, ...]]:
+    return {key: tuple((release.values - given[key].state()).tolist()) for key, release in found.held.items()}
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "the secret's place": {"secret": lambda: SECRET},
+    "the sink": {},
+    "the secret": {"secret": bytes(32)},
+    "the stream": {"stream": "returns"},
+    "the epoch": {"epoch": 2},
+    "the guarantee": {
+        "publisher": AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="person")).calibrated(PROJECTION)
+    },
+}
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_noise_is_a_function_of_all_that_makes_a_release_another(changed: str) -> None:
+    given = sums(north=3)
+    first, second = (noise(once(Memory(), **how).release(HOUR, given), given) for how in ({}, CHANGES[changed]))
+    assert len({*first.values()}) == 3, "keys have their own"
+    same = changed in {"nothing", "the secret's place", "the sink"}
+    assert {first[key] == second[key] for key in KEYS} == {same}
+    assert first != noise(once(Memory()).release(2 * HOUR, given), given), "windows have their own"
+
+
+def test_a_key_whose_sums_are_the_same_keeps_its_bytes_beside_others_that_changed() -> None:
+    first, second = (bytes_of(once(Memory()).release(0, sums(north=n))) for n in (3, 4))
+    assert first["east"] == second["east"]
+    values = [ss.PrivateSketch.from_bytes(one["north"]).values for one in (first, second)]
+    assert np.unique(np.abs(values[0] - values[1])).size > 2, "independent noise, not the difference of the sums alone"
+
+
+def test_what_a_window_holds_is_of_one_version_of_its_rows() -> None:
+    """Two processes with other rows, one after each operation of the other: the first slot that differs decides."""
+    mine, others = sums(north=3, south=1), sums(north=4, south=2)
+    expected = {True: bytes_of(once(Memory()).release(0, mine)), False: bytes_of(once(Memory()).release(0, others))}
+    for breaks in range(4):
+        sink = Memory()
+        sink.breaks_after = breaks
+        if breaks < 3:
+            with pytest.raises(OSError, match="network"):
+                once(sink).release(0, mine)
+        else:
+            once(sink).release(0, mine)
+        sink.breaks_after = 10**9
+        once(sink).release(0, others)
+        found = once(sink).release(0, mine)
+        held = {slot.key: content for slot, content in sink.slots.items()}
+        is_mine = breaks > 1  # the first slot, of which both have the same, decides nothing
+        assert held == {key: expected[is_mine][key] for key in held}
+        assert ("north" in held, bool(found.alarms)) == (True, not is_mine)
+
+
+def test_each_window_is_charged_once_and_before_it_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = ss.Ledger(tmp_path / "ledger.sqlite")
+    ledger.dataset("shop", unit="customer", epsilon=3.0)
+    publisher = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="customer in one hour")).calibrated(PROJECTION)
+    sink = Memory()
+    charged = once(sink, publisher=publisher, ledger=ledger, dataset="shop", unit="customer")
+    for _ in range(2):
+        for hour in range(2):
+            assert not charged.release(hour * HOUR, sums(north=hour)).alarms
+    assert ledger.left("shop").charges == 2
+    sink.breaks_after = 0
+    with pytest.raises(OSError, match="network"):
+        charged.release(2 * HOUR, sums())
+    sink.breaks_after = 10**9
+    assert not charged.release(2 * HOUR, sums()).alarms, "which costs nothing more"
+    assert ledger.left("shop").charges == 3
+
+    before = dict(sink.slots)
+    monkeypatch.setattr(type(publisher.noise), "sample", lambda *_: pytest.fail("it was drawn"))
+    refused = charged.release(3 * HOUR, sums(north=1))
+    assert refused.held == {}
+    assert [(one.slot.start, one.slot.key, one.result) for one in refused.alarms] == [
+        (3 * HOUR, key, "refused") for key in KEYS
+    ]
+    assert sink.slots == before
+    changed = charged.release(0, sums(north=9))
+    assert {one.result for one in changed.alarms} == {"refused"}, "other sums are another charge"
+    assert ledger.left("shop").charges == 3
+
+
+def test_windows_and_keys_are_those_that_are_public() -> None:
+    sink, table = Memory(), PROJECTION.table()
+    table.update(["north", "elsewhere"], [1, 2], [3, 4])
+    found = once(sink).release(dt.datetime(2026, 11, 23, 12, tzinfo=dt.UTC), table)
+    assert list(found.held) == KEYS
+    assert {slot.window for slot in sink.puts} == {"2026-11-23T12-00-00Z"}
+    assert [slot.key for slot in sink.puts] == KEYS, "in an order that does not depend on the data"
+    alone = once(Memory(), public_keys=None).release(0, {7: PROJECTION.sketch(), 5: PROJECTION.sketch()})
+    assert sorted(alone.held) == [5, 7]
+
+
+def test_releases_of_a_window_are_known_to_be_of_the_same_data_in_all_epochs() -> None:
+    first, second = (once(Memory(), epoch=epoch).release(0, sums(north=1)).held["north"] for epoch in (1, 2))
+    other = once(Memory()).release(HOUR, sums(north=1)).held["north"]
+    assert first.data_ids == second.data_ids
+    assert not {*first.data_ids} & {*other.data_ids}
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "short secret": ({"secret": b"short"}, "must be 32 bytes, got 5"),
+    "a stream's name": ({"stream": "a b"}, "a stream's name must be"),
+    "a ledger alone": ({"dataset": "shop"}, "ledger and dataset go together"),
+    "epoch": ({"epoch": 0}, "epoch"),
+    "a publisher of rows": (
+        {
+            "publisher": AdditiveNoise(
+                epsilon=1.0, neighbours=ss.L1(1), schedule=ss.continual.Tree(horizon=4)
+            ).calibrated(PROJECTION)
+        },
+        "rows",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_out_of_range_is_refused(name: str) -> None:
+    changes, message = REFUSED[name]
+    with pytest.raises(ss.InvalidInputError, match=message):
+        once(Memory(), **changes)
+
+
+def test_a_call_that_fails_charges_and_draws_nothing(tmp_path: Path) -> None:
+    ledger = ss.Ledger(tmp_path / "ledger.sqlite")
+    ledger.dataset("shop", unit="sale", epsilon=3.0)
+    sink = Memory()
+    charged = once(sink, ledger=ledger, dataset="shop")
+    wrong: list[tuple[Any, Any, type[Exception]]] = [
+        (0, {key: sums()[key] for key in KEYS[:2]}, ss.InvalidInputError),
+        (0, sums() | {"north": PROJECTION.replace(seed=8).sketch()}, ss.errors.IncompatibleProjectionsError),
+        (0, sums() | {"north": 3}, TypeError),
+        (dt.datetime(2026, 1, 1), sums(), ss.InvalidInputError),  # noqa: DTZ001 - refused
+        (10**18, sums(), ss.InvalidInputError),
+        ("2026", sums(), TypeError),
+    ]
+    for window, given, kind in wrong:
+        with pytest.raises(kind):
+            charged.release(window, given)
+    assert ledger.left("shop").charges == 0
+    assert not sink.puts
+
+
+def test_secrets_are_in_no_text() -> None:
+    secret = secrets.token_bytes(32)
+    assert secret.hex() not in repr(once(Memory(), secret=secret))

@@ -1,0 +1,107 @@
+"""A sink fills each slot once: the first bytes stay, and whoever comes later gets them."""
+
+import functools
+import pickle
+import sqlite3
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamsketch as ss
+from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Sink, Slot
+from tests.streams.stores import store_of
+
+SLOTS = [
+    Slot("flights", start, kind, key)
+    for start in (0, 3_600_000_000)
+    for kind, key in (("text", "AA"), ("text", "a/b ü"), ("text", "../up"), ("integer", "7"), ("text", "=7"))
+]
+KINDS = ["files", "database", "memory objects", "local objects"]
+
+
+@pytest.fixture(params=KINDS)
+def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Sink]:
+    """Return what makes a sink of one place, as each of several processes does."""
+    if request.param == "files":
+        return lambda: FileSink(tmp_path)
+    if request.param == "database":
+        return lambda: DatabaseSink(functools.partial(sqlite3.connect, tmp_path / "releases.sqlite"))
+    store = store_of(request.param, tmp_path)
+    return lambda: ObjectSink(store, "some/releases")
+
+
+def test_a_slot_is_filled_once(sink: Callable[[], Sink]) -> None:
+    with sink() as first:
+        assert [first.put(slot, b"%d" % place) for place, slot in enumerate(SLOTS)] == [None] * len(SLOTS)
+        assert first.put(SLOTS[0], b"0") == b"0"
+    with sink() as second:
+        assert [second.put(slot, b"other") for slot in SLOTS] == [b"%d" % place for place in range(len(SLOTS))]
+
+
+def test_one_of_several_writers_at_once_fills_a_slot(sink: Callable[[], Sink]) -> None:
+    """Each of them gets what is in it."""
+    results: list[tuple[bytes, bytes | None]] = []
+    with sink():  # which makes the table of a database
+        pass
+
+    def write(content: bytes) -> None:
+        with sink() as one:
+            results.extend((content, one.put(slot, content)) for slot in SLOTS[:2])
+
+    threads = [threading.Thread(target=write, args=(b"by %d" % number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    winners = [content for content, held in results if held is None]
+    assert len(winners) == 2
+    assert {held for _, held in results} <= {None, *winners}
+
+
+def test_files_are_public_and_nothing_else_is_left(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "new" / "folder")
+    for _ in range(2):
+        sink.put(SLOTS[1], b"content")
+    (found,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    assert found == sink.path(SLOTS[1])
+    name = "flights/1970-01-01T00-00-00Z/a%2Fb %C3%BC.sketch"
+    assert found.relative_to(tmp_path / "new" / "folder").as_posix() == name
+    assert stat.S_IMODE(found.stat().st_mode) == 0o644
+
+
+def test_a_pickled_sink_of_a_database_connects_anew(tmp_path: Path) -> None:
+    sink = DatabaseSink(functools.partial(sqlite3.connect, tmp_path / "releases.sqlite"), table="mine")
+    with sink:
+        sink.put(SLOTS[0], b"content")
+        with pickle.loads(pickle.dumps(sink)) as copy:  # noqa: S301 - our own
+            assert copy.put(SLOTS[0], b"other") == b"content"
+            assert copy.result == "mine"
+
+
+@pytest.mark.parametrize("table", ["", "a b", "a;drop", 'a"', "ü"])
+def test_tables_have_plain_names(table: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match="table must be letters"):
+        DatabaseSink(lambda: None, table)
+
+
+def test_a_store_that_replaces_objects_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As some do that follow S3's protocol, and ignore the condition of a put."""
+    store = store_of("memory objects", tmp_path)
+    import obstore  # noqa: PLC0415 - of an extra
+
+    put = obstore.put
+
+    def without_condition(*args: Any, mode: str, **options: Any) -> Any:
+        assert mode == "create"
+        return put(*args, **options)
+
+    monkeypatch.setattr(obstore, "put", without_condition)
+    with pytest.raises(ss.InvalidInputError, match="replaces objects that are there"):
+        ObjectSink(store, "releases").open()
+    assert [one["path"] for page in obstore.list(store) for one in page] == ["releases/.streamsketch"]
