@@ -9,3 +9,9 @@ export { kindOf } from "./frame.ts";
 export { readRelease, Release } from "./release.ts";
 export { readSigns, Signs } from "./signs.ts";
 export type * from "./types.ts";
+export { Estimate, type Interval, type Method } from "./estimate.ts";
+export {
+  cosine, hasDirection, innerProduct, meanDistance, meanNorm, meanProduct, normalisedInnerProduct, pairwise, profileDistance,
+  squaredDistance, squaredNorm, total, units, type Measure, type Pairs,
+} from "./estimators.ts";
+export { scaleSquared, varianceLaw, type VarianceLaw } from "./projection.ts";

@@ -1,0 +1,564 @@
+/** Estimates from releases: norms, distances, inner products, cosines, averages, units and totals. */
+import { demand, DependentNoiseError, IncompatibleError, InvalidInputError } from "./errors.ts";
+import { clip, Estimate } from "./estimate.ts";
+import { hex } from "./bytes.ts";
+import { padded } from "./checks.ts";
+import { floorDivide, Ratio } from "./exact.ts";
+import { lawBehind, scaleSquared, varianceLaw } from "./projection.ts";
+import { encode } from "./protobuf.ts";
+import type { Release } from "./release.ts";
+import type { Projection } from "./types.ts";
+
+const TWO_ERRORS = 1.96;
+
+interface Law {
+  readonly a: number;
+  readonly b: number;
+  readonly c: number;
+}
+
+/** What follows from a projection alone. */
+interface Map {
+  readonly name: string;
+  readonly scale: Ratio;
+  readonly law: Law;
+  readonly before: Law | null;
+}
+
+/** What estimators need of a release. */
+export interface View {
+  readonly release: Release;
+  readonly map: Map;
+  readonly cells: Float64Array;
+  /** Square of a cell's unit: cells times its root are in data units. */
+  readonly unit: number;
+  /** In data units. */
+  readonly k2: number;
+  readonly k4: number;
+  /** How many noises there are. */
+  readonly n: number;
+  /** Σ cells². */
+  readonly squares: number;
+}
+
+const MAPS = new globalThis.Map<string, Map>();
+const VIEWS = new WeakMap<Release, View>();
+
+/** Return a name that equal projections share. */
+export function nameOf(projection: Projection): string {
+  return hex(encode("Projection", projection));
+}
+
+function mapOf(projection: Projection, place: string): Map {
+  const name = `${nameOf(projection)} ${place}`;
+  let found = MAPS.get(name);
+  if (found === undefined) {
+    const [law, behind] = [varianceLaw(projection), place === "" ? null : lawBehind(projection, place)];
+    const numbers = ({ a, b, c }: typeof law): Law => ({ a: a.toNumber(), b: b.toNumber(), c: c.toNumber() });
+    found = { name, scale: scaleSquared(projection), law: numbers(law), before: behind && numbers(behind) };
+    if (MAPS.size > 64) MAPS.clear();
+    MAPS.set(name, found);
+  }
+  return found;
+}
+
+/** Return what estimators need of a release; each release is looked at once. */
+export function viewOf(release: Release): View {
+  let found = VIEWS.get(release);
+  if (found === undefined) VIEWS.set(release, (found = makeView(release)));
+  return found;
+}
+
+function makeView(release: Release): View {
+  if (release.history?.row) throw new InvalidInputError("a row of a schedule is not a sum of windows: no estimate is made of it");
+  const { projection, noise, multiplier } = release;
+  const map = mapOf(projection, noise.place);
+  const squared = multiplier.times(multiplier).times(projection.resolution).times(projection.resolution);
+  const size = padded(projection.dim);
+  const [step, n] =
+    noise.place === "" ? [map.scale, projection.sketchDim]
+    : noise.place === "input" ? [new Ratio(1n), Number(projection.dim)]
+    : [new Ratio(1n, size), Number(size)];
+  const factor = squared.times(step).toNumber();
+  const cells = release.cells.toDoubles();
+  return {
+    release, map, cells, n,
+    unit: squared.times(map.scale).toNumber(),
+    k2: factor * noise.k2,
+    k4: factor * factor * noise.k4,
+    squares: dot(cells, cells),
+  };
+}
+
+/** Refuse releases that are not comparable. */
+export function checkComparable(x: View, y: View): void {
+  if (x.map.name !== y.map.name) throw new IncompatibleError("releases of different projections, or with noise at different places, are not comparable");
+  if (x.release.agreement !== y.release.agreement) throw new IncompatibleError("releases of different agreements are not comparable");
+  const ids = new Set(x.release.releaseIds);
+  if (y.release.releaseIds.some((id) => ids.has(id))) throw new DependentNoiseError("the two share a release, and so noise");
+}
+
+/** Return Σ x·y. */
+export function dot(x: Float64Array, y: Float64Array): number {
+  let [a, b, c, d] = [0, 0, 0, 0];
+  const whole = x.length & ~3;
+  for (let i = 0; i < whole; i += 4) {
+    a += x[i] * y[i];
+    b += x[i + 1] * y[i + 1];
+    c += x[i + 2] * y[i + 2];
+    d += x[i + 3] * y[i + 3];
+  }
+  for (let i = whole; i < x.length; i++) a += x[i] * y[i];
+  return a + b + (c + d);
+}
+
+/** Return Σ x²·y². */
+function dotOfSquares(x: Float64Array, y: Float64Array): number {
+  let total = 0;
+  for (let i = 0; i < x.length; i++) total += x[i] * x[i] * (y[i] * y[i]);
+  return total;
+}
+
+/** Return x - y in cells, and the square of their unit. */
+function difference(x: View, y: View): readonly [Float64Array, number] {
+  if (x.release.multiplier.equals(y.release.multiplier)) return [x.release.cells.minus(y.release.cells), x.unit];
+  const [first, second] = [x.release.multiplier.toNumber(), y.release.multiplier.toNumber()];
+  return [x.cells.map((cell, i) => first * cell - second * y.cells[i]), x.unit / first ** 2];
+}
+
+// --- squared norms, distances and inner products ---------------------------------------------------------------
+
+/** Sums of a vector z in data units, with noise of these cumulants. */
+interface Sums {
+  readonly squares: number;
+  readonly fourths: number;
+  readonly k2: number;
+  readonly k4: number;
+}
+
+function squared(map: Map, n: number, { squares, fourths, k2, k4 }: Sums): Estimate {
+  const { law, before } = map;
+  const value = squares - n * k2;
+  const q = Math.max(value, 0);
+  let variance = (law.a + law.b) * q * q;
+  if (law.c > 0) variance += law.c * clip(fourthPower(map, n, q, fourths, k2, k4), 0, q * q);
+  let noise = 4 * k2 * q + n * (k4 + 2 * k2 * k2);
+  let grows = 4;
+  if (before !== null) {
+    const longer = 2 * n * k2 * q + (n * k2) ** 2 + noise;
+    noise += (before.a + before.b) * longer + before.c * (6 * k2 * q + n * (k4 + 3 * k2 * k2));
+    grows += (before.a + before.b) * (2 * n + 4) + 6 * before.c;
+  }
+  const curvature = law.a + law.b;
+  return new Estimate({
+    value,
+    projectionVariance: variance,
+    noiseVariance: Math.max(noise, 0),
+    lowest: 0,
+    slope: 2 * curvature * q + grows * k2,
+    curvature,
+  });
+}
+
+/** Estimate ‖z‖₄⁴. */
+function fourthPower(map: Map, n: number, q: number, fourths: number, k2: number, k4: number): number {
+  const { law, before } = map;
+  const added = 6 * k2 * q + n * (k4 + 3 * k2 * k2);
+  if (before === null) return (fourths - added - 3 * law.a * q * q) / law.c;
+  const longer = q * q + 2 * n * k2 * q + (n * k2) ** 2 + 4 * k2 * q + n * (k4 + 2 * k2 * k2);
+  return (fourths - 3 * law.a * longer) / law.c - added;
+}
+
+/** Estimate ‖x‖², in data units squared. */
+export function squaredNorm(x: Release): Estimate {
+  const view = viewOf(x);
+  const fourths = view.map.law.c > 0 ? dotOfSquares(view.cells, view.cells) * view.unit ** 2 : 0;
+  return squared(view.map, view.n, { squares: view.squares * view.unit, fourths, k2: view.k2, k4: view.k4 });
+}
+
+/** Estimate ‖x - y‖², in data units squared. */
+export function squaredDistance(x: Release, y: Release): Estimate {
+  const [first, second] = [viewOf(x), viewOf(y)];
+  checkComparable(first, second);
+  const [gap, unit] = difference(first, second);
+  const fourths = first.map.law.c > 0 ? dotOfSquares(gap, gap) * unit ** 2 : 0;
+  const sums = { squares: dot(gap, gap) * unit, fourths, k2: first.k2 + second.k2, k4: first.k4 + second.k4 };
+  return squared(first.map, first.n, sums);
+}
+
+/** Estimate ⟨x, y⟩, in data units squared. */
+export function innerProduct(x: Release, y: Release): Estimate {
+  const [first, second] = [viewOf(x), viewOf(y)];
+  checkComparable(first, second);
+  const unit = Math.sqrt(first.unit) * Math.sqrt(second.unit) * signOf(x) * signOf(y);
+  const product = crossUnit(first, second) * dot(first.cells, second.cells);
+  const squares = first.map.law.c > 0 ? dotOfSquares(first.cells, second.cells) * unit * unit : 0;
+  return product_(first, second, product, squares);
+}
+
+function signOf(release: Release): number {
+  return release.multiplier.numerator < 0n ? -1 : 1;
+}
+
+const CROSS = new globalThis.Map<string, number>();
+
+/** Return what a product of two cells is in data units, rounded once. */
+function crossUnit(x: View, y: View): number {
+  if (x.release.multiplier.equals(y.release.multiplier)) return x.unit;
+  const name = `${x.map.name} ${x.release.multiplier} ${y.release.multiplier}`;
+  let found = CROSS.get(name);
+  if (found === undefined) {
+    const { resolution } = x.release.projection;
+    found = x.release.multiplier.times(y.release.multiplier).times(resolution).times(resolution).times(x.map.scale).toNumber();
+    if (CROSS.size > 256) CROSS.clear();
+    CROSS.set(name, found);
+  }
+  return found;
+}
+
+function product_(x: View, y: View, value: number, squares: number): Estimate {
+  const { law, before } = x.map;
+  const n = x.n;
+  const [qx, qy] = [x, y].map((one) => Math.max(one.squares * one.unit - n * one.k2, 0));
+  const spread = y.k2 * qx + x.k2 * qy + n * x.k2 * y.k2;
+  let variance = law.a * qx * qy + law.b * value * value;
+  if (law.c > 0) {
+    const found = before === null
+      ? (squares - spread - law.a * (qx * qy + 2 * value * value)) / law.c
+      : (squares - law.a * ((qx + n * x.k2) * (qy + n * y.k2) + 2 * (value * value + spread))) / law.c - spread;
+    variance += law.c * clip(found, 0, qx * qy);
+  }
+  let noise = spread;
+  if (before !== null) {
+    const longer = n * y.k2 * qx + n * x.k2 * qy + n * n * x.k2 * y.k2;
+    noise = before.a * longer + (before.b + before.c + 1) * spread;
+  }
+  return new Estimate({
+    value,
+    projectionVariance: variance,
+    noiseVariance: Math.max(noise, 0),
+    slope: 2 * law.b * value,
+    curvature: law.b,
+  });
+}
+
+// --- cosines ---------------------------------------------------------------------------------------------------
+
+/** Estimate ⟨x, y⟩ / (‖x‖‖y‖). Undefined, and an error, where a norm is not above its noise. */
+export function cosine(x: Release, y: Release): Estimate {
+  const [first, second] = [viewOf(x), viewOf(y)];
+  checkComparable(first, second);
+  return cosineOf(first, second, crossUnit(first, second) * dot(first.cells, second.cells));
+}
+
+/** Return whether a cosine with this release is defined. */
+export function hasDirection(release: Release): boolean {
+  const view = viewOf(release);
+  const norm = view.squares * view.unit - view.n * view.k2;
+  return view.map.before === null && norm > 0 && norm ** 2 > 4 * view.n * (view.k4 + 2 * view.k2 ** 2);
+}
+
+function cosineOf(x: View, y: View, product: number): Estimate {
+  demand(x.map.before === null, "cosines are estimated where noise is on the cells");
+  const { law } = x.map;
+  const k = x.n;
+  const norms = [x, y].map((one) => one.squares * one.unit - k * one.k2);
+  const parts = [x, y].map((one, i) => {
+    demand(hasDirection(one.release), "the cosine is undefined: a norm is not above the noise");
+    return { share: one.k2 / norms[i], spread: (4 * one.k2 * norms[i] + k * (one.k4 + 2 * one.k2 ** 2)) / norms[i] ** 2 };
+  });
+  const value = product / (Math.sqrt(norms[0]) * Math.sqrt(norms[1]));
+  const w = Math.min(Math.abs(value), 1);
+  const [sx, sy] = [parts[0].share, parts[1].share];
+  const level = sx + sy + k * sx * sy;
+  const growth = (parts[0].spread + parts[1].spread) / 4 - 2 * (sx + sy);
+  const e = farthest(w, level, growth);
+  const alpha = law.a + Math.max(law.c, 0) / 2;
+  let noise = Math.max(level + e * e * growth, 0);
+  let projection = cosineVariance(w, alpha);
+  const f = Math.max(w - TWO_ERRORS * Math.sqrt(projection + noise), 0);
+  projection = Math.max(projection, alpha * (1 - f * f) ** 2);
+  if (growth < 0) noise = Math.max(level + f * f * growth, 0);
+  return new Estimate({ value, projectionVariance: projection, noiseVariance: noise, lowest: -1, highest: 1 });
+}
+
+function farthest(v: number, level: number, growth: number): number {
+  if (growth <= 0) return v;
+  const rest = 1 - TWO_ERRORS ** 2 * growth;
+  return rest > 0 ? Math.min(1, (v + TWO_ERRORS * Math.sqrt(level * rest + growth * v * v)) / rest) : 1;
+}
+
+function cosineVariance(v: number, a: number): number {
+  if (a > 1 / 8) return ((1 + v) / 1.9) ** 2;
+  const r = TWO_ERRORS * Math.sqrt(a);
+  const least = (2 * (v - r)) / (1 + Math.sqrt(Math.max(1 - 4 * r * (v - r), 0)));
+  return Math.max(((v - least) / TWO_ERRORS) ** 2, a * (1 - v * v) ** 2);
+}
+
+function stretched(estimate: Estimate, factor: number): Estimate {
+  return new Estimate({
+    value: estimate.value * factor,
+    projectionVariance: estimate.projectionVariance * factor ** 2,
+    noiseVariance: estimate.noiseVariance * factor ** 2,
+    lowest: -factor,
+    highest: factor,
+  });
+}
+
+/** Estimate ⟨x, y⟩ where both norms are public. */
+export function normalisedInnerProduct(x: Release, y: Release, normX: number, normY: number): Estimate {
+  demand(normX > 0 && normY > 0 && Number.isFinite(normX * normY), "norms are positive");
+  return stretched(cosine(x, y), normX * normY);
+}
+
+/** Estimate 2 - 2·cosine, the squared distance of both vectors at length 1. */
+export function profileDistance(x: Release, y: Release): Estimate {
+  const { value, projectionVariance, noiseVariance } = cosine(x, y);
+  return new Estimate({ value: 2 - 2 * value, projectionVariance: 4 * projectionVariance, noiseVariance: 4 * noiseVariance, lowest: 0, highest: 4 });
+}
+
+// --- averages --------------------------------------------------------------------------------------------------
+
+interface Average {
+  readonly view: View;
+  /** Of a cell over the number of units, squared. */
+  readonly unit: number;
+  readonly root: number;
+  readonly k2: number;
+  readonly k4: number;
+  /** M, not clipped. */
+  readonly norm: number;
+  readonly excess: number;
+  readonly t: number;
+}
+
+function averageOf(release: Release): Average {
+  const { counts, counting } = release;
+  demand(counts !== null && counting !== null, "the release does not count units, so averages are not known");
+  const view = viewOf(release);
+  const number = Number(counts.at(0)) / counting.units;
+  const variance = release.noise.k2 / counting.units ** 2;
+  demand(number > 0 && number ** 2 > 4 * variance, "averages are undefined: the number of units is not above the noise");
+  const t = variance / number ** 2;
+  const r = number / (number ** 2 + variance);
+  const g = (t * (1 - t)) / (1 + 3 * t);
+  const [k2, k4] = [r ** 2 * view.k2, r ** 4 * view.k4];
+  const plain = view.squares * view.unit * r ** 2 - view.n * k2;
+  return { view, unit: view.unit * r ** 2, root: r, k2, k4, norm: (1 - g) * plain, excess: g * plain, t };
+}
+
+/** Estimate ‖x/n‖², n the number of units. */
+export function meanNorm(x: Release): Estimate {
+  const { view, unit, k2, k4, norm, t } = averageOf(x);
+  const { law } = view.map;
+  const q = Math.max(norm, 0);
+  let variance = (law.a + law.b) * q * q;
+  if (law.c > 0) {
+    const fourths = dotOfSquares(view.cells, view.cells) * unit ** 2;
+    variance += law.c * clip(fourthPower(view.map, view.n, q, fourths, k2, k4), 0, q * q);
+  }
+  const noise = Math.max(4 * (1 + t) * k2 * q + view.n * (k4 + 2 * k2 * k2), 0) + (4 * t + 2 * t * t) * q * q;
+  const slope = 2 * (law.a + law.b) * q + 4 * k2 + 6 * t * q;
+  return new Estimate({ value: norm, projectionVariance: variance, noiseVariance: noise, lowest: 0, slope, curvature: law.a + law.b + (7 / 4) * t });
+}
+
+/** Estimate ⟨x/n, y/m⟩, n and m the numbers of units. */
+export function meanProduct(x: Release, y: Release): Estimate {
+  const [first, second] = [averageOf(x), averageOf(y)];
+  checkComparable(first.view, second.view);
+  const { law } = first.view.map;
+  const k = first.view.n;
+  const unit = crossUnit(first.view, second.view) * first.root * second.root;
+  const value = unit * dot(first.view.cells, second.view.cells);
+  const [q, p] = [Math.max(first.norm, 0), Math.max(second.norm, 0)];
+  const both = first.t + second.t + first.t * second.t;
+  let variance = law.a * q * p + law.b * value * value;
+  if (law.c > 0) {
+    const sums = dotOfSquares(first.view.cells, second.view.cells) * unit ** 2;
+    const spread = second.k2 * q + first.k2 * p + k * first.k2 * second.k2;
+    variance += law.c * clip((sums - spread - law.a * (q * p + 2 * value * value)) / law.c, 0, q * p);
+  }
+  const noise = (1 + first.t) * second.k2 * q + (1 + second.t) * first.k2 * p + k * first.k2 * second.k2;
+  return new Estimate({
+    value,
+    projectionVariance: variance,
+    noiseVariance: Math.max(noise, 0) + both * value * value,
+    slope: 2 * (law.b + both) * value,
+    curvature: law.b + both,
+  });
+}
+
+/** Estimate ‖x/n - y/m‖², n and m the numbers of units. */
+export function meanDistance(x: Release, y: Release): Estimate {
+  const [first, second] = [averageOf(x), averageOf(y)];
+  checkComparable(first.view, second.view);
+  const { map } = first.view;
+  const { law } = map;
+  const k = first.view.n;
+  const base = first.view.unit / x.multiplier.toNumber() ** 2;
+  const [one, other] = [first.root * x.multiplier.toNumber(), second.root * y.multiplier.toNumber()];
+  const gap = first.view.cells.map((cell, i) => one * cell - other * second.view.cells[i]);
+  const [k2, k4] = [first.k2 + second.k2, first.k4 + second.k4];
+  const value = dot(gap, gap) * base - k * k2 - first.excess - second.excess;
+  const p = Math.max(value, 0);
+  const [q, r] = [Math.max(first.norm, 0), Math.max(second.norm, 0)];
+  const product = Math.min((first.norm + second.norm - value) ** 2 / 4, q * r);
+  const longer = p + first.t * q + second.t * r;
+  let variance = (law.a + law.b) * longer * longer;
+  if (law.c > 0) variance += law.c * clip(fourthPower(map, k, p, dotOfSquares(gap, gap) * base ** 2, k2, k4), 0, p * p);
+  let noise = Math.max(4 * k2 * longer + k * (k4 + 2 * k2 * k2), 0) + 4 * first.t * second.t * product;
+  let slope = 2 * (law.a + law.b) * longer + 4 * k2;
+  for (const [a, b] of [[first, second], [second, first]]) {
+    const length = Math.max(a.norm, 0);
+    const along = (value + a.norm - b.norm) / 2;
+    const clean = along * along - a.t * length ** 2 - b.t * product - k2 * length;
+    noise += 2 * a.t ** 2 * length ** 2 + 4 * a.t * clip(clean, 0, p * length);
+    slope += 4 * a.t * along;
+  }
+  return new Estimate({
+    value,
+    projectionVariance: variance,
+    noiseVariance: noise,
+    lowest: 0,
+    slope,
+    curvature: law.a + law.b + first.t + second.t,
+  });
+}
+
+// --- units and totals ------------------------------------------------------------------------------------------
+
+/** Estimate how many units there are. */
+export function units(x: Release): Estimate {
+  const { counting } = x;
+  demand(counting !== null, "the release does not count units");
+  return counted(x, [x.multiplier.over(new Ratio(BigInt(counting.units)))]);
+}
+
+/** Estimate the total of what is left of all units, in data units. */
+export function total(x: Release): Estimate {
+  const { counting } = x;
+  demand(counting !== null && counting.slack > 0, "the release has no slack, from which totals follow");
+  const { resolution } = x.projection;
+  const { numerator, denominator } = x.guarantee.neighbours.bound.over(resolution);
+  const bound = new Ratio(floorDivide(numerator, denominator));
+  const unit = x.multiplier.times(resolution);
+  return counted(x, [unit.times(bound).over(new Ratio(BigInt(counting.units))), unit.over(new Ratio(-BigInt(counting.slack)))]);
+}
+
+function counted(x: Release, factors: readonly Ratio[]): Estimate {
+  viewOf(x); // refuses rows of a schedule
+  let value = 0;
+  let [second, fourth] = [0, 0];
+  factors.forEach((factor, i) => {
+    const size = factor.toNumber();
+    value += size * Number(x.counts?.at(i));
+    second += size ** 2;
+    fourth += size ** 4;
+  });
+  const { k2, k4 } = x.noise;
+  const kurtosis = k2 > 0 ? (k4 * fourth) / (k2 * second) ** 2 : 0;
+  return new Estimate({ value, projectionVariance: 0, noiseVariance: second * k2, lowest: 0, kurtosis });
+}
+
+// --- all pairs -------------------------------------------------------------------------------------------------
+
+export type Measure = "squaredDistance" | "innerProduct" | "cosine";
+
+/** Estimates of all pairs among n releases: entry i·n + j is that of the i-th and the j-th. */
+export interface Pairs {
+  readonly size: number;
+  readonly value: Float64Array;
+  readonly projectionVariance: Float64Array;
+  readonly noiseVariance: Float64Array;
+}
+
+/**
+ * Estimate all pairs among releases of one projection. The diagonal is 0 for distances, 1 for cosines, and the squared
+ * norm for inner products, with variances of 0. Where a cosine is not defined, all three numbers are NaN.
+ */
+export function pairwise(releases: readonly Release[], by: Measure = "squaredDistance"): Pairs {
+  const views = releases.map(viewOf);
+  const n = views.length;
+  const seen = new globalThis.Set<string>();
+  for (const view of views) {
+    if (view.map.name !== views[0].map.name) checkComparable(views[0], view);
+    if (view.release.agreement !== views[0].release.agreement) checkComparable(views[0], view);
+    for (const id of view.release.releaseIds) {
+      if (seen.has(id)) throw new DependentNoiseError("two releases share a release, and so noise");
+      seen.add(id);
+    }
+  }
+  const out: Pairs = { size: n, value: new Float64Array(n * n), projectionVariance: new Float64Array(n * n), noiseVariance: new Float64Array(n * n) };
+  const isDefined = by === "cosine" ? views.map((view) => hasDirection(view.release)) : [];
+  const isPlain = n > 0 && views[0].map.law.c <= 0 && views.every((view) => view.release.cells.width < 8 && view.release.multiplier.equals(views[0].release.multiplier));
+  const sums = isPlain ? sumsOfPairs(views.map((view) => view.cells), by === "squaredDistance") : null;
+  for (let i = 0; i < n; i++) {
+    if (by === "cosine") out.value[i * n + i] = isDefined[i] ? 1 : NaN;
+    if (by === "innerProduct") out.value[i * n + i] = squaredNorm(releases[i]).value;
+    for (let j = 0; j < i; j++) {
+      if (by === "cosine" && !(isDefined[i] && isDefined[j])) {
+        out.value[i * n + j] = out.value[j * n + i] = NaN;
+        out.projectionVariance[i * n + j] = out.projectionVariance[j * n + i] = NaN;
+        out.noiseVariance[i * n + j] = out.noiseVariance[j * n + i] = NaN;
+        continue;
+      }
+      const [x, y] = [views[i], views[j]];
+      let found: Estimate;
+      if (sums === null) {
+        found = by === "squaredDistance" ? squaredDistance(x.release, y.release) : by === "cosine" ? cosine(x.release, y.release) : innerProduct(x.release, y.release);
+      } else {
+        const sum = sums[i * n + j] * x.unit;
+        if (by === "squaredDistance") found = squared(x.map, x.n, { squares: sum, fourths: 0, k2: x.k2 + y.k2, k4: x.k4 + y.k4 });
+        else found = by === "cosine" ? cosineOf(x, y, sum) : product_(x, y, sum, 0);
+      }
+      out.value[i * n + j] = out.value[j * n + i] = found.value;
+      out.projectionVariance[i * n + j] = out.projectionVariance[j * n + i] = found.projectionVariance;
+      out.noiseVariance[i * n + j] = out.noiseVariance[j * n + i] = found.noiseVariance;
+    }
+  }
+  return out;
+}
+
+/** Return Σ(x - y)² or Σxy of all pairs below the diagonal, four rows at a time. */
+function sumsOfPairs(rows: readonly Float64Array[], ofGaps: boolean): Float64Array {
+  const n = rows.length;
+  const out = new Float64Array(n * n);
+  for (let j = 0; j < n; j += 4) {
+    const [a, b, c, d] = [0, 1, 2, 3].map((more) => rows[Math.min(j + more, n - 1)]);
+    for (let i = j + 1; i < n; i++) {
+      const row = rows[i];
+      const found = ofGaps ? fourGaps(row, a, b, c, d) : fourProducts(row, a, b, c, d);
+      for (let more = 0; more < 4 && j + more < i; more++) out[i * n + j + more] = found[more];
+    }
+  }
+  return out;
+}
+
+const FOUR = new Float64Array(4);
+
+function fourGaps(x: Float64Array, a: Float64Array, b: Float64Array, c: Float64Array, d: Float64Array): Float64Array {
+  let p = 0, q = 0, r = 0, s = 0;
+  for (let i = 0; i < x.length; i++) {
+    const cell = x[i];
+    const e = cell - a[i], f = cell - b[i], g = cell - c[i], h = cell - d[i];
+    p += e * e;
+    q += f * f;
+    r += g * g;
+    s += h * h;
+  }
+  FOUR[0] = p; FOUR[1] = q; FOUR[2] = r; FOUR[3] = s;
+  return FOUR;
+}
+
+function fourProducts(x: Float64Array, a: Float64Array, b: Float64Array, c: Float64Array, d: Float64Array): Float64Array {
+  let p = 0, q = 0, r = 0, s = 0;
+  for (let i = 0; i < x.length; i++) {
+    const cell = x[i];
+    p += cell * a[i];
+    q += cell * b[i];
+    r += cell * c[i];
+    s += cell * d[i];
+  }
+  FOUR[0] = p; FOUR[1] = q; FOUR[2] = r; FOUR[3] = s;
+  return FOUR;
+}
