@@ -14,8 +14,8 @@ import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
-from streamsketch.privacy.samplers import KeyedBits, SystemBits
 from tests.compiled import compile_once
+from tests.noise import fixed_noise
 
 if TYPE_CHECKING:
     from tests.cli.running import Forks
@@ -117,6 +117,24 @@ def pytest_collection_finish() -> None:
         remember()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let a test draw the same noise at each run."""
+    with fixed_noise(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Let what several tests share draw the same noise, whichever of them is first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    with fixed_noise(f"{fixturedef.baseid}::{fixturedef.argname}[{getattr(request, 'param_index', 0)}]"):
+        return (yield)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Say what was skipped and why, in the last line."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
@@ -133,10 +151,3 @@ def forks() -> Iterator["Forks"]:
 
     with Forks() as running:
         yield running
-
-
-@pytest.fixture
-def fixed_noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this process draw the same noise at each run of a test, where other noise could fail it by chance."""
-    bits = KeyedBits(bytes(32), request.node.name.encode())
-    monkeypatch.setattr(SystemBits, "read", lambda _, size: bits.read(size))

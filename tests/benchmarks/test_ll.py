@@ -232,7 +232,6 @@ def test_cosines_of_arrays_and_of_sparse_rows_are_equal() -> None:
     assert dense[0, 0] == pytest.approx(rows[0] @ rows[3] / np.linalg.norm(rows[0]) / np.linalg.norm(rows[3]))
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_retrieval_is_in_the_papers_order() -> None:
     """On the digits: iDP-SignRP nearly flat and above the rest at small ε, SignOPORP-smooth above SignRP-RR.
 
@@ -249,7 +248,6 @@ def test_retrieval_is_in_the_papers_order() -> None:
     assert at["DP-SignOPORP-RR-smooth", 3.0] > 1.5 * max(at[name, 3.0] for name in names[:2])
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_a_machine_learns_from_private_features() -> None:
     """With margins as above."""
     (digits,) = publishing.image_sets(Data(), 64)

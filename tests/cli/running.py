@@ -30,6 +30,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli import app as command
 from streamsketch.cli.app import main
+from tests.noise import fixed_noise
 
 ROOT = Path(ss.__file__).parent.parent
 COMMAND = [sys.executable, "-m", "streamsketch"]
@@ -166,7 +167,8 @@ class Forks:
             numbers = [file if isinstance(file, int) else file.fileno() for file in files]
             self._process = self._process or self._start()
             socket.send_fds(self._socket, [b" "], numbers)
-            pid = self.asked("start", list(map(str, arguments)), str(cwd), ENVIRONMENT, before)
+            noise = os.urandom(16).hex()  # of the test's own
+            pid = self.asked("start", list(map(str, arguments)), str(cwd), ENVIRONMENT, before, noise)
             theirs.close()
             forked = Forked(self, pid, ends)
             try:
@@ -227,15 +229,17 @@ def _serve() -> None:
             gc.freeze()
         else:
             _, files, _, _ = socket.recv_fds(connection, 1, len(STREAMS))
-            *how, before = call
-            answer = _forked(*how, files, before)
+            *how, before, noise = call
+            answer = _forked(*how, before, noise, files)
             for file in files:
                 os.close(file)
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 
 
-def _forked(arguments: list[str], cwd: str, environment: dict[str, str], files: list[int], before: str) -> int:
+def _forked(
+    arguments: list[str], cwd: str, environment: dict[str, str], before: str, noise: str, files: list[int]
+) -> int:
     """Return the number of a process that does what the command does."""
     child = os.fork()
     if child:
@@ -250,8 +254,9 @@ def _forked(arguments: list[str], cwd: str, environment: dict[str, str], files: 
     sys.argv = ["streamsketch", *arguments]
 
     def all_of_it() -> None:
-        exec(before, {})  # noqa: S102 - a test's
-        main()
+        with fixed_noise(noise):
+            exec(before, {})  # noqa: S102 - a test's
+            main()
 
     os._exit(_status_of(all_of_it))
 

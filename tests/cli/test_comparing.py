@@ -28,7 +28,7 @@ def release(count: int, projection: ss.Projection = PROJECTION) -> ss.PrivateSke
 
 
 @pytest.fixture
-def files(tmp_path: Path, fixed_noise: None) -> list[Path]:  # noqa: ARG001 - with other noise [east] may be next to north
+def files(tmp_path: Path) -> list[Path]:
     for name, count in STREAMS.items():
         release(count).save(tmp_path / f"{name}.sketch")
     return [tmp_path / f"{name}.sketch" for name in STREAMS]
@@ -156,7 +156,7 @@ def test_compare_as_json_holds_what_the_library_says(files: list[Path], tmp_path
 
 
 @pytest.fixture
-def shapes(tmp_path: Path, fixed_noise: None) -> Path:  # noqa: ARG001 - 2 % of empty streams pass for others
+def shapes(tmp_path: Path) -> Path:
     """Return a table of two small and two large streams of two shapes, and an empty one."""
     found = {"empty": PROJECTION.sketch()}
     for name, counts in {"small a": (900, 100), "small b": (90, 880), "large a": (90_000, 10_500)}.items():
@@ -244,7 +244,6 @@ def test_compare_refuses_what_cannot_be_compared(files: list[Path], tmp_path: Pa
         assert message in forks.refused("compare", *arguments, cwd=tmp_path)
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_averages_are_compared_where_units_were_counted(tmp_path: Path, files: list[Path], forks: Forks) -> None:
     found = shops()
     ss.PrivateTable(found).save(tmp_path / "shops.parquet")

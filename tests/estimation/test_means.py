@@ -216,7 +216,6 @@ def test_averages_need_counted_units(units: Floats | None) -> None:
 # --- from releases --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_releases_of_counted_units_are_compared_by_average() -> None:
     small, large, other = customers(300, (1, 2)), customers(900, (1, 2)), customers(900, (3,))
     assert ss.mean_norm(small).value == pytest.approx(1, abs=1e-3), "each customer has the length 1"
@@ -233,7 +232,6 @@ def test_releases_of_counted_units_are_compared_by_average() -> None:
     assert not np.diagonal(table.value).any()
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_averages_of_units_bounded_by_their_pieces() -> None:
     """Beside the slack, which is not looked at; data units are pieces on a grid of one."""
     near = ss.L1(2, unit="customer")
@@ -247,7 +245,6 @@ def test_averages_of_units_bounded_by_their_pieces() -> None:
     assert abs(apart.value) < 4 * apart.standard_error < 3
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_an_average_is_refused_where_the_number_of_units_is_unknown_or_lost() -> None:
     few, many = (counted(n, (1, 2)) for n in (2, 900))
     for refused in (lambda: ss.mean_distance(few, many), lambda: ss.mean_product(many, few), lambda: ss.mean_norm(few)):

@@ -30,7 +30,6 @@ def connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return connected
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_a_join_estimates_all_pairs(connection: Any) -> None:
     found = {name: release(count) for name, count in (("a", 500), ("b", 520), ("c", 9000))}
     ss.PrivateTable(found).save("all.parquet")
@@ -59,7 +58,6 @@ def test_what_is_no_sketch_ends_the_query(connection: Any) -> None:
         connection.execute("SELECT guarantee('junk'::BLOB)").fetchall()
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_the_cosine_of_an_empty_stream_is_null(connection: Any) -> None:
     x, empty = release(500), PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
     both = {"x": x.to_bytes(), "y": empty.to_bytes()}
@@ -73,7 +71,6 @@ def test_the_cosine_of_an_empty_stream_is_null(connection: Any) -> None:
         connection.execute("SELECT cosine($x, $x)", {"x": x.to_bytes()}).fetchone()
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_averages_are_null_where_units_are_too_few(connection: Any) -> None:
     found = shops()
     x, y, few = (found[name] for name in ("north", "south", "kiosk"))
@@ -189,7 +186,6 @@ def populations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return connected
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_populations_are_compared_and_described_as_by_the_library(populations: Any) -> None:
     x, y = site(300, 40), site(300, 70)
     ss.PrivateTable({"north": x, "west": y}).save("sites.parquet")
@@ -213,7 +209,6 @@ def test_populations_are_compared_and_described_as_by_the_library(populations: A
     assert populations.execute(asked, {"x": given["x"]}).fetchone() == expected_shares
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_populations_without_averages_or_agreement(populations: Any, connection: Any) -> None:
     x, few = site(300, 40).to_bytes(), site(2, 40, 0.01).to_bytes()
     asked = "SELECT discrepancy($x, $few), test_populations($few, $x), describe_release($few), share(NULL, 'sex', 'F')"

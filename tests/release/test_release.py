@@ -395,7 +395,6 @@ def test_no_text_shows_private_values() -> None:
         assert not any(value in text for value in seen), text
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_a_release_holds_nothing_of_the_sketch_but_noisy_cells() -> None:
     sketch = PROJECTION.sketch()
     sketch.update(17, MARKER)

@@ -39,7 +39,6 @@ def kinds(n: int) -> dict[str, ss.PrivateSketch]:
     return {f"kind {i % 3} no {i}": release(np.array(shapes[i % 3]) * 100 * 3 ** (i % 7)) for i in range(n)}
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_cosines_are_chosen_where_they_tell_streams_apart() -> None:
     text = page_of(kinds(12), title="t")
     assert "<h2>All cosines</h2>" in text
@@ -52,7 +51,6 @@ def test_cosines_are_chosen_where_they_tell_streams_apart() -> None:
     assert "All profile distances" in page_of(kinds(12), title="t", by="profile")
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_distances_are_chosen_where_cosines_tell_nothing() -> None:
     alike = {f"no {i}": release([100 * 2**i, 100 * 2**i]) for i in range(6)}  # proportional: all cosines are 1
     assert choose(list(alike.values()), None).by == "distance"
@@ -72,7 +70,6 @@ def test_streams_without_differences_are_told_apart_in_one_of_twenty_cases_at_mo
     assert distinguishable_share(Estimates(np.eye(2), np.eye(2), np.eye(2), lowest=-1.0, highest=1.0)) == 0.0
 
 
-@pytest.mark.usefixtures("fixed_noise")
 @pytest.mark.parametrize("by", [None, "distance", "cosine"])
 def test_streams_below_the_noise_floor_are_named_and_not_drawn(by: Any) -> None:
     found = {"no one": empty()} | kinds(6) | {"nothing": empty()}
@@ -86,7 +83,6 @@ def test_streams_below_the_noise_floor_are_named_and_not_drawn(by: Any) -> None:
     assert '<p class="below-noise-floor">' not in page_of(kinds(6), title="t")
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_averages_are_drawn_where_units_were_counted() -> None:
     found = shops()
     text = page_of(found, title="t", by="mean")

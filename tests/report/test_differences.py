@@ -52,7 +52,6 @@ def test_a_pair_is_compared_once_and_several_each_with_the_others() -> None:
     assert ">drink<" in section
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_averages_are_compared_where_all_units_were_counted() -> None:
     found = shops()
     why = Dictionary([1, 2, 3, 4], agreement=AGREEMENT)

@@ -140,7 +140,6 @@ def test_cells_that_a_neighbour_takes_past_63_bits_are_perturbed() -> None:
             assert (np.array([cell]) + moved > 0) == (cell > 0)
 
 
-@pytest.mark.usefixtures("fixed_noise")
 @pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS)
 def test_released_signs_follow_the_law_that_was_enumerated(mechanism: Mechanism, projection: ss.Projection) -> None:
     """False rejects: 18 cells at 1e-8."""

@@ -183,7 +183,6 @@ INDIVIDUAL = [
 ]
 
 
-@pytest.mark.usefixtures("fixed_noise")
 @pytest.mark.parametrize("mechanism", INDIVIDUAL)
 def test_angles_of_individual_signs(mechanism: signs.IDPSignRPRR | signs.IDPSignRPG) -> None:
     """Unbiased to 1 % of π beyond z at 1e-7: 60 pairs of vectors, through a real map with a row of its own for each."""

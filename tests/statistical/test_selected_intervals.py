@@ -10,7 +10,6 @@ STREAMS, DIM, MAPS = 40, 1024, 50
 FALSE_REJECTS = 1e-6
 
 
-@pytest.mark.usefixtures("fixed_noise")
 @pytest.mark.parametrize(
     ("cells", "epsilon"), [(32, None), pytest.param(256, None, marks=pytest.mark.long), (256, 0.6), (256, 0.04)]
 )

@@ -210,7 +210,6 @@ def test_streams_are_compared_by_shape(by: Any, one: Any, tmp_path: Path) -> Non
         assert (row["low_95"], row["high_95"]) == pytest.approx(ends, abs=1e-9)
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_averages_are_compared_where_units_were_counted(tmp_path: Path) -> None:
     found = shops()
     estimates = dict(queried(PairwiseDistances(by="mean"), tmp_path, list(found.items())))

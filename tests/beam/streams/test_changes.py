@@ -23,7 +23,6 @@ def counted(number: int) -> ss.PrivateSketch:
     return sketch.release(epsilon=1.0, neighbours=ss.L1(9))
 
 
-@pytest.mark.usefixtures("fixed_noise")
 @pytest.mark.parametrize(("by", "share"), [("distance", 0.0), ("distance", 1.0), ("mean", 0.0)])
 def test_the_p_value_is_that_of_a_test_with_the_tolerance(by: Any, share: float) -> None:
     found = shops()
@@ -35,7 +34,6 @@ def test_the_p_value_is_that_of_a_test_with_the_tolerance(by: Any, share: float)
     assert change.estimate.value == ss.pairwise([x, y], by=by).value[0, 1]
 
 
-@pytest.mark.usefixtures("fixed_noise")
 @pytest.mark.parametrize(("by", "other"), [("mean", "kiosk"), ("cosine", "south"), ("profile", "south")])
 def test_what_has_no_test_has_no_p_value(by: Any, other: str) -> None:
     found = shops()

@@ -71,7 +71,6 @@ def test_a_cell_alone_tells_nothing() -> None:
     assert least_squared_norm(tuple(NOISES["Laplace"]), 1) <= 0
 
 
-@pytest.mark.usefixtures("fixed_noise")
 def test_honest_releases_of_nothing_are_possible() -> None:
     """600 draws: one is below with a chance of 6e-4 at most."""
     near = ss.L1(1)
