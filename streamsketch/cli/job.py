@@ -65,6 +65,13 @@ Database = Annotated[
     ),
 ]
 Servers = Annotated[str, typer.Option(help="Kafka's brokers, HOST:PORT.")]
+ClientSettings = Annotated[
+    Path | None,
+    typer.Option(
+        help="File of settings by which brokers are reached, such as TLS and SASL: librdkafka's names, mode 0600.",
+        show_default=False,
+    ),
+]
 
 
 def files(  # noqa: PLR0913 - a command's options are its parameters
@@ -179,6 +186,7 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
         str | None,
         typer.Option(help="Beam's expansion service with the connector of pipelines/flink.", show_default=False),
     ] = None,
+    client_settings: ClientSettings = None,
     form: Annotated[Form, typer.Option("--format", help="What a message of the topic is.")] = Form.arrow,
     folder: Annotated[
         str | None, typer.Option(help="Folder of Parquet files that grows, instead of a topic.", show_default=False)
@@ -207,12 +215,15 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
         raise ss.InvalidInputError(
             f"the stream comes from --folder, or from {', '.join(options)}; {', '.join(missing)} is missing"
         )
+    given += [] if client_settings is None else ["--client-settings"]
     if folder is not None and (given or form is not Form.arrow):
         raise ss.InvalidInputError(
             f"the stream comes from --folder, of Parquet files; leave out {', '.join(given) or '--format'}"
         )
     with _imports():
-        source = jobs.Topic(str(servers), str(topic), str(expansion), form.value) if folder is None else None
+        _reached(client_settings)  # finds mistakes in this machine's file
+        reached = None if client_settings is None else str(client_settings.absolute())
+        source = jobs.Topic(str(servers), str(topic), str(expansion), form.value, reached) if folder is None else None
         job = jobs.StreamJob(
             agreement=ss.Agreement.load(agreement),
             policy=StreamPolicy.load(policy),
@@ -253,6 +264,7 @@ def watch(  # noqa: PLR0913 - a command's options are its parameters
         str | None, typer.Option(help="Kafka's brokers, HOST:PORT: silent partitions say why.", show_default=False)
     ] = None,
     topic: Annotated[str | None, typer.Option(help="The topic that the job reads.", show_default=False)] = None,
+    client_settings: ClientSettings = None,
     silent_after: Annotated[
         float | None,
         typer.Option(
@@ -268,12 +280,16 @@ def watch(  # noqa: PLR0913 - a command's options are its parameters
     """
     if (servers is None) != (topic is None) or (job_id is not None and flink is None):
         raise ss.InvalidInputError("--servers and --topic go together, and --job-id with --flink")
+    if client_settings is not None and servers is None:
+        raise ss.InvalidInputError("--client-settings go with --servers and --topic")
     released_by = StreamPolicy.load(policy)
     with _imports():
         causes: list[jobs.Cause] = [] if flink is None else [jobs.FlinkJob(flink, job_id)]
         if servers is not None:
             silent = released_by.of_one_length.size / 10**6 if silent_after is None else silent_after
-            causes.append(jobs.SilentPartitions(servers, str(topic), silent))
+            reached = _reached(client_settings)
+            causes.append(jobs.SilentPartitions(servers, str(topic), silent, reached))
+            causes.append(jobs.PartitionLag(servers, str(topic), jobs.group_of(str(released_by.stream)), reached))
         watched = jobs.Watch(
             ss.Agreement.load(agreement),
             released_by,
@@ -295,6 +311,7 @@ def publish(
     policy: PolicyFile,
     servers: Servers,
     topic: Annotated[str, typer.Option(help="Kafka's topic, created if it does not exist.")],
+    client_settings: ClientSettings = None,
     every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Publish what is there, and end.")] = False,
 ) -> None:
@@ -306,7 +323,7 @@ def publish(
     if place.stream is None:
         raise ss.InvalidInputError(f'{policy} names no stream, so no job follows it: say "stream": "NAME"')
     with _imports():
-        publisher = jobs.Publisher(servers, topic, place.stream)
+        publisher = jobs.Publisher(servers, topic, place.stream, _reached(client_settings))
     with contextlib.suppress(SystemExit):  # it is ended by a signal
         while True:
             count = publisher.publish(jobs.slots_in(Path(place.folder), place.stream))
@@ -323,6 +340,7 @@ def replay(  # noqa: PLR0913 - a command's options are its parameters
     policy: PolicyFile,
     servers: Servers,
     topic: Annotated[str, typer.Option(help="The topic that the job read.")],
+    client_settings: ClientSettings = None,
     form: Annotated[Form, typer.Option("--format", help="What a message of the topic is.")] = Form.arrow,
     root_key: StreamKey,
     claims: Claims,
@@ -343,7 +361,7 @@ def replay(  # noqa: PLR0913 - a command's options are its parameters
             claims=claims,
             epoch=epoch,
         )
-        found = jobs.replay(job, jobs.records(servers, topic))
+        found = jobs.replay(job, jobs.records(servers, topic, _reached(client_settings)))
     facts = {
         "releases": f"{found.slots:,}, and {found.missing:,} missing",
         "same bytes": f"{found.same_bytes:,}",
@@ -353,6 +371,10 @@ def replay(  # noqa: PLR0913 - a command's options are its parameters
     if found.missing or found.same_bytes < found.slots:
         say("That is wrong: the log was changed, or a release was computed from other data.")
         raise typer.Exit(1)
+
+
+def _reached(path: Path | None) -> dict[str, str]:
+    return {} if path is None else jobs.client_settings(path)
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:

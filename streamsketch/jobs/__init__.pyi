@@ -1,3 +1,4 @@
+from .brokers import TopicError, client_settings
 from .causes import Cause, FlinkJob
 from .files import FilesJob
 from .logs import LogForm, logs
@@ -6,7 +7,7 @@ from .results import comparisons, read_comparisons, read_releases, write
 from .run import RunSecrets, beam_options
 from .serving import Server
 from .stream import GrowingFolder, Source, StreamJob, Topic
-from .topics import Publisher, Record, SilentPartitions, TopicError, records, slots_in
+from .topics import PartitionLag, Publisher, Record, SilentPartitions, group_of, records, slots_in
 from .watch import Watch
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "FlinkJob",
     "GrowingFolder",
     "LogForm",
+    "PartitionLag",
     "Publisher",
     "Record",
     "Replay",
@@ -27,7 +29,9 @@ __all__ = [
     "TopicError",
     "Watch",
     "beam_options",
+    "client_settings",
     "comparisons",
+    "group_of",
     "logs",
     "read_comparisons",
     "read_releases",

@@ -4,7 +4,8 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias
 
 from streamsketch.errors import InvalidInputError
 
@@ -12,11 +13,15 @@ _SECONDS = 5.0  # Flink has to answer
 _LARGEST = 1 << 22  # bytes of an answer
 
 
+Found: TypeAlias = tuple[list[str], dict[str, float | Mapping[int, float]]]
+"""What is wrong, in sentences, and numbers by the names of their metrics: one, or one for each partition."""
+
+
 class Cause(Protocol):
     """Something beside the sink that a watch looks at; one of your own has the same member."""
 
-    def look(self, now: float, stale_after: float) -> tuple[list[str], dict[str, float]]:
-        """Return what is wrong, in sentences, and numbers by the names of their metrics.
+    def look(self, now: float, stale_after: float) -> Found:
+        """Return what is wrong, in sentences, and numbers by the names of their metrics, or these by partition.
 
         Parameters
         ----------
@@ -51,14 +56,14 @@ class FlinkJob:
         self._url, self._job = url.rstrip("/"), job
         self._restarts: list[tuple[float, int]] = []
 
-    def look(self, now: float, stale_after: float) -> tuple[list[str], dict[str, float]]:
+    def look(self, now: float, stale_after: float) -> Found:
         """Return what is wrong with the job; an interface that does not answer is wrong, too."""
         try:
             return self._look(now, stale_after)
         except (OSError, ValueError, KeyError, TypeError) as error:
             return [f"Flink cannot be asked: {type(error).__name__}"], {}
 
-    def _look(self, now: float, stale_after: float) -> tuple[list[str], dict[str, float]]:
+    def _look(self, now: float, stale_after: float) -> Found:
         jobs = {one["jid"]: one["state"] for one in self._get("/jobs/overview")["jobs"]}
         living = [one for one, state in jobs.items() if state not in ("CANCELED", "FAILED", "FINISHED")]
         job = self._job or (living[0] if len(living) == 1 else None)
@@ -78,11 +83,11 @@ class FlinkJob:
         failed = checkpoints["counts"]["failed"]
         if times.get("failed", 0) > times.get("completed", 0):
             wrong.append(f"the last checkpoint failed, of {failed} in all")
-        numbers: dict[str, float] = {"job_restarts": restarts, "checkpoints_failed": failed}
+        numbers: dict[str, float | Mapping[int, float]] = {"job_restarts": restarts, "checkpoints_failed": failed}
         if "completed" in times:
-            numbers["checkpoint_age_seconds"] = now - times["completed"]
-            if numbers["checkpoint_age_seconds"] > stale_after:
-                wrong.append(f"no checkpoint was completed for {numbers['checkpoint_age_seconds']:.0f} s")
+            numbers["checkpoint_age_seconds"] = age = now - times["completed"]
+            if age > stale_after:
+                wrong.append(f"no checkpoint was completed for {age:.0f} s")
         return wrong, numbers
 
     def _get(self, path: str) -> Any:

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Self
@@ -97,6 +97,7 @@ METRICS = {
     "partitions": "Partitions of the topic",
     "partitions_silent": "Partitions of the topic that had no record for a time, which delays all windows",
     "partitions_added": "Partitions that were added to the topic since the watch began",
+    "partition_lag_records": "Records of a partition that the stream has not read, by the offsets it has committed",
 }
 """What each metric is, by its name without the prefix."""
 
@@ -109,15 +110,23 @@ class _Metrics:
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         seen, lag = self._watch.seen, self._watch.lag
-        numbers: dict[str, float | None] = {"healthy": not self._watch.complaints(), "lag_seconds": lag}
+        numbers: dict[str, float | Mapping[int, float] | None] = {
+            "healthy": not self._watch.complaints(),
+            "lag_seconds": lag,
+        }
         if seen is not None:
             numbers |= {"releases": seen.releases, "windows_missing_keys": seen.missing}
             numbers |= {"newest_window_end_seconds": seen.newest_end, "alarms": seen.alarms, "refused": seen.refused}
         numbers |= self._watch.numbers
         for name, number in numbers.items():
             if number is not None:
-                family = GaugeMetricFamily(_PREFIX + name, METRICS.get(name, name), labels=["stream"])
-                family.add_metric([self._watch.stream], float(number))
+                labels = ["stream", "partition"] if isinstance(number, Mapping) else ["stream"]
+                family = GaugeMetricFamily(_PREFIX + name, METRICS.get(name, name), labels=labels)
+                if isinstance(number, Mapping):
+                    for partition, each in number.items():
+                        family.add_metric([self._watch.stream, str(partition)], float(each))
+                else:
+                    family.add_metric([self._watch.stream], float(number))
                 yield family
 
 

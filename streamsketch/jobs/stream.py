@@ -51,16 +51,23 @@ class Source(Protocol):
 
 
 class Topic(NamedTuple):
-    """A Kafka topic: addresses of the brokers, its name, Beam's expansion service, and what its messages are."""
+    """A Kafka topic.
+
+    Its brokers' addresses and its name, Beam's expansion service, what its messages are, and the name of a file on
+    every machine by which the brokers are reached, as `client_settings` reads it.
+    """
 
     servers: str
     topic: str
     expansion: str
     format: Literal["arrow", "json"] = "arrow"
+    client_settings: str | None = None
 
     def read(self, pipeline: beam.Pipeline, agreement: Agreement, policy: StreamPolicy) -> beam.PCollection:  # noqa: ARG002
         """Return the topic's messages."""
-        return pipeline | "Topic" >> ReadTopic(self.servers, self.topic, expansion=self.expansion, **_timing(policy))
+        reached: dict[str, Any] = {"group": f"streamsketch-{policy.stream}", "client_settings": self.client_settings}
+        read = ReadTopic(self.servers, self.topic, expansion=self.expansion, **reached, **_timing(policy))
+        return pipeline | "Topic" >> read
 
 
 class GrowingFolder(NamedTuple):

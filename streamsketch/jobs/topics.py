@@ -1,22 +1,18 @@
 """Kafka topics: a stream's releases published to one, each slot once, and records read from one."""
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic  # type: ignore[attr-defined]  # as documented
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import ConfigResource, NewTopic  # type: ignore[attr-defined]  # as documented
 
-from streamsketch.errors import StreamsketchError
+from streamsketch.jobs.brokers import GROUP, Brokers, TopicError
+from streamsketch.jobs.causes import Found
 
 _SECONDS = 30.0  # a broker has to answer
 _LOOK_SECONDS = 5.0
 _SUFFIX = ".sketch"
-
-
-class TopicError(StreamsketchError):
-    """A topic that cannot be read, or to which slots cannot be published once."""
 
 
 class Record(NamedTuple):
@@ -46,6 +42,8 @@ class Publisher:
         Name of the topic, which is created if it does not exist.
     stream
         Name of the stream.
+    settings
+        How a client reaches the brokers, as `client_settings` returns it.
 
     Raises
     ------
@@ -53,22 +51,22 @@ class Publisher:
         If the topic forgets old keys, or a broker does not answer.
     """
 
-    def __init__(self, servers: str, topic: str, stream: str) -> None:
-        self._servers: dict[str, str | int | float | bool] = {"bootstrap.servers": servers}
-        self._topic = topic
-        settings = {"transactional.id": f"streamsketch {stream} {topic}", "enable.idempotence": True}
-        with _errors():
-            self._ensure_topic()
-            self._producer = Producer(self._servers | settings)
+    def __init__(self, servers: str, topic: str, stream: str, settings: Mapping[str, str] | None = None) -> None:
+        self._brokers, self._topic = Brokers(servers, settings), topic
+        self._ensure_topic()
+        self._producer = self._brokers.producer(
+            transactional_id=f"streamsketch {stream} {topic}", enable_idempotence=True
+        )
+        with self._brokers.errors(self._producer):
             self._producer.init_transactions(_SECONDS)  # from here on, an earlier publisher can commit nothing
         # records without a key are somebody else's
-        self._published = {record.key.decode() for record in records(servers, topic) if record.key}
+        self._published = {record.key.decode() for record in records(servers, topic, settings) if record.key}
 
     def publish(self, slots: dict[str, Path]) -> int:
         """Publish the slots that are not in the topic yet, in the order of their names; return their number."""
         fresh = sorted(slots.keys() - self._published)
         if fresh:
-            with _errors():
+            with self._brokers.errors(self._producer):
                 self._producer.begin_transaction()
                 for name in fresh:
                     self._producer.produce(self._topic, slots[name].read_bytes(), name.encode())
@@ -77,16 +75,17 @@ class Publisher:
         return len(fresh)
 
     def _ensure_topic(self) -> None:
-        admin = AdminClient(self._servers)
+        admin = self._brokers.admin()
         topic = NewTopic(self._topic, 1, config={"cleanup.policy": "compact"})
-        try:
-            admin.create_topics([topic], request_timeout=_SECONDS)[self._topic].result()
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
         resource = ConfigResource(ConfigResource.Type.TOPIC, self._topic)
-        (found,) = admin.describe_configs([resource], request_timeout=_SECONDS).values()
-        policy = found.result()["cleanup.policy"].value
+        with self._brokers.errors(admin):
+            try:
+                admin.create_topics([topic], request_timeout=_SECONDS)[self._topic].result()
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+            (found,) = admin.describe_configs([resource], request_timeout=_SECONDS).values()
+            policy = found.result()["cleanup.policy"].value
         if policy != "compact":
             raise TopicError(
                 f"the topic {self._topic} has cleanup.policy={policy}: it would forget what was published, and slots "
@@ -94,24 +93,32 @@ class Publisher:
             )
 
 
-def records(servers: str, topic: str) -> Iterator[Record]:
+def records(servers: str, topic: str, settings: Mapping[str, str] | None = None) -> Iterator[Record]:
     """Yield all records that are committed to a topic now, each partition's in order.
+
+    Parameters
+    ----------
+    servers
+        Addresses of the brokers.
+    topic
+        Name of the topic.
+    settings
+        How a client reaches the brokers, as `client_settings` returns it.
 
     Raises
     ------
     TopicError
         If a broker does not answer, or refuses.
     """
-    settings: dict[str, str | int | float | bool] = {"bootstrap.servers": servers, "group.id": "streamsketch"}
-    settings |= {"enable.auto.commit": False, "isolation.level": "read_committed", "enable.partition.eof": True}
-    consumer = Consumer(settings)
+    brokers = Brokers(servers, settings)
+    consumer = brokers.consumer(isolation_level="read_committed", enable_partition_eof=True)
     try:
-        with _errors():
-            partitions = consumer.list_topics(topic, _SECONDS).topics[topic].partitions
+        partitions = brokers.partitions(consumer, topic, _SECONDS)
+        with brokers.errors(consumer):
             consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
         unread = set(partitions)
         while unread:
-            with _errors():
+            with brokers.errors():
                 record = consumer.poll(_SECONDS)
             if record is None:
                 raise TopicError(f"the topic {topic} cannot be read: no answer in {_SECONDS:g} s")
@@ -120,9 +127,9 @@ def records(servers: str, topic: str) -> Iterator[Record]:
                 _, timestamp = record.timestamp()
                 yield Record(record.partition() or 0, timestamp, record.value() or b"", record.key() or b"")
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - so it is documented
-                unread.discard(record.partition())
+                unread.discard(record.partition() or 0)
             else:
-                raise TopicError(f"the topic {topic} cannot be read: {error}")
+                raise TopicError(f"the topic {topic} cannot be read: {brokers.because(error)}")
     finally:
         consumer.close()
 
@@ -138,23 +145,27 @@ class SilentPartitions:
         Name of the topic.
     after
         Seconds without a record after which a partition is silent; its heartbeats come more often.
+    settings
+        How a client reaches the brokers, as `client_settings` returns it.
     """
 
-    def __init__(self, servers: str, topic: str, after: float) -> None:
-        settings: dict[str, str | int | float | bool] = {"bootstrap.servers": servers, "group.id": "streamsketch"}
-        self._consumer = Consumer(settings | {"enable.auto.commit": False})
+    def __init__(self, servers: str, topic: str, after: float, settings: Mapping[str, str] | None = None) -> None:
+        self._brokers = Brokers(servers, settings)
+        self._consumer = self._brokers.consumer()
         self._topic, self._after = topic, after
         self._known: set[int] = set()
 
-    def look(self, now: float, stale_after: float) -> tuple[list[str], dict[str, float]]:  # noqa: ARG002
+    def look(self, now: float, stale_after: float) -> Found:  # noqa: ARG002
         """Return which partitions are silent, and which were added since the first look."""
         since = round((now - self._after) * 1000)
         try:
-            numbers = set(self._consumer.list_topics(self._topic, _LOOK_SECONDS).topics[self._topic].partitions)
+            numbers = set(self._brokers.partitions(self._consumer, self._topic, _LOOK_SECONDS))
             asked = [TopicPartition(self._topic, number, since) for number in sorted(numbers)]
-            found = self._consumer.offsets_for_times(asked, _LOOK_SECONDS)
-        except KafkaException as error:
-            return [f"Kafka cannot be asked: {error.args[0].name() if error.args else 'no answer'}"], {}
+            with self._brokers.errors(self._consumer):
+                found = self._consumer.offsets_for_times(asked, _LOOK_SECONDS)
+        except TopicError as error:
+            return [f"Kafka cannot be asked: {error}"], {}
+        self._brokers.forget()
         self._known = self._known or numbers
         added, silent = sorted(numbers - self._known), [one.partition for one in found if one.offset < 0]
         wrong = []
@@ -165,12 +176,46 @@ class SilentPartitions:
         return wrong, {"partitions": len(numbers), "partitions_silent": len(silent), "partitions_added": len(added)}
 
 
-@contextlib.contextmanager
-def _errors() -> Iterator[None]:
-    try:
-        yield
-    except KafkaException as error:
-        raise TopicError(f"Kafka says: {error}") from error
+class PartitionLag:
+    """How many records of each partition a stream has not read yet, by the offsets that its group has committed.
+
+    Nothing reads these offsets to go on: they are for monitoring alone. No record is read.
+
+    Parameters
+    ----------
+    servers
+        Addresses of the brokers.
+    topic
+        Name of the topic.
+    group
+        The consumer group that commits offsets, as `group_of` names it.
+    settings
+        How a client reaches the brokers, as `client_settings` returns it.
+    """
+
+    def __init__(self, servers: str, topic: str, group: str, settings: Mapping[str, str] | None = None) -> None:
+        self._brokers = Brokers(servers, settings)
+        self._consumer = self._brokers.consumer(group_id=group)
+        self._topic = topic
+
+    def look(self, now: float, stale_after: float) -> Found:  # noqa: ARG002
+        """Return the lag of each partition of which an offset is committed."""
+        try:
+            numbers = self._brokers.partitions(self._consumer, self._topic, _LOOK_SECONDS)
+            asked = [TopicPartition(self._topic, number) for number in numbers]
+            with self._brokers.errors(self._consumer):
+                read = [one for one in self._consumer.committed(asked, _LOOK_SECONDS) if one.offset >= 0]
+                ends = [self._consumer.get_watermark_offsets(one, _LOOK_SECONDS)[1] for one in read]
+        except TopicError as error:
+            return [f"Kafka cannot be asked: {error}"], {}
+        self._brokers.forget()
+        lags = {one.partition: float(max(0, end - one.offset)) for one, end in zip(read, ends, strict=True)}
+        return [], {"partition_lag_records": lags} if lags else {}
+
+
+def group_of(stream: str) -> str:
+    """Return the name of the consumer group by which a stream commits how far it has read a topic."""
+    return f"{GROUP}-{stream}"
 
 
 def slots_in(folder: Path, stream: str) -> dict[str, Path]:

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -142,8 +142,8 @@ class Watch:
         self._stale_after = 3 * self._size / 10**6 if stale_after is None else stale_after
         self._patience, self._alarms, self._clock = patience, alarms, clock
         self._causes, self._wrong = tuple(causes), list[str]()
-        self.numbers: dict[str, float] = {}
-        """What the causes measured, by the names of their metrics."""
+        self.numbers: dict[str, float | Mapping[int, float]] = {}
+        """What the causes measured, by the names of their metrics: one number, or one for each partition."""
         names = {named_key(key) for key in agreement.keys_of(policy.public_keys)}
         self._keys = names | {("file", f"{Slot('', 0, *name).file}.sketch") for name in names}
         self._count = len(names)
@@ -221,7 +221,12 @@ class Watch:
             "windows_missing_keys": seen.missing,
             "alarms": seen.alarms,
             "refused": seen.refused,
-            **{name: round(number, 3) for name, number in self.numbers.items()},
+            **{
+                name: {str(place): round(each, 3) for place, each in number.items()}
+                if isinstance(number, Mapping)
+                else round(number, 3)
+                for name, number in self.numbers.items()
+            },
         }
 
     def _alarm_count(self) -> tuple[int | None, int | None]:

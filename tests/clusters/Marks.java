@@ -5,7 +5,7 @@ import org.apache.beam.sdk.transforms.windowing.BoundedWindow;
 public class Marks {
   public static void main(String[] arguments) throws Exception {
     var options = PipelineOptionsFactory.create();
-    var source = ReadLog.topic(arguments[0], arguments[1], 5000, 60_000, 0, true).source().split(1, options).get(0);
+    var source = ReadLog.topic(arguments[0], arguments[1], "marks", "", 5000, 60_000, 0, true).source().split(1, options).get(0);
     var reader = source.createReader(options, null);
     int read = reader.start() ? 1 : 0;
     while (read < Integer.parseInt(arguments[2])) {

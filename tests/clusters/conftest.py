@@ -50,19 +50,21 @@ def events(columns: dict[str, np.ndarray[Any, Any]], tmp_path_factory: pytest.Te
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
+    with FlinkCluster(jars_of_flink(), tmp_path_factory.mktemp("flink")) as running:
+        yield running
+
+
+def jars_of_flink() -> Path:
+    """Return the folder of the jars, or skip the test."""
     jars = os.environ.get("STREAMSKETCH_FLINK_JARS")
     if not jars:
         pytest.skip(NO_FLINK)
-    with FlinkCluster(Path(jars), tmp_path_factory.mktemp("flink")) as running:
-        yield running
+    return Path(jars)
 
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    jars = os.environ.get("STREAMSKETCH_FLINK_JARS")
-    if not jars:
-        pytest.skip(NO_FLINK)
-    with Kafka(Path(jars), tmp_path_factory.mktemp("kafka")) as running:
+    with Kafka(jars_of_flink(), tmp_path_factory.mktemp("kafka")) as running:
         yield running
 
 

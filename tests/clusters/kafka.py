@@ -16,6 +16,7 @@ _HEADER = struct.Struct(">iqi")  # partition, milliseconds, bytes: as Topic.java
 _JAVA = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 _SEGMENT = 1 << 28
 _LENGTH = struct.Struct(">i")
+PASSWORD = "correct horse"  # noqa: S105 - of a broker of the tests
 
 
 class Kafka:
@@ -33,6 +34,8 @@ class Kafka:
         How many bytes of each partition to keep at least, for topics that never end; by default all.
     lasting
         Whether the broker runs for long: it then takes all of its heap at the start.
+    secure
+        Whether it also listens to clients that use TLS and log in.
 
     Attributes
     ----------
@@ -40,12 +43,20 @@ class Kafka:
         Address of the broker.
     expansion
         Address of the expansion service.
+    secure
+        If it is secure, its address for clients with TLS and a password.
+    client_settings
+        If it is secure, the file of settings by which they reach it.
     """
 
-    def __init__(self, jars: Path, folder: Path, *, keep: int | None = None, lasting: bool = False) -> None:
+    def __init__(
+        self, jars: Path, folder: Path, *, keep: int | None = None, lasting: bool = False, secure: bool = False
+    ) -> None:
         self._jars, self._folder, self._keep, self._lasting = jars.resolve(), folder.resolve(), keep, lasting
         self._processes = Processes(folder)
-        self._port, self._controller, expansion = free_ports(3)
+        self._port, self._controller, expansion, sasl = free_ports(4)
+        self.secure = f"127.0.0.1:{sasl}" if secure else None
+        self.client_settings = self._folder / "client.properties"
         self.servers, self.expansion = f"127.0.0.1:{self._port}", f"127.0.0.1:{expansion}"
 
     def __enter__(self) -> Self:
@@ -53,6 +64,8 @@ class Kafka:
             raise StartError(f"there are no Kafka jars in {self._jars}; fetch them with: make flink")
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._processes)
+            if self.secure is not None:
+                self._certify()
             settings = self._folder / "server.properties"
             settings.write_text(self._settings())
             format_log = ["kafka.tools.StorageTool", "format", "-t", uuid.uuid4().hex[:22], "-c", str(settings)]
@@ -70,6 +83,23 @@ class Kafka:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    def _certify(self) -> None:
+        """Make a certificate of the broker, which signs itself, and the settings of clients that trust it."""
+        key, certificate = self._folder / "key.pem", self._folder / "certificate.pem"
+        request = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=broker"]
+        request += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+        subprocess.run(request, check=True, capture_output=True)  # noqa: S603 - our own command
+        (self._folder / "store.pem").write_text(key.read_text() + certificate.read_text())
+        settings = {
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": certificate,
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "reader",
+            "sasl.password": PASSWORD,
+        }
+        self.client_settings.touch(mode=0o600)
+        self.client_settings.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
     def usage(self) -> dict[str, Usage]:
         """Return what each process uses."""
@@ -134,6 +164,17 @@ class Kafka:
             # one timestamp of the future would end every window up to it
             "log.message.timestamp.after.max.ms": 3_600_000,
         }
+        if self.secure is not None:
+            settings["listeners"] = f"{settings['listeners']},SASL_SSL://{self.secure}"
+            settings["advertised.listeners"] = f"{settings['advertised.listeners']},SASL_SSL://{self.secure}"
+            login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+            settings |= {
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL",
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.location": self._folder / "store.pem",
+                "sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{login} user_reader="{PASSWORD}";',
+            }
         if self._keep is not None:
             settings |= {
                 "log.retention.bytes": self._keep,

@@ -22,7 +22,7 @@ pytest.importorskip("confluent_kafka")
 
 from confluent_kafka import KafkaError, KafkaException
 
-from streamsketch.jobs import Server, SilentPartitions, topics
+from streamsketch.jobs import PartitionLag, Server, SilentPartitions, brokers, client_settings, group_of
 from streamsketch.jobs.logs import causes_of
 from streamsketch.jobs.run import beam_options
 from streamsketch.jobs.serving import METRICS
@@ -97,32 +97,95 @@ def test_an_interface_that_does_not_answer_is_a_cause() -> None:
     assert FlinkJob("http://127.0.0.1:1").look(0, 60) == (["Flink cannot be asked: URLError"], {})
 
 
-def test_silent_and_added_partitions_are_causes(monkeypatch: pytest.MonkeyPatch) -> None:
-    newest = {0: 95_000, 1: 50_000}
+class Broker:
+    """What a consumer of `brokers` asks: the newest timestamp of each partition, its end, and offsets of a group."""
 
-    class Consumer:
-        def __init__(self, settings: dict[str, Any]) -> None:
-            assert settings["enable.auto.commit"] is False
+    def __init__(self, newest: dict[int, int]) -> None:
+        self.newest, self.end, self.committed = newest, 50, {0: 43}
 
-        def list_topics(self, topic: str, _: float) -> Any:
-            if not newest:
-                raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
-            return SimpleNamespace(topics={topic: SimpleNamespace(partitions=dict.fromkeys(newest))})
+    def consumer(self, settings: dict[str, Any]) -> Any:
+        assert settings["enable.auto.commit"] is False
+        assert settings["bootstrap.servers"] == "broker:9092"
 
-        def offsets_for_times(self, asked: list[Any], _: float) -> list[Any]:
+        def list_topics(topic: str, _: float) -> Any:
+            if not self.newest:
+                settings["error_cb"](KafkaError(KafkaError._AUTHENTICATION, "sasl_ssl://b:1/bootstrap: wrong password"))
+                raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no metadata"))
+            found = SimpleNamespace(partitions=dict.fromkeys(self.newest), error=None)
+            return SimpleNamespace(topics={topic: found})
+
+        def offsets_for_times(asked: list[Any], _: float) -> list[Any]:
             for one in asked:  # with the time as the offset
-                one.offset = 7 if newest[one.partition] >= one.offset else -1
+                one.offset = 7 if self.newest[one.partition] >= one.offset else -1
             return asked
 
-    monkeypatch.setattr(topics, "Consumer", Consumer)
+        def committed(asked: list[Any], _: float) -> list[Any]:
+            assert settings["group.id"] == "streamsketch-flights"
+            for one in asked:
+                one.offset = self.committed.get(one.partition, -1001)
+            return asked
+
+        return SimpleNamespace(
+            list_topics=list_topics,
+            offsets_for_times=offsets_for_times,
+            committed=committed,
+            get_watermark_offsets=lambda *_: (0, self.end),
+            poll=lambda _: None,
+        )
+
+
+def test_silent_and_added_partitions_are_causes(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker({0: 95_000, 1: 50_000})
+    monkeypatch.setattr(brokers, "Consumer", broker.consumer)
     watched = SilentPartitions("broker:9092", "sales", 30)
     wrong, numbers = watched.look(100, 60)
     assert wrong == ["no record for 30 s in partitions 1"]
     assert numbers == {"partitions": 2, "partitions_silent": 1, "partitions_added": 0}
-    newest |= {1: 99_000, 2: 99_000}
+    broker.newest |= {1: 99_000, 2: 99_000}
     assert watched.look(100, 60)[0] == ["partitions 2 were added, and a running job may not read them"]
-    newest.clear()
-    assert watched.look(100, 60)[0] == ["Kafka cannot be asked: _ALL_BROKERS_DOWN"]
+    broker.newest.clear()
+    assert watched.look(100, 60)[0] == ["Kafka cannot be asked: Kafka says: no metadata (wrong password)"]
+
+
+def test_lag_is_by_partition(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broker = Broker({0: 1, 1: 1})
+    monkeypatch.setattr(brokers, "Consumer", broker.consumer)
+    lag = PartitionLag("broker:9092", "sales", group_of("flights"))
+    assert lag.look(0, 0) == ([], {"partition_lag_records": {0: 7}})
+    broker.committed[1] = 60  # the topic was cut meanwhile
+    watched = Watch(AGREEMENT, policy_of(tmp_path), causes=[lag])
+    watched.look()
+    assert watched.health()["partition_lag_records"] == {"0": 7, "1": 0}
+    with Server(watched, 0) as server:
+        (family,) = [one for one in server.registry.collect() if one.name == PREFIX + "partition_lag_records"]
+    assert {sample.labels["partition"]: sample.value for sample in family.samples} == {"0": 7, "1": 0}
+
+
+def test_client_settings_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("# ours\n\nsecurity.protocol = SASL_SSL\nsasl.password=a=b \n")
+    path.chmod(0o600)
+    assert client_settings(path) == {"security.protocol": "SASL_SSL", "sasl.password": "a=b"}
+    assert "a=b" not in repr(brokers.Brokers("broker:9092", client_settings(path)))
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "problem"),
+    [
+        ("security.protocol=SSL", 0o640, "chmod 600"),
+        ("security.protocol", 0o600, "line 1 of .* is no setting, which is NAME=VALUE"),
+        ("\ngroup.id=other", 0o600, "line 2 of .* sets 'group.id', and client settings say how brokers are reached"),
+        ("isolation.level=read_uncommitted", 0o600, "sets 'isolation.level'"),
+        ("sasl.jaas.config=x", 0o600, "Java's setting sasl.jaas.config: say sasl.username and sasl.password"),
+        ("sasl.mechanism=A\nsasl.mechanism=B", 0o600, "line 2 .* sets sasl.mechanism again"),
+    ],
+)
+def test_client_settings_that_are_refused(tmp_path: Path, text: str, mode: int, problem: str) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(text)
+    path.chmod(mode)
+    with pytest.raises(ss.InvalidInputError, match=problem):
+        client_settings(path)
 
 
 def test_health_says_why(flink: tuple[Flink, str], tmp_path: Path) -> None:

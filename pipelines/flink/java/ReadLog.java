@@ -23,23 +23,31 @@ import org.joda.time.Instant;
  * watermark, no other record decides which records are late, or when windows end.
  */
 public class ReadLog extends PTransform<PBegin, PCollection<KV<byte[], byte[]>>> {
-  private final String servers, topic;
+  private final String servers, topic, group, settings;
   private final long delay, size, offset;
   private final boolean beatsAlone;
 
-  private ReadLog(String servers, String topic, long delay, long size, long offset, boolean beatsAlone) {
+  private ReadLog(
+      String servers, String topic, String group, String settings, long delay, long size, long offset,
+      boolean beatsAlone) {
     this.servers = servers;
     this.topic = topic;
+    this.group = group;
+    this.settings = settings;
     this.delay = delay;
     this.size = size;
     this.offset = offset;
     this.beatsAlone = beatsAlone;
   }
 
-  /** Times are in milliseconds. */
+  /**
+   * Times are in milliseconds. Offsets are committed to the group once a checkpoint holds them, for monitors alone.
+   * Settings of TLS and SASL are in a file of this name on each machine; empty for none.
+   */
   public static ReadLog topic(
-      String servers, String topic, long delay, long size, long offset, boolean beatsAlone) {
-    return new ReadLog(servers, topic, delay, size, offset, beatsAlone);
+      String servers, String topic, String group, String settings, long delay, long size, long offset,
+      boolean beatsAlone) {
+    return new ReadLog(servers, topic, group, settings, delay, size, offset, beatsAlone);
   }
 
   @Override
@@ -51,6 +59,7 @@ public class ReadLog extends PTransform<PBegin, PCollection<KV<byte[], byte[]>>>
   public UnboundedSource<KV<byte[], byte[]>, KafkaCheckpointMark> source() {
     long delay = this.delay, size = this.size, offset = this.offset; // the policy must not take this transform along
     boolean beatsAlone = this.beatsAlone;
+    String file = this.settings;
     KafkaIO.Read<byte[], byte[]> read =
         KafkaIO.<byte[], byte[]>read()
             .withBootstrapServers(servers)
@@ -60,10 +69,12 @@ public class ReadLog extends PTransform<PBegin, PCollection<KV<byte[], byte[]>>>
             .withConsumerConfigUpdates(
                 Map.of(
                     "auto.offset.reset", "earliest",
+                    "group.id", group,
                     "isolation.level", "read_committed",
                     "max.poll.records", 1 << 14,
                     "max.partition.fetch.bytes", 1 << 22))
-            .withConsumerFactoryFn(settings -> new Batching(settings, size, offset))
+            .commitOffsetsInFinalize()
+            .withConsumerFactoryFn(given -> new Batching(ClientSettings.with(given, file), size, offset))
             .withTimestampPolicyFactory((partition, before) -> new LogClock(delay, size, offset, beatsAlone, before));
     return new MarkedSource<>(sourceOf(read));
   }

@@ -30,9 +30,15 @@ class ReadTopic(beam.PTransform):
     clock
         What moves a partition's watermark: ``"events"``, every record, or ``"heartbeats"``, records without content
         alone. Give `configure_stream` the same.
+    group
+        Consumer group to which offsets are committed once a checkpoint holds them. It is for monitors: a job goes on
+        by its checkpoints.
+    client_settings
+        Name of a file on every machine of the runner by which the brokers are reached, as
+        `streamsketch.jobs.client_settings` reads it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only where there are many
         self,
         servers: str,
         topic: str,
@@ -42,9 +48,12 @@ class ReadTopic(beam.PTransform):
         offset: float,
         expansion: str,
         clock: ClockKind = "events",
+        group: str = "streamsketch",
+        client_settings: str | None = None,
     ) -> None:
         super().__init__()
         Clock(0, clock)  # which knows the kinds
+        self._group, self._client_settings = group, client_settings or ""
         self._servers, self._topic, self._expansion, self._clock = servers, topic, expansion, clock
         self._times = [round(seconds * 1000) for seconds in (delay, size, offset)]
 
@@ -52,7 +61,7 @@ class ReadTopic(beam.PTransform):
         """Apply the transform to a pipeline."""
         agree_on_clock(start.pipeline, self._clock)
         read = JavaExternalTransform("ReadLog", self._expansion).topic(
-            self._servers, self._topic, *self._times, self._clock == "heartbeats"
+            self._servers, self._topic, self._group, self._client_settings, *self._times, self._clock == "heartbeats"
         )
         return start | "Read the log" >> read | "Contents" >> beam.MapTuple(_content).with_output_types(Any)
 
