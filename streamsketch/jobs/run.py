@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions, StandardOptions
 
 from streamsketch.beam import FinishRun, claim_path, configure_run
 from streamsketch.errors import InvalidInputError
@@ -55,8 +55,15 @@ def beam_options(given: Sequence[str], *, streaming: bool = False) -> PipelineOp
     streaming
         Whether the job never ends. If it makes checkpoints, these are kept when it is cancelled: Flink deletes
         them by default, and with them what a restore needs.
+
+    Raises
+    ------
+    InvalidInputError
+        For options with which a stream on Flink does not recover from a failure.
     """
     options = PipelineOptions([*given, *(["--streaming", *_retained(given)] if streaming else [])])
+    if streaming:
+        _check_recovery(options)
     standard = options.view_as(StandardOptions)
     standard.runner = standard.runner or "FnApiRunner"
     return options
@@ -66,3 +73,20 @@ def _retained(given: Sequence[str]) -> list[str]:
     """Return the options by which Flink keeps checkpoints, unless they are given, if there are checkpoints."""
     names = {one.partition("=")[0] for one in given}
     return [one for one in _RETAIN if one not in names] if "--checkpointing_interval" in names else []
+
+
+def _check_recovery(options: PipelineOptions) -> None:
+    """Refuse options that keep dead workers, or let Flink delete the checkpoints of a job that is cancelled."""
+    if cached := int(options.view_as(PortableOptions).environment_cache_millis):
+        raise InvalidInputError(
+            f"--environment_cache_millis={cached} keeps Python workers that were killed: a job that Flink starts again "
+            f"within {cached} ms gets the dead ones back, until Flink gives up. Leave it out; the steps of a stream "
+            f"always run, and so do their workers"
+        )
+    found = options.get_all_options(retain_unknown_options=True)
+    for name in (one.removeprefix("--") for one in _RETAIN):
+        if str(found.get(name, True)).lower() == "false":
+            raise InvalidInputError(
+                f"--{name}={found[name]} lets Flink delete the checkpoints of a job that is cancelled or fails, and "
+                f"nothing else restores it. Leave it out"
+            )

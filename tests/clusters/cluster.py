@@ -18,6 +18,7 @@ _JOB_SERVER = Path(__file__).with_name("JobServer.java")  # java runs source fil
 _EXPORTED = ["java.base/sun.net.util", "java.rmi/sun.rmi.registry", "java.security.jgss/sun.security.krb5"]
 _OPENED = ["lang", "net", "io", "nio", "lang.reflect", "text", "time", "util", "util.concurrent"]
 _OPENED += ["util.concurrent.atomic", "util.concurrent.locks"]
+_RESTART_MS = 1000
 _SHORT = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]  # short jobs end before C2's code pays
 _ROOMY = [*_SHORT[1:], "-Xmx1g", "-Xmn400m"]  # messages are copied several times, and die young
 _LASTING = ["-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch", "-XX:+UseParallelGC"]  # so that only what leaks grows
@@ -107,14 +108,16 @@ class FlinkCluster:
             "--environment_type=EXTERNAL",
             f"--environment_config=127.0.0.1:{self._workers}",
             f"--parallelism={self._count}",
-            # without it each task manager ends its Python worker whenever none of its steps happens to run
-            "--environment_cache_millis=10000",
+            # without it each task manager ends its Python worker whenever none of its steps happens to run; but it
+            # keeps dead ones as well, and must have forgotten them when a job starts again
+            f"--environment_cache_millis={_RESTART_MS // 2}",
         ]
 
     def stream_options(self, *, interval: int = 1000, backend: str = "filesystem", bundle: int = 50) -> list[str]:
         """Return the options of a pipeline that never ends: checkpoints every ``interval`` milliseconds."""
         return [
-            *self.pipeline_options(),
+            # its steps always run, so their workers need not be kept
+            *(one for one in self.pipeline_options() if "environment_cache" not in one),
             "--streaming",
             f"--checkpointing_interval={interval}",
             f"--state_backend={backend}",
@@ -140,6 +143,13 @@ class FlinkCluster:
     def kill_task_manager(self, place: int) -> None:
         """Kill a task manager at once, as a failing machine would."""
         self._processes.kill(self.task_managers[place])
+
+    def kill_workers(self) -> int:
+        """Kill all Python workers at once, as the kernel does when memory is short; return how many there were.
+
+        The pool that starts them lives on.
+        """
+        return self._processes.kill_grandchildren(self._pool)
 
     def wait_for_task_managers(self, count: int, *, seconds: float = 60) -> None:
         """Wait until the job manager knows of so many task managers, no more and no less."""
@@ -177,7 +187,7 @@ class FlinkCluster:
             "--expansion-port=-1",  # none: no step is written in Java
             f"--artifacts-dir={self._folder / 'artifacts'}",
         )
-        self._processes.start("workers", worker_pool(self._workers))
+        self._pool = self._processes.start("workers", worker_pool(self._workers))
         self._processes.wait("Beam's worker pool", lambda: listens(self._workers))
         self._processes.wait("Beam's job server", lambda: listens(self._jobs))
         self.wait_for_task_managers(self._count)
@@ -223,7 +233,7 @@ class FlinkCluster:
             "heartbeat.timeout": 6000,
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": 60,  # a task manager may take half a minute to start
-            "restart-strategy.fixed-delay.delay": "1 s",
+            "restart-strategy.fixed-delay.delay": f"{_RESTART_MS} ms",
             "jobmanager.execution.failover-strategy": "region",
         }
         return "".join(f"{name}: {json.dumps(str(value))}\n" for name, value in settings.items())

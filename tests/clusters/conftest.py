@@ -2,6 +2,7 @@
 
 import os
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.clusters.cluster import FlinkCluster, worker_pool
 from tests.clusters.kafka import Kafka
 from tests.clusters.processes import Processes, StartError, free_ports, listens
 from tests.clusters.steps import KEYS, one_loop
+from tests.clusters.streaming import Log
 
 NO_FLINK = "Flink and Kafka are tested by make test-flink, which needs Java and Maven"
 EVENTS, ROW_GROUPS = 200_000, 16
@@ -127,3 +129,9 @@ def options_of(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         return ["--runner=FnApiRunner"]
 
     return find
+
+
+@pytest.fixture
+def log(kafka: Kafka) -> Iterator[Log]:
+    with Log(kafka, f"topic-{uuid.uuid4().hex[:8]}") as written:
+        yield written

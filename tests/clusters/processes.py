@@ -77,6 +77,15 @@ class Processes:
             process.wait()
         self._running = {name: process for name, process in self._running.items() if process not in processes}
 
+    def kill_grandchildren(self, process: subprocess.Popen[bytes]) -> int:
+        """Kill the processes that a process's children started, at once; return how many there were."""
+        parents = _parents()
+        found = [pid for pid, parent in parents.items() if parents.get(parent) == process.pid]
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return len(found)
+
     def usage(self) -> dict[str, Usage]:
         """Return what each command uses, with those of its children that run."""
         sessions = {process.pid: name for name, process in self._running.items()}  # each leads one
@@ -108,6 +117,15 @@ class Processes:
 
     def _tail(self, name: str) -> str:
         return "\n".join(self._log(name).read_text(errors="replace").splitlines()[-15:])
+
+
+def _parents() -> dict[int, int]:
+    """Return the parent of each process of this machine."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            found[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    return found
 
 
 def free_ports(count: int) -> list[int]:

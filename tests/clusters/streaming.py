@@ -32,6 +32,7 @@ from streamsketch.beam.streams import (
 from streamsketch.continual import Schedule
 from streamsketch.intake import ClockKind
 from streamsketch.jobs import Record
+from streamsketch.jobs.run import beam_options
 from streamsketch.release import AdditiveNoise
 from tests.beam.rows import agreement_of
 from tests.clusters.cluster import FlinkCluster
@@ -273,7 +274,8 @@ class Job:
     def __init__(self, cluster: FlinkCluster, log: "Log | Files", folder: Folder, *options: str, **how: Any) -> None:
         self._cluster = cluster
         before = set(self._ids())
-        pipeline = beam.Pipeline(options=PipelineOptions([*cluster.stream_options(**how.pop("stream", {})), *options]))
+        given = [*cluster.stream_options(**how.pop("stream", {})), *options]
+        pipeline = beam.Pipeline(options=beam_options(given, streaming=True))
         self.epoch = build(pipeline, pipeline | log.source(how.get("clock", "events")), folder, **how)
         self._result = pipeline.run()
         deadline = time.monotonic() + 60
@@ -287,14 +289,23 @@ class Job:
 
     def __exit__(self, *_: object) -> None:
         if self.state() not in {"FINISHED", "CANCELED", "FAILED"}:
-            self._cluster.call(f"/jobs/{self.id}?mode=cancel", "PATCH")
-            self.wait_for(lambda: self.state() in {"CANCELED", "FAILED", "FINISHED"}, "the end of the job")
+            self.cancel()
 
     def state(self) -> str:
         return str(self._cluster.rest(f"/jobs/{self.id}")["state"])
 
     def checkpoints(self) -> int:
         return int(self._cluster.rest(f"/jobs/{self.id}/checkpoints")["counts"]["completed"])
+
+    def failures(self) -> int:
+        return len(self._cluster.rest(f"/jobs/{self.id}/exceptions")["exceptionHistory"]["entries"])
+
+    def cancel(self) -> str | None:
+        """Cancel the job without a savepoint; return where its last checkpoint is, if there is one."""
+        self._cluster.call(f"/jobs/{self.id}?mode=cancel", "PATCH")
+        self.wait_for(lambda: self.state() in {"CANCELED", "FAILED", "FINISHED"}, "the end of the job")
+        latest = self._cluster.rest(f"/jobs/{self.id}/checkpoints")["latest"]["completed"]
+        return None if latest is None else str(latest["external_path"])
 
     def end_with_savepoint(self, folder: Path) -> str:
         """Cancel the job, and return where its state is; Flink's own stop would release what is in open windows."""
@@ -343,6 +354,33 @@ def replayed(
         messages = pipeline | beam.Create(elements, reshuffle=False).with_output_types(bytes)
         build(pipeline, messages, again, epoch=epoch, stop=stop, clock=clock, schedule=schedule)
     return again
+
+
+def assert_once(folder: Folder) -> None:
+    """Check that whatever was computed again was computed alike, and is what the sink holds."""
+    slots = folder.slots()
+    assert folder.images().keys() >= slots.keys()
+    assert {name: {image} for name, image in slots.items()} == {name: folder.images()[name] for name in slots}
+
+
+def assert_is_the_log(
+    log: Log | Files,
+    folder: Folder,
+    scratch: Path,
+    epoch: int,
+    stop: int,
+    clock: ClockKind = "events",
+    schedule: Schedule | None = None,
+) -> None:
+    """Check bytes, and the sums before the noise, against a replay of the log in batch."""
+    again = replayed(log, folder, scratch, epoch, stop, clock=clock, schedule=schedule)
+    slots, expected = folder.slots(), again.slots()
+    windows = folder.windows()
+    assert windows == again.windows()[: len(windows)]
+    assert slots == {name: expected[name] for name in slots}
+    exact = again.images("sketches")
+    noted = {name: sums for name, sums in folder.images("sketches").items() if name.split(" ")[0] in windows}
+    assert noted == {name: sums for name, sums in exact.items() if name.split(" ")[0] in windows}
 
 
 def _as_read(record: Record, clock: PartitionClock) -> TimestampedValue:

@@ -11,6 +11,21 @@ from tests.clusters.conftest import ROW_GROUPS
 from tests.clusters.steps import MINUTES, PUBLIC_KEYS, file_name, files_in, output_in, releases_in, run, sketches_in
 
 
+def test_a_job_outlives_python_workers_killed_in_the_middle(
+    cluster: FlinkCluster, events: Path, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    results = tmp_path / "results"
+    result = run(cluster.pipeline_options(), events, results, batch_pause=0.3)
+    deadline = time.monotonic() + 60
+    while files_in(results, "batches") < ROW_GROUPS // 2:
+        assert time.monotonic() < deadline, "the job does not get on"
+        time.sleep(0.05)
+    assert cluster.kill_workers() > 0
+    assert result.wait_until_finish(MINUTES * 60_000) == PipelineState.DONE
+    assert files_in(results, "batches") > ROW_GROUPS, "work was lost and done again"
+    assert sketches_in(results) == expected
+
+
 @pytest.mark.parametrize(("step", "all_of_them"), [("batches", ROW_GROUPS), ("releases", len(PUBLIC_KEYS))])
 def test_a_job_outlives_a_task_manager_killed_in_the_middle_of(
     step: str, all_of_them: int, cluster: FlinkCluster, events: Path, expected: dict[str, bytes], tmp_path: Path

@@ -1,8 +1,6 @@
 """A stream on Flink outlives all that may happen to it: each key and window once, with the sums of its topic."""
 
 import time
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,44 +8,21 @@ import apache_beam as beam
 import pytest
 
 import streamsketch as ss
-from streamsketch.continual import History, Schedule, Tree
-from streamsketch.intake import ClockKind
+from streamsketch.continual import History, Tree
 from tests.clusters.cluster import FlinkCluster
-from tests.clusters.kafka import Kafka
-from tests.clusters.streaming import BASE, KEYS, MINUTE, Files, Folder, Job, Log, replayed, rows
-
-
-@pytest.fixture
-def log(kafka: Kafka) -> Iterator[Log]:
-    with Log(kafka, f"topic-{uuid.uuid4().hex[:8]}") as written:
-        yield written
-
-
-def assert_once(folder: Folder) -> None:
-    """Check that whatever was computed again was computed alike, and is what the sink holds."""
-    slots = folder.slots()
-    assert folder.images().keys() >= slots.keys()
-    assert {name: {image} for name, image in slots.items()} == {name: folder.images()[name] for name in slots}
-
-
-def assert_is_the_log(
-    log: Log | Files,
-    folder: Folder,
-    scratch: Path,
-    epoch: int,
-    stop: int,
-    clock: ClockKind = "events",
-    schedule: Schedule | None = None,
-) -> None:
-    """Check bytes, and the sums before the noise, against a replay of the log in batch."""
-    again = replayed(log, folder, scratch, epoch, stop, clock=clock, schedule=schedule)
-    slots, expected = folder.slots(), again.slots()
-    windows = folder.windows()
-    assert windows == again.windows()[: len(windows)]
-    assert slots == {name: expected[name] for name in slots}
-    exact = again.images("sketches")
-    noted = {name: sums for name, sums in folder.images("sketches").items() if name.split(" ")[0] in windows}
-    assert noted == {name: sums for name, sums in exact.items() if name.split(" ")[0] in windows}
+from tests.clusters.streaming import (
+    BASE,
+    KEYS,
+    MINUTE,
+    Files,
+    Folder,
+    Job,
+    Log,
+    assert_is_the_log,
+    assert_once,
+    replayed,
+    rows,
+)
 
 
 @pytest.mark.parametrize(

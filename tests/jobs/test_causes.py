@@ -244,6 +244,21 @@ def test_checkpoints_are_kept_when_a_job_is_cancelled() -> None:
     assert kept() == []
 
 
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (["--environment_cache_millis=10000"], "keeps Python workers that were killed"),
+        (["--environment_cache_millis", "1"], "keeps Python workers that were killed"),
+        (["--retain_externalized_checkpoints_on_cancellation=false"], "lets Flink delete the checkpoints"),
+        (["--externalized_checkpoints_enabled", "False"], "lets Flink delete the checkpoints"),
+    ],
+)
+def test_options_that_prevent_recovery_are_refused_for_streams_alone(given: list[str], problem: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=problem):
+        beam_options(["--checkpointing_interval=1000", *given], streaming=True)
+    beam_options(given)
+
+
 def metrics_in(text: str) -> set[str]:
     return set(re.findall(PREFIX + r"([a-z_]+)", text))
 

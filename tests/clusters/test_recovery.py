@@ -1,0 +1,40 @@
+"""A stream on Flink goes on after its workers were killed, and after a cancellation."""
+
+from pathlib import Path
+
+from tests.clusters.cluster import FlinkCluster
+from tests.clusters.streaming import Folder, Job, Log, assert_is_the_log, assert_once, rows
+
+
+def test_python_workers_killed_twice(cluster: FlinkCluster, log: Log, tmp_path: Path) -> None:
+    """The second time, too, none of the dead ones is kept."""
+    folder = Folder(tmp_path / "stream")
+    log.put(range(2))
+    with Job(cluster, log, folder) as job:
+        for done in (2, 4):
+            job.wait_for(lambda done=done: len(folder.windows()) == done, "the windows before it")
+            log.put([done])
+            assert cluster.kill_workers() > 0
+            log.put([done + 1])
+        job.wait_for(lambda: len(folder.windows()) == 6, "the windows after it")
+        assert 2 <= job.failures() <= 6, "it does not start again and again"
+        epoch = job.epoch
+    assert_once(folder)
+    assert_is_the_log(log, folder, tmp_path / "again", epoch, 6)
+
+
+def test_a_cancelled_job_is_restored_from_its_last_checkpoint(cluster: FlinkCluster, log: Log, tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "stream")
+    log.put(range(2))
+    with Job(cluster, log, folder) as job:
+        job.wait_for(lambda: len(folder.windows()) == 2, "the first windows")
+        log.write(0, 2, rows(2, 300))  # a part of a minute, which the checkpoint then holds
+        before = job.checkpoints()
+        job.wait_for(lambda: job.checkpoints() > before + 1, "two checkpoints")
+        checkpoint = job.cancel()
+    assert checkpoint is not None
+    log.put(range(2, 5), seed=1)  # the same units again, in the same minute
+    with Job(cluster, log, folder, f"--savepoint_path={checkpoint}", epoch=job.epoch) as job:
+        job.wait_for(lambda: len(folder.windows()) == 5, "the windows after it")
+    assert_once(folder)
+    assert_is_the_log(log, folder, tmp_path / "again", 1, 5)
