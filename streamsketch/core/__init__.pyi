@@ -1,5 +1,6 @@
 from .files import append, appending, create_file, exclusive, locked, remove_partial, replacing, write_new, write_whole
-from .jit import compiles_for, kernel, part
+from .jit import compiles_for, intrinsic, kernel, literal_intrinsic, part
+from .libraries import cgutils, ir, numba, pa, pc, pq, sparse, special, types
 from .limits import Limits, check_length, current_limits, json_fields, read_bounded, read_open
 from .numbers import (
     INT64_MAX,
@@ -40,6 +41,7 @@ __all__ = [
     "append",
     "appending",
     "as_int64",
+    "cgutils",
     "check_int",
     "check_length",
     "check_resolution",
@@ -50,12 +52,19 @@ __all__ = [
     "exact_fraction",
     "exclusive",
     "filled",
+    "intrinsic",
+    "ir",
     "is_printable",
     "json_fields",
     "kernel",
+    "literal_intrinsic",
     "locked",
     "names_given",
+    "numba",
+    "pa",
     "part",
+    "pc",
+    "pq",
     "printable",
     "read_bounded",
     "read_open",
@@ -63,7 +72,10 @@ __all__ = [
     "replacing",
     "short",
     "short_name",
+    "sparse",
+    "special",
     "spreadsheet_text",
+    "types",
     "warn_outside",
     "write_new",
     "write_whole",

@@ -1,13 +1,14 @@
-"""Decorators for Numba kernels."""
+"""Decorators for Numba kernels, which load Numba when the first kernel is called."""
 
 import contextlib
 import functools
 import hashlib
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
-from numba import njit
+from streamsketch.core.libraries import numba
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -55,23 +56,78 @@ SOURCES = (
 """Files with kernels, or with code that is compiled into them."""
 
 
+_COMPILING = threading.RLock()
+
+
+class _Lazy:
+    """Something of Numba's that is made of a function when it is first needed, by Python or by a kernel's compilation.
+
+    Numba takes half a second to load, and what only reads and estimates calls no kernel.
+    """
+
+    def __init__(self, function: Callable[..., Any], make: Callable[[Callable[..., Any]], Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._make = make
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name != "made":
+            return getattr(self.made, name)
+        with _COMPILING:  # kernels that call one another refer to one object
+            if "made" not in vars(self):
+                vars(self)["made"] = self._make(self.__wrapped__)
+        return vars(self)["made"]
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.made(*arguments)
+
+    def __reduce__(self) -> str:
+        return cast("str", self.__wrapped__.__qualname__)
+
+
+class _LazyIntrinsic(_Lazy):
+    """An intrinsic, which Numba finds by its type once its registries are up to date."""
+
+    @property
+    def _numba_type_(self) -> Any:
+        target = numba.core.registry.cpu_target
+        made = self.made
+        target.typing_context.refresh()
+        target.target_context.refresh()
+        return target.typing_context.resolve_value_type(made)
+
+
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile ``function`` to run without the GIL, and cache the machine code on disk where possible.
+    """Compile ``function`` to run without the GIL, when it is first called; cache the machine code where possible.
 
     The cache is invalidated when any file with kernels changes, since kernels call those of other files.
     """
-    compiled: Any
+    return cast("Callable[Parameters, Result]", _Lazy(function, _compiled))
+
+
+def _compiled(function: Callable[..., Any]) -> Any:
     try:
-        compiled = njit(cache=True, **_OPTIONS)(function)
+        compiled = numba.njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # no writable cache folder, e.g. a read-only site-packages or a zip import
-        compiled = njit(**_OPTIONS)(function)
-    else:
-        # Numba watches the kernel's own file only, and has no public way to add others
-        with contextlib.suppress(AttributeError):
-            kept = compiled._cache._cache_file  # noqa: SLF001
-            kept._source_stamp = (kept._source_stamp, sources_stamp())  # noqa: SLF001
-    result: Callable[Parameters, Result] = compiled
-    return result
+        return numba.njit(**_OPTIONS)(function)
+    # Numba watches the kernel's own file only, and has no public way to add others
+    with contextlib.suppress(AttributeError):
+        kept = compiled._cache._cache_file  # noqa: SLF001
+        kept._source_stamp = (kept._source_stamp, sources_stamp())  # noqa: SLF001
+    return compiled
+
+
+def _inlined(function: Callable[..., Any]) -> Any:
+    return numba.njit(nogil=True, inline="always")(function)
+
+
+def _emitting(function: Callable[..., Any]) -> Any:
+    return numba.extending.intrinsic(function)
+
+
+def _emitting_for_literals(function: Callable[..., Any]) -> Any:
+    return numba.extending.intrinsic(prefer_literal=True)(function)
 
 
 @functools.cache
@@ -92,8 +148,17 @@ def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]
     A call between kernels costs some nanoseconds for each array argument, and more for a slice: too much in loops
     over a few items at a time.
     """
-    compiled: Callable[Parameters, Result] = njit(nogil=True, inline="always")(function)
-    return compiled
+    return cast("Callable[Parameters, Result]", _Lazy(function, _inlined))
+
+
+def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let kernels call what ``function`` emits: as `numba.extending.intrinsic`."""
+    return _LazyIntrinsic(function, _emitting)
+
+
+def literal_intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Do what `intrinsic` does, and pass the types of literals as such where they are literals."""
+    return _LazyIntrinsic(function, _emitting_for_literals)
 
 
 def compiles_for(context: Any, *features: str) -> bool:

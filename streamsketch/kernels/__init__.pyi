@@ -1,6 +1,6 @@
 from . import carryless, matrices, slots
 from .blake2b import digest_column, keyed_state
-from .carryless import AVX512, TILE, WORD, Emitter, arrays, check_contiguous, emitter, hash_tile, multiply_add
+from .carryless import AVX512, TILE, Emitter, arrays, check_contiguous, emitter, hash_tile, multiply_add
 from .hashing import MAX_KEY, WORD_BITS, BitSlices, Words, add_product, evaluate, field_elements, polynomials
 from .lattice import LatticeGaussian, gaussian_entries, lattice_gaussian
 from .matrices import aligned_zeros, largest_bits
@@ -20,7 +20,6 @@ __all__ = [
     "PLACE_BITS",
     "TILE",
     "VECTOR_BYTES",
-    "WORD",
     "WORD_BITS",
     "Adders",
     "BitSlices",

@@ -7,15 +7,12 @@ LLVM does not find such vectors in loops over lanes. An intrinsic therefore name
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, compiles_for, kernel, part
-from streamsketch.kernels.carryless import WORD, arrays, check_contiguous
+from streamsketch.core import Ints, cgutils, compiles_for, intrinsic, ir, kernel, part, types
+from streamsketch.kernels.carryless import arrays, check_contiguous
 from streamsketch.kernels.hashing import Words
+from streamsketch.kernels.llvm_types import i32, i64
 from streamsketch.kernels.words import bytes_at
 
 _BLOCK, _ROUNDS = 128, 12
@@ -81,20 +78,20 @@ class _Vectors:
     def __init__(self, context: Any, builder: Any) -> None:
         # on AVX2 four lanes of sixteen words fill the registers, and measure faster than eight
         self.width = 8 if compiles_for(context, "avx512f") else 4 if compiles_for(context, "avx2") else 2
-        self.kind, self.builder = ir.VectorType(WORD, self.width), builder
+        self.kind, self.builder = ir.VectorType(i64(), self.width), builder
 
     def everywhere(self, word: Any) -> Any:
         """Broadcast a word."""
         if isinstance(word, int):
             return ir.Constant(self.kind, [word] * self.width)
-        number, nothing = ir.IntType(32), ir.Constant(self.kind, ir.Undefined)
+        number, nothing = i32(), ir.Constant(self.kind, ir.Undefined)
         one = self.builder.insert_element(nothing, word, ir.Constant(number, 0))
         return self.builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(number, self.width), None))
 
     def at(self, data: Any, row: Any, lane: Any) -> Any:
         """Return a pointer to the vector that starts at a lane of a row."""
-        row = ir.Constant(WORD, row) if isinstance(row, int) else row
-        place = self.builder.add(self.builder.mul(row, ir.Constant(WORD, _LANES)), lane)
+        row = ir.Constant(i64(), row) if isinstance(row, int) else row
+        place = self.builder.add(self.builder.mul(row, ir.Constant(i64(), _LANES)), lane)
         return self.builder.bitcast(self.builder.gep(data, [place]), self.kind.as_pointer())
 
     def load(self, data: Any, row: Any, lane: Any) -> Any:
@@ -103,10 +100,10 @@ class _Vectors:
 
     def turn(self, words: Any, bits: int) -> Any:
         """Rotate to the right."""
-        name, kind = "i64" if words.type == WORD else f"v{self.width}i64", words.type
+        name, kind = "i64" if words.type == i64() else f"v{self.width}i64", words.type
         of = ir.FunctionType(kind, [kind] * 3)
         function = cgutils.get_or_insert_function(self.builder.module, of, f"llvm.fshr.{name}")
-        by = ir.Constant(kind, bits if words.type == WORD else [bits] * self.width)
+        by = ir.Constant(kind, bits if words.type == i64() else [bits] * self.width)
         return self.builder.call(function, [words, words, by])
 
     def mix(self, v: list[Any], quad: tuple[int, ...], x: Any, y: Any) -> None:
@@ -121,13 +118,13 @@ class _Vectors:
 
     def mix_any(self, v: list[Any], quad: tuple[int, ...], x: Any, y: Any) -> None:
         """Do what `mix` does where some are the same in all lanes: words."""
-        if any(word is not None and word.type != WORD for word in (*(v[place] for place in quad), x, y)):
+        if any(word is not None and word.type != i64() for word in (*(v[place] for place in quad), x, y)):
             for place in quad:
-                v[place] = self.everywhere(v[place]) if v[place].type == WORD else v[place]
+                v[place] = self.everywhere(v[place]) if v[place].type == i64() else v[place]
         self.mix(v, quad, x, y)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _compress(typingctx: Any, start: Any, fresh: Any, h: Any, m: Any, counts: Any, last: Any, orders: Any) -> Any:
     """Do what `compress_lanes` does, with the orders of a block's words by round."""
     del typingctx
@@ -136,12 +133,12 @@ def _compress(typingctx: Any, start: Any, fresh: Any, h: Any, m: Any, counts: An
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         code, given = _Vectors(context, builder), arrays(context, builder, signature, arguments)
         start, fresh, h, m, counts, last, orders = (given[place].data for place in range(len(given)))
-        zero, one, lanes = (ir.Constant(WORD, number) for number in (0, 1, _LANES))
-        with cgutils.for_range_slice(builder, zero, lanes, ir.Constant(WORD, code.width)) as (lane, _):
+        zero, one, lanes = (ir.Constant(i64(), number) for number in (0, 1, _LANES))
+        with cgutils.for_range_slice(builder, zero, lanes, ir.Constant(i64(), code.width)) as (lane, _):
             is_fresh = builder.icmp_unsigned("!=", code.load(fresh, 0, lane), code.everywhere(0))
             before = []
             for word in range(8):
-                begun = code.everywhere(builder.load(builder.gep(start, [ir.Constant(WORD, word)])))
+                begun = code.everywhere(builder.load(builder.gep(start, [ir.Constant(i64(), word)])))
                 before.append(builder.select(is_fresh, begun, code.load(h, word, lane)))
             v = before + [code.everywhere(int(word)) for word in _IV]
             v[12] = builder.xor(v[12], code.load(counts, 0, lane))
@@ -149,13 +146,13 @@ def _compress(typingctx: Any, start: Any, fresh: Any, h: Any, m: Any, counts: An
             entry, rounds = builder.block, builder.append_basic_block("rounds")
             builder.branch(rounds)
             builder.position_at_end(rounds)
-            number, held = builder.phi(WORD), [builder.phi(code.kind) for _ in v]
+            number, held = builder.phi(i64()), [builder.phi(code.kind) for _ in v]
             after = list(held)
             for place, quad in enumerate(_QUADS):
                 pair = []
                 for which in (2 * place, 2 * place + 1):
-                    at = builder.add(builder.mul(number, ir.Constant(WORD, 16)), ir.Constant(WORD, which))
-                    row = builder.zext(builder.load(builder.gep(orders, [at])), WORD)
+                    at = builder.add(builder.mul(number, ir.Constant(i64(), 16)), ir.Constant(i64(), which))
+                    row = builder.zext(builder.load(builder.gep(orders, [at])), i64())
                     pair.append(code.load(m, row, lane))
                 code.mix(after, quad, *pair)
             following = builder.add(number, one)
@@ -163,7 +160,7 @@ def _compress(typingctx: Any, start: Any, fresh: Any, h: Any, m: Any, counts: An
                 phi.add_incoming(begun, entry)
                 phi.add_incoming(left, rounds)
             done = builder.append_basic_block("rounds.done")
-            builder.cbranch(builder.icmp_unsigned("<", following, ir.Constant(WORD, _ROUNDS)), rounds, done)
+            builder.cbranch(builder.icmp_unsigned("<", following, ir.Constant(i64(), _ROUNDS)), rounds, done)
             builder.position_at_end(done)
             for word in range(8):
                 mixed = builder.xor(before[word], builder.xor(after[word], after[word + 8]))
@@ -173,7 +170,7 @@ def _compress(typingctx: Any, start: Any, fresh: Any, h: Any, m: Any, counts: An
     return types.void(start, fresh, h, m, counts, last, orders), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _digest_short(  # noqa: PLR0913, PLR0917 - and an array to work in
     typingctx: Any, start: Any, tag: Any, data: Any, ends: Any, first: Any, kept: Any, short: Any, out: Any
 ) -> Any:
@@ -195,26 +192,26 @@ def _digest_short(  # noqa: PLR0913, PLR0917 - and an array to work in
         code, given = _Vectors(context, builder), arrays(context, builder, signature, arguments)
         start, data, ends, kept, short, out = (given[place].data for place in (0, 2, 3, 5, 6, 7))
         tag, first = arguments[1], arguments[4]
-        zero, one, lanes = (ir.Constant(WORD, number) for number in (0, 1, _LANES))
+        zero, one, lanes = (ir.Constant(i64(), number) for number in (0, 1, _LANES))
         with cgutils.for_range_slice(builder, zero, lanes, one) as (lane, _):
             row = builder.add(first, lane)
             at = builder.load(builder.gep(ends, [row]))
             size = builder.sub(builder.load(builder.gep(ends, [builder.add(row, one)])), at)
             for number, begin in enumerate(_BEGINS):  # whole words: branches by the length are often mispredicted
-                byte = builder.gep(data, [builder.add(at, ir.Constant(WORD, begin))])
-                word = builder.load(builder.bitcast(byte, WORD.as_pointer()), align=1)
-                place = builder.add(builder.mul(size, ir.Constant(WORD, len(_BEGINS))), ir.Constant(WORD, number))
+                byte = builder.gep(data, [builder.add(at, ir.Constant(i64(), begin))])
+                word = builder.load(builder.bitcast(byte, i64().as_pointer()), align=1)
+                place = builder.add(builder.mul(size, ir.Constant(i64(), len(_BEGINS))), ir.Constant(i64(), number))
                 word = builder.and_(word, builder.load(builder.gep(kept, [place])))
                 if number == 0:
-                    word = builder.or_(builder.shl(word, ir.Constant(WORD, 8)), tag)
-                builder.store(word, builder.gep(short, [builder.add(ir.Constant(WORD, number * _LANES), lane)]))
-            count = builder.add(size, ir.Constant(WORD, _BLOCK + 1))
-            builder.store(count, builder.gep(short, [builder.add(ir.Constant(WORD, len(_BEGINS) * _LANES), lane)]))
-        with cgutils.for_range_slice(builder, zero, lanes, ir.Constant(WORD, code.width)) as (lane, _):
-            before = [builder.load(builder.gep(start, [ir.Constant(WORD, word)])) for word in range(8)]
-            v = before + [ir.Constant(WORD, int(word)) for word in _IV]
+                    word = builder.or_(builder.shl(word, ir.Constant(i64(), 8)), tag)
+                builder.store(word, builder.gep(short, [builder.add(ir.Constant(i64(), number * _LANES), lane)]))
+            count = builder.add(size, ir.Constant(i64(), _BLOCK + 1))
+            builder.store(count, builder.gep(short, [builder.add(ir.Constant(i64(), len(_BEGINS) * _LANES), lane)]))
+        with cgutils.for_range_slice(builder, zero, lanes, ir.Constant(i64(), code.width)) as (lane, _):
+            before = [builder.load(builder.gep(start, [ir.Constant(i64(), word)])) for word in range(8)]
+            v = before + [ir.Constant(i64(), int(word)) for word in _IV]
             v[12] = builder.xor(code.everywhere(v[12]), code.load(short, len(_BEGINS), lane))
-            v[14] = ir.Constant(WORD, int(~_IV[6]))
+            v[14] = ir.Constant(i64(), int(~_IV[6]))
             words = [code.load(short, row, lane) for row in range(len(_BEGINS))] + [None] * (16 - len(_BEGINS))
             for order in _ORDERS.tolist():
                 for quad, x, y in zip(_QUADS, order[::2], order[1::2], strict=True):

@@ -13,12 +13,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.core.errors import TypingError
-from numba.core.registry import cpu_target
-from numba.extending import intrinsic
+from streamsketch.core import cgutils, intrinsic, ir, numba, types
+from streamsketch.kernels.llvm_types import i8, i32, i64, i128
 
 TILE = 16
 """Keys hashed at a time."""
@@ -29,7 +25,6 @@ Step = Callable[[Any], None]
 
 _LANES = {AVX512: 8, AVX2: 4, PCLMUL: 2, PMULL: 2, PLAIN: 1}
 _PRODUCT = {8: "llvm.x86.pclmulqdq.512", 4: "llvm.x86.pclmulqdq.256", 2: "llvm.x86.pclmulqdq"}
-_BYTE, _INDEX, WORD, _DOUBLE = (ir.IntType(bits) for bits in (8, 32, 64, 128))
 _CLASSES = 4  # bits that are four apart: up to 15 ones, so that no sum of products carries into the next
 _ONE_IN_FOUR = 0x1111_1111_1111_1111
 
@@ -57,7 +52,7 @@ def instructions_of(triple: str, cpu: str, features: str) -> str:
 
 def target() -> tuple[str, str, str]:
     """Return the target triple, the processor's name and the features that Numba compiles for."""
-    triple, cpu, features = cpu_target.target_context.codegen().magic_tuple()
+    triple, cpu, features = numba.core.registry.cpu_target.target_context.codegen().magic_tuple()
     return triple, cpu, features
 
 
@@ -80,7 +75,7 @@ class Emitter:
 
     def __init__(self, builder: Any, code: str) -> None:
         self.builder, self.code, self.lanes = builder, code, _LANES[code]
-        self.vector = WORD if self.lanes == 1 else ir.VectorType(WORD, self.lanes)
+        self.vector = i64() if self.lanes == 1 else ir.VectorType(i64(), self.lanes)
 
     def constant(self, value: int) -> Any:
         """Broadcast a constant to every lane."""
@@ -91,7 +86,7 @@ class Emitter:
         if self.lanes == 1:
             return word
         nothing = ir.Constant(self.vector, ir.Undefined)
-        one = self.builder.insert_element(nothing, word, ir.Constant(_INDEX, 0))
+        one = self.builder.insert_element(nothing, word, ir.Constant(i32(), 0))
         return self.builder.shuffle_vector(one, nothing, self._lane_numbers([0] * self.lanes))
 
     def at(self, data: Any, place: Any) -> Any:
@@ -108,20 +103,20 @@ class Emitter:
         builder, steps = self.builder, range(1, count) if isinstance(count, int) else None
         between = between or (lambda _: None)
         if self.lanes == 1:
-            words = self._hash_singly(keys, coefficients, ir.Constant(WORD, count) if steps else count)
+            words = self._hash_singly(keys, coefficients, ir.Constant(i64(), count) if steps else count)
             for j in steps or ():
                 between(j)
             return words
-        places = [ir.Constant(WORD, first) for first in range(0, TILE, self.lanes)]
+        places = [ir.Constant(i64(), first) for first in range(0, TILE, self.lanes)]
         held_keys = [builder.load(self.at(keys, place), align=8) for place in places]
         totals = [self.everywhere(builder.load(coefficients))] * len(places)
         if steps:
             for j in steps:
-                coefficient = self._coefficient(coefficients, ir.Constant(WORD, j))
+                coefficient = self._coefficient(coefficients, ir.Constant(i64(), j))
                 totals = [self.step(total, key, coefficient) for total, key in zip(totals, held_keys, strict=True)]
                 between(j)
             return totals
-        one, held = ir.Constant(WORD, 1), [cgutils.alloca_once_value(builder, total) for total in totals]
+        one, held = ir.Constant(i64(), 1), [cgutils.alloca_once_value(builder, total) for total in totals]
         with cgutils.for_range_slice(builder, one, count, one) as (j, _):
             coefficient = self._coefficient(coefficients, j)
             for total, key in zip(held, held_keys, strict=True):
@@ -140,17 +135,17 @@ class Emitter:
         return self.everywhere(self.builder.load(self.builder.gep(coefficients, [j])))
 
     def _hash_singly(self, keys: Any, coefficients: Any, count: Any) -> list[Any]:
-        builder, zero, one = self.builder, ir.Constant(WORD, 0), ir.Constant(WORD, 1)
-        words = cgutils.alloca_once(builder, WORD, size=TILE)
-        total = cgutils.alloca_once(builder, WORD)
-        with cgutils.for_range_slice(builder, zero, ir.Constant(WORD, TILE), one) as (i, _):
+        builder, zero, one = self.builder, ir.Constant(i64(), 0), ir.Constant(i64(), 1)
+        words = cgutils.alloca_once(builder, i64(), size=TILE)
+        total = cgutils.alloca_once(builder, i64())
+        with cgutils.for_range_slice(builder, zero, ir.Constant(i64(), TILE), one) as (i, _):
             key = builder.load(builder.gep(keys, [i]))
             builder.store(builder.load(coefficients), total)
             with cgutils.for_range_slice(builder, one, count, one) as (j, _):
                 coefficient = self._coefficient(coefficients, j)
                 builder.store(self.step(builder.load(total), key, coefficient), total)
             builder.store(builder.load(total), builder.gep(words, [i]))
-        return [builder.load(builder.gep(words, [ir.Constant(WORD, i)])) for i in range(TILE)]
+        return [builder.load(builder.gep(words, [ir.Constant(i64(), i)])) for i in range(TILE)]
 
     def _product(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Return the lower and upper halves of the carry-less product in each lane."""
@@ -166,14 +161,14 @@ class Emitter:
         return self.builder.shuffle_vector(even, odd, lower), self.builder.shuffle_vector(even, odd, upper)
 
     def _x86_product(self, x: Any, y: Any, places: int) -> Any:
-        kind = ir.FunctionType(self.vector, [self.vector, self.vector, _BYTE])
+        kind = ir.FunctionType(self.vector, [self.vector, self.vector, i8()])
         function = cgutils.get_or_insert_function(self.builder.module, kind, _PRODUCT[self.lanes])
-        return self.builder.call(function, [x, y, ir.Constant(_BYTE, places)])
+        return self.builder.call(function, [x, y, ir.Constant(i8(), places)])
 
     def _neon_product(self, x: Any, y: Any, lane: int) -> Any:
-        kind = ir.FunctionType(ir.VectorType(_BYTE, 16), [WORD, WORD])
+        kind = ir.FunctionType(ir.VectorType(i8(), 16), [i64(), i64()])
         function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.aarch64.neon.pmull64")
-        number = ir.Constant(_INDEX, lane)
+        number = ir.Constant(i32(), lane)
         product = self.builder.call(function, [self.builder.extract_element(one, number) for one in (x, y)])
         return self.builder.bitcast(product, self.vector)
 
@@ -181,7 +176,7 @@ class Emitter:
         """Multiply parts with every fourth bit, so that carries stay in the gaps; for y < 2^60 a part has 15 bits."""
         builder = self.builder
         parts = [
-            [builder.zext(builder.and_(one, ir.Constant(WORD, _ONE_IN_FOUR << shift)), _DOUBLE) for shift in range(4)]
+            [builder.zext(builder.and_(one, ir.Constant(i64(), _ONE_IN_FOUR << shift)), i128()) for shift in range(4)]
             for one in (x, y)
         ]
         total = None
@@ -189,14 +184,14 @@ class Emitter:
         for place in range(_CLASSES):
             products = [builder.mul(parts[0][i], parts[1][(place - i) % _CLASSES]) for i in range(_CLASSES)]
             ones = functools.reduce(builder.xor, products)
-            ones = builder.and_(ones, ir.Constant(_DOUBLE, mask << place & ((1 << 128) - 1)))
+            ones = builder.and_(ones, ir.Constant(i128(), mask << place & ((1 << 128) - 1)))
             total = ones if total is None else builder.or_(total, ones)
-        upper = builder.lshr(total, ir.Constant(_DOUBLE, 64))
-        return builder.trunc(total, WORD), builder.trunc(upper, WORD)
+        upper = builder.lshr(total, ir.Constant(i128(), 64))
+        return builder.trunc(total, i64()), builder.trunc(upper, i64())
 
     @staticmethod
     def _lane_numbers(lanes: list[int]) -> Any:
-        return ir.Constant(ir.VectorType(_INDEX, len(lanes)), lanes)
+        return ir.Constant(ir.VectorType(i32(), len(lanes)), lanes)
 
 
 def emitter(context: Any, builder: Any) -> Emitter:
@@ -216,10 +211,10 @@ def arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> dict[i
 def check_contiguous(*given: Any) -> None:
     """Raise `TypingError` unless all array types among ``given`` are C-contiguous."""
     if {kind.layout for kind in given if isinstance(kind, types.Array)} - {"C"}:
-        raise TypingError("the arrays of a tile must be C-contiguous")
+        raise numba.TypingError("the arrays of a tile must be C-contiguous")
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def hash_tile(typingctx: Any, keys: Any, place: Any, coefficients: Any, out: Any, at: Any) -> Any:
     """Write the hash words of the 16 keys that start at ``keys[place]`` to ``out[at:]``.
 
@@ -240,14 +235,14 @@ def hash_tile(typingctx: Any, keys: Any, place: Any, coefficients: Any, out: Any
         first = builder.gep(given[0].data, [arguments[1]])
         count = builder.extract_value(given[2].shape, 0)
         for number, words in enumerate(code.hash_tile(first, given[2].data, count)):
-            place = builder.add(arguments[4], ir.Constant(WORD, number * code.lanes))
+            place = builder.add(arguments[4], ir.Constant(i64(), number * code.lanes))
             builder.store(words, code.at(given[3].data, place), align=8)
         return context.get_dummy_value()
 
     return types.void(keys, types.intp, coefficients, out, types.intp), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def multiply_add(typingctx: Any, total: Any, key: Any, coefficient: Any) -> Any:
     """Return total · key + coefficient in GF(2^64), all uint64, for a key below 2^60."""
     del typingctx, total, key, coefficient  # as above
@@ -259,6 +254,6 @@ def multiply_add(typingctx: Any, total: Any, key: Any, coefficient: Any) -> Any:
             return Emitter(builder, code).step(*arguments)
         pair = Emitter(builder, PMULL if code == PMULL else PCLMUL)
         words = pair.step(*(pair.everywhere(argument) for argument in arguments))
-        return builder.extract_element(words, ir.Constant(_INDEX, 0))
+        return builder.extract_element(words, ir.Constant(i32(), 0))
 
     return types.uint64(types.uint64, types.uint64, types.uint64), generate

@@ -10,15 +10,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
 
-from streamsketch.core import compiles_for
-from streamsketch.kernels.carryless import AVX512, TILE, WORD, Emitter, arrays, check_contiguous, emitter
+from streamsketch.core import cgutils, compiles_for, intrinsic, ir, literal_intrinsic, numba, types
+from streamsketch.kernels.carryless import AVX512, TILE, Emitter, arrays, check_contiguous, emitter
 from streamsketch.kernels.hashing import BitSlices, Words
+from streamsketch.kernels.llvm_types import i8, i16, i64
 
 QUAD = 4
 """Rows whose cells are kept side by side, 16 bits each."""
@@ -28,7 +24,6 @@ COMMON_INDEPENDENCE = 8
 
 _MOST_CELLS = 1 << 16
 _NUMBERS = 3  # in each line of a layout
-_SHORT, _INDEX, _BYTE = ir.IntType(16), ir.IntType(32), ir.IntType(8)
 
 
 def layout_of(slices: BitSlices) -> Words:
@@ -53,7 +48,7 @@ def _packed(lanes: list[int]) -> int:
     return sum((number & _MOST_CELLS - 1) << 16 * lane for lane, number in enumerate(lanes))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def address(typingctx: Any, array: Any, place: Any) -> Any:
     """Return the address of ``array[place]``; the array is one-dimensional and C-contiguous."""
     del typingctx, place  # as in `hash_tile`
@@ -61,12 +56,12 @@ def address(typingctx: Any, array: Any, place: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = arrays(context, builder, signature, arguments)[0].data
-        return builder.ptrtoint(builder.gep(data, [arguments[1]]), WORD)
+        return builder.ptrtoint(builder.gep(data, [arguments[1]]), i64())
 
     return types.intp(array, types.intp), generate
 
 
-@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+@literal_intrinsic
 def hash_and_add(
     typingctx: Any,
     next_keys: Any,
@@ -107,7 +102,7 @@ def hash_and_add(
     check_contiguous(coefficients, layout)
     del next_keys, next_word, write, read, rows, values, cells  # as in `hash_tile`
     if not isinstance(straight, types.IntegerLiteral):
-        raise TypingError("straight must be a literal")
+        raise numba.TypingError("straight must be a literal")
     size = types.intp
     signature = types.void(size, coefficients, size, layout, size, size, straight, size, size, size)
     return signature, _generate
@@ -115,10 +110,10 @@ def hash_and_add(
 
 def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     given, code = arrays(context, builder, signature, arguments), emitter(context, builder)
-    next_keys, write, values, cells = (builder.inttoptr(arguments[i], WORD.as_pointer()) for i in (0, 4, 8, 9))
+    next_keys, write, values, cells = (builder.inttoptr(arguments[i], i64().as_pointer()) for i in (0, 4, 8, 9))
     count = builder.extract_value(given[1].shape, 1)
     coefficients = builder.gep(given[1].data, [builder.mul(arguments[2], count)])
-    adder = _Adder(builder, read=builder.inttoptr(arguments[5], _SHORT.as_pointer()), values=values, cells=cells)
+    adder = _Adder(builder, read=builder.inttoptr(arguments[5], i16().as_pointer()), values=values, cells=cells)
     groups = signature.args[6].literal_value // QUAD or None
     if groups:
         words = _in_step(code, adder, next_keys, coefficients, groups)
@@ -137,7 +132,7 @@ def _in_step(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, quads
         end = step * TILE // (COMMON_INDEPENDENCE - 1)
         for item in range(done, end):
             for group in range(quads):
-                adder.quad(ir.Constant(WORD, group * TILE + item))
+                adder.quad(ir.Constant(i64(), group * TILE + item))
         done = end
 
     return code.hash_tile(keys, coefficients, COMMON_INDEPENDENCE, between)
@@ -145,13 +140,13 @@ def _in_step(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, quads
 
 def _in_portions(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, count: Any, rows: Any) -> list[Any]:
     """Emit code for any independence and any number of rows; return the words."""
-    builder, one, tile = code.builder, ir.Constant(WORD, 1), ir.Constant(WORD, TILE)
-    quads = builder.mul(builder.udiv(rows, ir.Constant(WORD, QUAD)), tile)
-    singles = builder.mul(builder.urem(rows, ir.Constant(WORD, QUAD)), tile)
+    builder, one, tile = code.builder, ir.Constant(i64(), 1), ir.Constant(i64(), TILE)
+    quads = builder.mul(builder.udiv(rows, ir.Constant(i64(), QUAD)), tile)
+    singles = builder.mul(builder.urem(rows, ir.Constant(i64(), QUAD)), tile)
     # `steps` portions of each suffice for all of them
     steps = builder.sub(count, one)
     portions = [builder.udiv(builder.add(total, builder.sub(steps, one)), steps) for total in (quads, singles)]
-    done = [cgutils.alloca_once_value(builder, ir.Constant(WORD, 0)) for _ in portions]
+    done = [cgutils.alloca_once_value(builder, ir.Constant(i64(), 0)) for _ in portions]
 
     def add_until(ends: list[Any]) -> None:
         for kind, (held, end) in enumerate(zip(done, ends, strict=True)):
@@ -183,24 +178,24 @@ class _Adder:
     def quad(self, number: Any) -> None:
         """Add one value to four cells; ``number`` counts the tile's items first, then the groups of rows."""
         value = self._value(number)
-        first = self.builder.mul(number, ir.Constant(WORD, QUAD))
+        first = self.builder.mul(number, ir.Constant(i64(), QUAD))
         for lane in range(QUAD):
-            self._add_at(self.builder.add(first, ir.Constant(WORD, lane)), value)
+            self._add_at(self.builder.add(first, ir.Constant(i64(), lane)), value)
 
     def single(self, quads: Any, number: Any) -> None:
         """Add one value to one cell of the last, smaller group of rows."""
         builder = self.builder
-        item, row = (divide(number, ir.Constant(WORD, TILE)) for divide in (builder.urem, builder.udiv))
+        item, row = (divide(number, ir.Constant(i64(), TILE)) for divide in (builder.urem, builder.udiv))
         self._add_at(
-            builder.add(builder.mul(builder.add(quads, item), ir.Constant(WORD, QUAD)), row), self._value(number)
+            builder.add(builder.mul(builder.add(quads, item), ir.Constant(i64(), QUAD)), row), self._value(number)
         )
 
     def _value(self, number: Any) -> Any:
-        item = self.builder.and_(number, ir.Constant(WORD, TILE - 1))
+        item = self.builder.and_(number, ir.Constant(i64(), TILE - 1))
         return self.builder.load(self.builder.gep(self.values, [item]))
 
     def _add_at(self, place: Any, value: Any) -> None:
-        cell = self.builder.zext(self.builder.load(self.builder.gep(self.read, [place])), WORD)
+        cell = self.builder.zext(self.builder.load(self.builder.gep(self.read, [place])), i64())
         address = self.builder.gep(self.cells, [cell])
         self.builder.store(self.builder.add(self.builder.load(address), value), address)
 
@@ -214,39 +209,39 @@ def _write_cells(
     """
 
     def write(group: Any) -> None:
-        line = builder.mul(group, ir.Constant(WORD, _NUMBERS))
+        line = builder.mul(group, ir.Constant(i64(), _NUMBERS))
         shift, base, mask = (
-            builder.load(builder.gep(layout.data, [builder.add(line, ir.Constant(WORD, number))]))
+            builder.load(builder.gep(layout.data, [builder.add(line, ir.Constant(i64(), number))]))
             for number in range(_NUMBERS)
         )
-        first = builder.mul(group, ir.Constant(WORD, TILE))
+        first = builder.mul(group, ir.Constant(i64(), TILE))
         for number, word in enumerate(words):
             fields = _fields(context, builder, code, word, shift, mask)
-            place = builder.add(first, ir.Constant(WORD, number * code.lanes))
+            place = builder.add(first, ir.Constant(i64(), number * code.lanes))
             builder.store(builder.or_(fields, code.everywhere(base)), code.at(target, place), align=8)
 
     if known is not None:
         for number in range(known):
-            write(ir.Constant(WORD, number))
+            write(ir.Constant(i64(), number))
         return
-    with _range(builder, ir.Constant(WORD, 0), builder.extract_value(layout.shape, 0)) as group:
+    with _range(builder, ir.Constant(i64(), 0), builder.extract_value(layout.shape, 0)) as group:
         write(group)
 
 
 def _fields(context: Any, builder: Any, code: Emitter, word: Any, shift: Any, mask: Any) -> Any:
     """Return four fields of each word in 16 bits each."""
     if code.code == AVX512 and compiles_for(context, "avx512vbmi"):
-        kind = ir.VectorType(_BYTE, 64)
+        kind = ir.VectorType(i8(), 64)
         function = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(kind, [kind, kind]), "llvm.x86.avx512.pmultishift.qb.512"
         )
         given = [builder.bitcast(one, kind) for one in (code.everywhere(shift), word)]
         spread = builder.bitcast(builder.call(function, given), code.vector)
         return builder.and_(spread, code.everywhere(mask))
-    lane_mask = builder.and_(mask, ir.Constant(WORD, 0xFFFF))
+    lane_mask = builder.and_(mask, ir.Constant(i64(), 0xFFFF))
     total = None
     for lane in range(QUAD):
-        bits = builder.and_(builder.lshr(shift, ir.Constant(WORD, 16 * lane)), ir.Constant(WORD, 63))
+        bits = builder.and_(builder.lshr(shift, ir.Constant(i64(), 16 * lane)), ir.Constant(i64(), 63))
         field = builder.and_(builder.lshr(word, code.everywhere(bits)), code.everywhere(lane_mask))
         field = builder.shl(field, code.constant(16 * lane))
         total = field if total is None else builder.or_(total, field)
@@ -255,5 +250,5 @@ def _fields(context: Any, builder: Any, code: Emitter, word: Any, shift: Any, ma
 
 @contextmanager
 def _range(builder: Any, start: Any, stop: Any) -> Iterator[Any]:
-    with cgutils.for_range_slice(builder, start, stop, ir.Constant(WORD, 1)) as (number, _):
+    with cgutils.for_range_slice(builder, start, stop, ir.Constant(i64(), 1)) as (number, _):
         yield number

@@ -8,15 +8,12 @@ an exclusive or, a count and an addition.
 from typing import Any, TypeAlias
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, compiles_for, kernel
-from streamsketch.kernels.carryless import WORD, arrays, check_contiguous
+from streamsketch.core import Ints, cgutils, compiles_for, intrinsic, ir, kernel, types
+from streamsketch.kernels.carryless import arrays, check_contiguous
 from streamsketch.kernels.hashing import Words
+from streamsketch.kernels.llvm_types import i32, i64
 from streamsketch.kernels.vectors import transpose_tile
 
 Counts: TypeAlias = NDArray[np.int16] | NDArray[np.int32]
@@ -29,7 +26,7 @@ NO_COLUMN = (1 << 63) - 1
 _CHUNK_WORDS = 1 << 14  # of columns, 128 KiB: they stay in the second cache
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def count_tile(typingctx: Any, rows: Any, places: Any, columns: Any, block: Any, words: Any, out: Any, at: Any) -> Any:
     """Write popcount(row XOR column) of 4 rows and 16 columns; bounds are not checked.
 
@@ -80,18 +77,18 @@ class _Counter:
 
     def __init__(self, builder: Any, lanes: int, rows: Any, columns: Any, count: Any) -> None:
         self.builder, self.lanes, self.rows, self.columns, self.length = builder, lanes, rows, columns, count
-        self.words, name = (ir.VectorType(WORD, lanes), f"v{lanes}i64") if lanes > 1 else (WORD, "i64")
+        self.words, name = (ir.VectorType(i64(), lanes), f"v{lanes}i64") if lanes > 1 else (i64(), "i64")
         kind = ir.FunctionType(self.words, [self.words])
         self.popcount = cgutils.get_or_insert_function(builder.module, kind, f"llvm.ctpop.{name}")
 
     def count(self, starts: Any, column: int, vectors: int, out: Any, targets: Any) -> None:
         """Count ``vectors`` registers of columns from ``column`` on of the rows that begin at ``starts``."""
-        builder, zero, lanes = self.builder, ir.Constant(WORD, 0), self.lanes
+        builder, zero, lanes = self.builder, ir.Constant(i64(), 0), self.lanes
         nothing = ir.Constant(self.words, [0] * lanes if lanes > 1 else 0)
         totals = [[cgutils.alloca_once_value(builder, nothing) for _ in range(vectors)] for _ in starts]
-        with cgutils.for_range_slice(builder, zero, self.length, ir.Constant(WORD, 1)) as (j, _):
-            first = builder.add(builder.mul(j, ir.Constant(WORD, COLUMNS)), ir.Constant(WORD, column))
-            held = [self._load(builder.add(first, ir.Constant(WORD, lanes * v))) for v in range(vectors)]
+        with cgutils.for_range_slice(builder, zero, self.length, ir.Constant(i64(), 1)) as (j, _):
+            first = builder.add(builder.mul(j, ir.Constant(i64(), COLUMNS)), ir.Constant(i64(), column))
+            held = [self._load(builder.add(first, ir.Constant(i64(), lanes * v))) for v in range(vectors)]
             for start, row in zip(starts, totals, strict=True):
                 word = self._everywhere(builder.load(builder.gep(self.rows, [builder.add(start, j)])))
                 for total, vector in zip(row, held, strict=True):
@@ -101,7 +98,7 @@ class _Counter:
         counted = ir.VectorType(cell, lanes) if lanes > 1 else cell
         for target, row in zip(targets, totals, strict=True):
             for v, total in enumerate(row):
-                place = builder.gep(out, [builder.add(target, ir.Constant(WORD, column + lanes * v))])
+                place = builder.gep(out, [builder.add(target, ir.Constant(i64(), column + lanes * v))])
                 counts = builder.trunc(builder.load(total), counted)
                 builder.store(counts, builder.bitcast(place, counted.as_pointer()), align=2)
 
@@ -113,8 +110,8 @@ class _Counter:
         if self.lanes == 1:
             return word
         nothing = ir.Constant(self.words, ir.Undefined)
-        one = self.builder.insert_element(nothing, word, ir.Constant(ir.IntType(32), 0))
-        lanes = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
+        one = self.builder.insert_element(nothing, word, ir.Constant(i32(), 0))
+        lanes = ir.Constant(ir.VectorType(i32(), self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(one, nothing, lanes)
 
 

@@ -10,13 +10,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from streamsketch.core import Ints, kernel, part
+from streamsketch.core import Ints, intrinsic, ir, kernel, part, types
 from streamsketch.kernels.carryless import TILE, hash_tile
 from streamsketch.kernels.hashing import Words
+from streamsketch.kernels.llvm_types import i8, i32
 from streamsketch.kernels.pipeline import COMMON_INDEPENDENCE, QUAD, address, hash_and_add
 
 Bounds: TypeAlias = tuple[Any, Any, Any, Any]  # uint64 in kernels, which Numba hands to Python as int
@@ -28,7 +26,7 @@ _LAST_OF_LINE = _WORDS_OF_LINE - 1
 _LOW_32, _32 = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def prefetch(typingctx: Any, array: Any, place: Any) -> Any:
     """Request the cache line of ``array[place]``, to be loaded during other work; ``place`` may lie past the end.
 
@@ -46,7 +44,7 @@ def prefetch(typingctx: Any, array: Any, place: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        byte, number = i8().as_pointer(), i32()
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
         address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)

@@ -7,20 +7,15 @@ vectors the transform of 2^15 doubles is about three times as fast, and the proj
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
-
-from streamsketch.core import compiles_for
+from streamsketch.core import cgutils, compiles_for, intrinsic, ir, literal_intrinsic, numba, types
+from streamsketch.kernels.llvm_types import i32
 
 VECTOR_BYTES = 64
 
 Combine: TypeAlias = Callable[[Any, Any], Any]
 
 
-@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+@literal_intrinsic
 def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: Any, width: Any, within: Any) -> Any:
     """Transform ``vectors`` vectors of one array in registers, in place.
 
@@ -42,7 +37,7 @@ def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: A
     """
     del typingctx, offset, stride  # Numba passes types here; the values are in ``arguments``
     if not all(isinstance(given, types.IntegerLiteral) for given in (vectors, width, within)):
-        raise TypingError("vectors, width and within must be literals")
+        raise numba.TypingError("vectors, width and within must be literals")
     count = vectors.literal_value
     signature = types.void(array, types.intp, types.intp, vectors, width, within)
 
@@ -75,7 +70,7 @@ def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: A
     return signature, generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def add_signed(typingctx: Any, target: Any, offsets: Any, source: Any, start: Any, signs: Any) -> Any:
     """Add ±1 times the 64 bytes of ``source`` from ``start`` on to those of ``target`` from each of ``offsets`` on.
 
@@ -102,7 +97,7 @@ def add_signed(typingctx: Any, target: Any, offsets: Any, source: Any, start: An
 
         def everywhere(number: Any) -> Any:
             nothing = ir.Constant(vector, ir.Undefined)
-            first = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+            first = builder.insert_element(nothing, number, ir.Constant(i32(), 0))
             return builder.shuffle_vector(first, nothing, _mask([0] * vector.count))
 
         added = builder.load(pointer(2, arguments[3]), align=size)
@@ -120,7 +115,7 @@ def add_signed(typingctx: Any, target: Any, offsets: Any, source: Any, start: An
     return signature, generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def transpose_tile(typingctx: Any, source: Any, offset: Any, stride: Any, target: Any, start: Any, step: Any) -> Any:
     """Write the transpose of a square tile of as many vectors as a vector has lanes.
 
@@ -205,4 +200,4 @@ def _inside(builder: Any, held: list[Any], add: Combine, subtract: Combine) -> N
 
 
 def _mask(lanes: list[int]) -> Any:
-    return ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes)
+    return ir.Constant(ir.VectorType(i32(), len(lanes)), lanes)

@@ -2,15 +2,13 @@
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from streamsketch.core import cgutils, intrinsic, ir, types
+from streamsketch.kernels.llvm_types import i64
 
-_WORD, _BYTES = ir.IntType(64), 8
+_BYTES = 8
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def bytes_at(typingctx: Any, data: Any, place: Any, stop: Any) -> Any:
     """Return up to eight bytes of ``data[place:stop]`` as a uint64, the first byte lowest; 0 if there are none.
 
@@ -28,9 +26,9 @@ def bytes_at(typingctx: Any, data: Any, place: Any, stop: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         _, place, stop = arguments
-        whole, none = ir.Constant(_WORD, _BYTES), ir.Constant(_WORD, 0)
+        whole, none = ir.Constant(i64(), _BYTES), ir.Constant(i64(), 0)
         count = builder.sub(stop, place)
-        found = cgutils.alloca_once(builder, _WORD)
+        found = cgutils.alloca_once(builder, i64())
         with builder.if_else(builder.icmp_signed(">=", count, whole)) as (many, few):
             with many:
                 builder.store(_load(builder, data, place), found)
@@ -39,11 +37,11 @@ def bytes_at(typingctx: Any, data: Any, place: Any, stop: Any) -> Any:
                 is_some, is_far = builder.icmp_signed(">", count, none), builder.icmp_signed(">=", stop, whole)
                 with builder.if_then(is_some), builder.if_else(is_far) as (far, at_start):
                     with far:  # the eight bytes that end where these do, without those before them
-                        before = builder.shl(builder.sub(whole, count), ir.Constant(_WORD, 3))
+                        before = builder.shl(builder.sub(whole, count), ir.Constant(i64(), 3))
                         ending = _load(builder, data, builder.sub(stop, whole))
                         builder.store(builder.lshr(ending, before), found)
                     with at_start:
-                        copied = cgutils.alloca_once(builder, _WORD)  # `found` stays in a register
+                        copied = cgutils.alloca_once(builder, i64())  # `found` stays in a register
                         builder.store(none, copied)
                         first = builder.gep(data, [place])
                         cgutils.raw_memcpy(builder, builder.bitcast(copied, first.type), first, count, 1)
@@ -53,7 +51,7 @@ def bytes_at(typingctx: Any, data: Any, place: Any, stop: Any) -> Any:
     return types.uint64(data, types.intp, types.intp), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def put_word(typingctx: Any, data: Any, place: Any, word: Any) -> Any:
     """Write a uint64 as the eight bytes ``data[place : place + 8]``, the lowest first.
 
@@ -68,7 +66,7 @@ def put_word(typingctx: Any, data: Any, place: Any, word: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        target = builder.bitcast(builder.gep(data, [arguments[1]]), _WORD.as_pointer())
+        target = builder.bitcast(builder.gep(data, [arguments[1]]), i64().as_pointer())
         builder.store(arguments[2], target, align=1)
         return context.get_dummy_value()
 
@@ -76,4 +74,4 @@ def put_word(typingctx: Any, data: Any, place: Any, word: Any) -> Any:
 
 
 def _load(builder: Any, data: Any, place: Any) -> Any:
-    return builder.load(builder.bitcast(builder.gep(data, [place]), _WORD.as_pointer()), align=1)
+    return builder.load(builder.bitcast(builder.gep(data, [place]), i64().as_pointer()), align=1)
