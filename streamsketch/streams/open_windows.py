@@ -28,6 +28,7 @@ from streamsketch.sketching import (
 )
 from streamsketch.storage import RawSketch
 from streamsketch.streams.admission import Admission
+from streamsketch.streams.clocks import Clocks
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.state import Content
 
@@ -221,7 +222,7 @@ class Windows:
         self._public_column = None if self.public is None else key_column(self.public, "key")
         self._agreed = [name for name in agreement.names if name != policy.time]
         self._needed = set(self._intake.needed)
-        self.clock = Clock(policy.delay_micros, policy.clock, limit=policy.limit)
+        self.clocks = Clocks(lambda: Clock(policy.delay_micros, policy.clock, limit=policy.limit))
         self.next = policy.first
         """The number of the first window that was not closed."""
         schedule = policy.schedule
@@ -237,7 +238,7 @@ class Windows:
     @property
     def is_over(self) -> bool:
         """Whether the next window is over."""
-        watermark = self.clock.watermark
+        watermark = self.clocks.watermark
         return not self.is_finished and watermark is not None and self._policy.windows.start(self.next + 1) <= watermark
 
     @property
@@ -245,31 +246,32 @@ class Windows:
         """Whether all windows of a schedule were closed."""
         return self.end is not None and self.next >= self.end
 
-    def add(self, batch: pa.RecordBatch, first: int) -> int:
+    def add(self, batch: pa.RecordBatch, first: int, source: str | None = None) -> int:
         """Add rows in the order of the log, and return how many are in windows; after an error nothing has changed.
 
-        A row is late if its window was over before it, so that batches of any size give the same windows. Where
-        heartbeats move the watermark, no row of a unit raises: one that cannot be read is dropped and counted, each
-        judged by itself.
+        A row is late if its window was over before it by the clock of its source, or was closed; so batches of any size
+        give the same windows. Where heartbeats move the watermark, no row of a unit raises: one that cannot be read is
+        dropped and counted, each judged by itself.
         """
+        self.clocks.of(source)
         try:
-            return self._add(batch, first)
+            return self._add(batch, first, source)
         except InvalidInputError:
             if not self._tolerant:
                 raise
         readable = self._readable(batch)
-        return self._add(batch.filter(pa.array(readable)), first, int((~readable).sum()))
+        return self._add(batch.filter(pa.array(readable)), first, source, int((~readable).sum()))
 
-    def _add(self, batch: pa.RecordBatch, first: int, malformed: int = 0) -> int:
-        policy, windows = self._policy, self._policy.windows
+    def _add(self, batch: pa.RecordBatch, first: int, source: str | None, malformed: int = 0) -> int:
+        policy, windows, clock = self._policy, self._policy.windows, self.clocks.of(source)
         batch, blank = self._timed(batch)
         times = self._times(batch)
         beats, lacking = self._kinds(batch)
         kept = ~lacking if self._drops else ~beats
         numbers = windows.number(times)
-        timely = ~self.clock.late(times, windows, beats) & (numbers >= policy.first)
+        timely = ~clock.late(times, windows, beats) & (numbers >= self.next)
         after = np.zeros_like(timely) if self.end is None else numbers >= self.end
-        ahead = self.clock.ahead(times, beats)
+        ahead = clock.ahead(times, beats)
         if (ahead & (beats | (not self._tolerant))).any():
             most = policy.limit.most
             raise InvalidInputError(
@@ -299,8 +301,15 @@ class Windows:
         self.counts.rows_after_end += int(after.sum())
         self.counts.rows_late += int((~timely & ~after).sum()) - early
         self.counts.bounding.merge(found)
-        self.clock.advance(times, beats)
+        clock.advance(times, beats)
+        if source is not None and times.size:
+            self.clocks.idle.discard(source)
         return int(timely.sum())
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of a stream with one log."""
+        return self.clocks.of(None)
 
     def _readable(self, batch: pa.RecordBatch) -> Flags:
         """Return all rows but those of units that cannot be read, each judged by itself: bool, (n,).

@@ -156,6 +156,7 @@ def _check(header: dict[str, Any]) -> None:
         "place": header["place"] is None or isinstance(header["place"], dict),
         "newest": header["newest"] is None or _is_number(header["newest"], _LARGEST),
         "next": _is_number(header["next"], _LARGEST),
+        "sources": "sources" not in header or (header["newest"] is None and _are_sources(header["sources"])),
         "bounding": isinstance(given, dict)
         and given.keys() | _LATER == bounding.keys()
         and all(
@@ -166,6 +167,17 @@ def _check(header: dict[str, Any]) -> None:
     for name in header:
         if not valid.get(name, False):
             raise WireFormatError(f"header.{ascii(name)[1:-1]}", "is not what a stream writes")
+
+
+def _are_sources(value: Any) -> bool:
+    """Return whether these are `Clocks.to_dict`."""
+    return isinstance(value, dict) and all(
+        isinstance(one, list)
+        and len(one) == 2
+        and (one[0] is None or _is_number(one[0], _LARGEST))
+        and type(one[1]) is bool
+        for one in value.values()
+    )
 
 
 def _is_number(value: Any, most: int = (1 << 63) - 1) -> bool:

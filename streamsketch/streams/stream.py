@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ class Stream:
     A release is drawn, written into the state together with how far the log was read, and only then published, by
     exclusive create. Killed at any point, a restart publishes the same bytes; a file that is there is never replaced.
     Windows are released in their order, those without events too.
+
+    A stream has one log, or several sources, such as the partitions of a topic (`add_sources`). A row is late by the
+    clock of its own source, and a window ends when the last source is past it. So what is in a window is a function of
+    the logs, in whatever order they are read beside each other.
 
     All draws are functions of the state's secret, the window and its exact sketches. So a state that is restored from a
     backup draws the same bytes of the same log, which costs nothing more; of another log, independent noise, which is
@@ -69,7 +74,7 @@ class Stream:
         # of a unit in all its windows: releases of several add up for it, and rows are of all of them together
         self._spent = dataclasses.replace(self._publisher.guarantee, neighbours=policy.noise(agreement).neighbours)
         self.position: dict[str, Any] | None = None
-        """How far the log was read: what the caller gives to `save`."""
+        """How far the log was read, or each of the sources: what the caller gives to `save`."""
         self.events = self.released = self.bad_lines = 0
         self._waiting: dict[int, bytes] = {}
         if self._path.exists():
@@ -94,7 +99,8 @@ class Stream:
         self.windows = Windows(policy, self._agreement, self._secret)
         self.position = header["place"]
         self.events, self.released, self.bad_lines = header["events"], header["released"], header["bad_lines"]
-        self.windows.clock.newest, self.windows.next = header["newest"], header["next"]
+        self.windows.clocks.restore(header["newest"], header.get("sources", {}))
+        self.windows.next = header["next"]
         self._draws = (
             DrawSecret(bytes.fromhex(header["draws"]))
             if "draws" in header
@@ -120,9 +126,60 @@ class Stream:
             late["rows_after_end"] = counts.rows_after_end
         return counts.bounding.to_dict() | late | {"bad_lines": self.bad_lines}
 
-    def add(self, batch: pa.RecordBatch, first: int) -> None:
-        """Add rows in the order of the log, counted from ``first``; nothing has changed after an error."""
-        self.events += self.windows.add(batch, first)
+    # --- sources --------------------------------------------------------------------------------------------
+
+    def add_sources(self, names: Iterable[str]) -> list[str]:
+        """Add sources, each a log with a clock of its own, and return those that the stream did not have.
+
+        Add all of them before the first row of one: windows end once the least clock is past their end, and a source
+        without rows has none. Rows of a source that is added later are late where their window is closed.
+
+        Parameters
+        ----------
+        names
+            Of the sources, such as ``"sales/0"``: the topic and the partition.
+
+        Raises
+        ------
+        InvalidInputError
+            If the stream has read one log without a name.
+        """
+        return self.windows.clocks.add(names)
+
+    @property
+    def watermarks(self) -> dict[str, int | None]:
+        """The watermark of each source, in microseconds after 1970; None before its first row."""
+        return {name: clock.watermark for name, clock in self.windows.clocks.sources.items()}
+
+    @property
+    def idle(self) -> frozenset[str]:
+        """Sources for which no window waits."""
+        return frozenset(self.windows.clocks.idle)
+
+    def set_idle(self, source: str) -> None:
+        """Let windows end without a source, until it has rows again; those of windows that are closed are late.
+
+        What a window holds is then a function of the logs and of when this was said, which the state keeps. Say it of a
+        source whose log was read to its end, and that nobody writes to.
+        """
+        self.windows.clocks.of(source)
+        self.windows.clocks.idle.add(source)
+
+    def add(self, batch: pa.RecordBatch, first: int, source: str | None = None) -> None:
+        """Add rows in the order of their log; nothing has changed after an error.
+
+        Parameters
+        ----------
+        batch
+            The rows, with the columns of the agreement and the time.
+        first
+            The number of the first row in its log, for messages of errors.
+        source
+            Whose log it is, if the stream has several.
+        """
+        self.events += self.windows.add(batch, first, source)
+
+    # --- windows --------------------------------------------------------------------------------------------
 
     def save(self, position: dict[str, Any]) -> list[str]:
         """Write the state with how far the log was read, and publish what is over; return what others had published.
@@ -204,7 +261,7 @@ class Stream:
             "agreement": self._agreement.fingerprint,
             "policy": self._policy.to_dict(),
             "place": self.position,
-            "newest": windows.clock.newest,
+            "newest": windows.clocks.single.newest,
             "next": windows.next,
             "events": self.events,
             "released": self.released,
@@ -213,6 +270,8 @@ class Stream:
             "rows_before_start": windows.counts.rows_before_start,
             "bounding": dataclasses.asdict(windows.counts.bounding),
         }
+        if sources := windows.clocks.to_dict():
+            header["sources"] = sources
         held = None
         if self._rows is not None:
             header["rows_after_end"] = windows.counts.rows_after_end

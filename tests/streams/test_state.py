@@ -44,6 +44,12 @@ def begin(out: Path, clip: str = "scale") -> Path:
         ({"events": 10**400}, "header.events"),
         ({"released": True}, "header.released"),
         ({"newest": 1e308}, "header.newest"),
+        ({"sources": {"a": [1, False]}}, "header.sources"),  # beside the newest time of one log
+        ({"newest": None, "sources": ["a"]}, "header.sources"),
+        ({"newest": None, "sources": {"a": [0.5, False]}}, "header.sources"),
+        ({"newest": None, "sources": {"a": [1 << 62, False]}}, "header.sources"),
+        ({"newest": None, "sources": {"a": [None, 1]}}, "header.sources"),
+        ({"newest": None, "sources": {"a": [None]}}, "header.sources"),
         ({"next": -5}, "header.next"),
         ({"next": 1 << 61}, "header.next"),
         ({"next": "1"}, "header.next"),
