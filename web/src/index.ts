@@ -15,3 +15,4 @@ export {
   squaredDistance, squaredNorm, total, units, type Measure, type Pairs,
 } from "./estimators.ts";
 export { scaleSquared, varianceLaw, type VarianceLaw } from "./projection.ts";
+export { checkNoise, compositionOf, guaranteeInWords, guaranteeText, historyText, warnings, type NoiseCheck, type Section } from "./words.ts";

@@ -151,3 +151,8 @@ export function chiSquaredQuantile(freedom: number, probability: number, tail: "
   }
   return high;
 }
+
+/** Return erfc(x)·e^(x²) for x ≥ 0. */
+export function scaledErfc(x: number): number {
+  return upperErf(x, true);
+}

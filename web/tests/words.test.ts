@@ -1,0 +1,36 @@
+/** Guarantees in words: what Python says of the same releases. */
+import assert from "node:assert/strict";
+import test from "node:test";
+import { checkNoise, guaranteeInWords, readRelease, readSigns, Release, unhex, warnings } from "../src/index.ts";
+import { KIT, named } from "./kit.ts";
+import table from "./words.json";
+
+const words = table as unknown as Record<string, any>[];
+const SAME = ["Guarantee", "Protected", "Only if", "Meaning", "How", "Not protected"];
+
+for (const one of words) {
+  test(`words: ${one.name}`, () => {
+    const release = readRelease(unhex(named("releases", one.name).bytes));
+    const found = Object.fromEntries(guaranteeInWords(release).map(({ heading, sentences }) => [heading, sentences]));
+    for (const heading of SAME) assert.deepEqual(found[heading], one[heading], heading);
+    const { verdict } = checkNoise(release);
+    if (/norm of its cells/.test(one.Check[0])) assert.equal(verdict, "too little");
+    if (verdict !== "not checked") {
+      assert.equal(verdict, one.verdict);
+      assert.deepEqual(found.Check, one.Check);
+    }
+  });
+}
+
+test("most releases of the kit are checked", () => {
+  const verdicts = KIT.releases.map((one) => checkNoise(readRelease(unhex(one.bytes))).verdict);
+  assert.ok(verdicts.filter((one) => one === "enough").length > verdicts.length / 4, verdicts.join());
+});
+
+test("warnings name weak budgets, too little noise and individual guarantees", () => {
+  const { message } = readRelease(unhex(named("releases", "a part, x").bytes));
+  const changed = (changes: object) => warnings(new Release({ ...message, guarantee: { ...message.guarantee, ...changes } }));
+  assert.ok(changed({ epsilon: 21 }).some((one) => one.includes("hardly protects anybody")));
+  assert.ok(changed({ epsilon: 2 ** -18 }).some((one) => one.includes("too little noise")) || message.guarantee.steps === undefined);
+  assert.ok(warnings(readSigns(unhex(KIT.signs.find((one) => one.kind === "IndividualSignSketch")?.bytes)))[0].includes("individual"));
+});
