@@ -35,7 +35,7 @@ from .estimators import (
     squared_norm,
 )
 from .gap_law import GapLaw, gap_law
-from .groups import Linkage, linkage, similarity_order
+from .groups import Linkage, linkage, ordered_tree, similarity_order
 from .histograms import distinct, entropy, l1_norm
 from .intervals import Interval, quantile
 from .items import item_table
@@ -128,6 +128,7 @@ __all__ = [
     "noise_terms",
     "noise_unit",
     "normalised_inner_product",
+    "ordered_tree",
     "pairwise",
     "points_of",
     "profile_distance",

@@ -166,11 +166,17 @@ def similarity_order(squared_distances: Floats) -> list[int]:
 
     Of the orders in which a tree can be drawn, that with the least sum of distances between neighbours.
     """
+    return list(range(len(squared_distances))) if len(squared_distances) < 3 else ordered_tree(squared_distances)[1]
+
+
+def ordered_tree(squared_distances: Floats) -> tuple[Floats, list[int]]:
+    """Return the tree of n ≥ 2 streams as `tree_of`, and the order of `similarity_order`, in which it can be drawn."""
+    tree = tree_of(squared_distances)
     if len(squared_distances) < 3:
-        return list(range(len(squared_distances)))
+        return tree, [0, 1]
     lengths = squareform(np.sqrt(np.maximum(squared_distances, 0.0)), checks=False)
-    ordered = hierarchy.optimal_leaf_ordering(tree_of(squared_distances), lengths)
-    return [int(leaf) for leaf in hierarchy.leaves_list(ordered)]
+    ordered = hierarchy.optimal_leaf_ordering(tree, lengths)
+    return tree, [int(leaf) for leaf in hierarchy.leaves_list(ordered)]
 
 
 class _Source:

@@ -22,6 +22,7 @@ LARGEST_TIME = 1 << 61
 _LENGTH = re.compile(rf"\s*(\d{{1,20}}(?:\.\d{{1,20}})?)\s*({'|'.join(_UNITS)})s?\s*")
 
 _NAME = re.compile(r"(\d{4}-\d{2})(-\d{2}(?:T(\d{2})[-:]?(\d{2})(?:[-:]?(\d{2})(\.\d{1,6})?)?Z)?)?", re.ASCII)
+_WEEK = re.compile(r"(\d{4})-W(\d{2})", re.ASCII)
 _1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 _ZONED = r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
@@ -225,13 +226,22 @@ def key_and_window(name: str) -> tuple[str, str] | None:
 def window_time(name: str) -> int | None:
     """Return the start that the name of a window says, in microseconds since 1970; None for a name of anything else.
 
-    Names are those of `Tumbling`, of `Calendar`, whose dates count as those of UTC, and of slots of a stream.
+    Names are those of `Tumbling`, of `Calendar`, whose dates count as those of UTC, and of slots of a stream, and weeks
+    of ISO 8601.
 
     Examples
     --------
     >>> window_time("1970-01-02"), window_time("1970-01-02T0100Z"), window_time("1970-02"), window_time("north")
     (86400000000, 90000000000, 2678400000000, None)
+    >>> window_time("1970-W02") == window_time("1970-01-05")
+    True
     """
+    if week := _WEEK.fullmatch(name):
+        try:
+            monday = dt.date.fromisocalendar(int(week[1]), int(week[2]), 1)
+        except ValueError:  # no week of that year
+            return None
+        return (monday - _1970.date()) // dt.timedelta(microseconds=1)
     found = _NAME.fullmatch(name)
     if not found:
         return None

@@ -101,7 +101,12 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
 
 
 def distinguishable_share(estimates: Estimates) -> float:
-    """Return the share of n streams whose nearest and farthest others differ: their intervals are disjoint.
+    """Return the share of n streams whose nearest and farthest others differ: see `tells_apart`."""
+    return float(tells_apart(estimates).mean())
+
+
+def tells_apart(estimates: Estimates) -> NDArray[np.bool_]:
+    """Return of which of n streams the nearest and the farthest others differ: their intervals are disjoint.
 
     The intervals allow for the selection of both from n - 1. Of streams without differences the share is at most 5 % on
     average.
@@ -109,4 +114,5 @@ def distinguishable_share(estimates: Estimates) -> float:
     n = len(estimates.value)
     low, high = estimates.selected_interval(max(n - 1, 1))
     apart = ~np.eye(n, dtype=bool)
-    return float((np.where(apart, low, -np.inf).max(axis=1) > np.where(apart, high, np.inf).min(axis=1)).mean())
+    found: NDArray[np.bool_] = np.where(apart, low, -np.inf).max(axis=1) > np.where(apart, high, np.inf).min(axis=1)
+    return found

@@ -15,8 +15,10 @@ from streamsketch.explanation import (
 )
 from streamsketch.privacy import Guarantee
 from streamsketch.release import PrivateSketch, PrivateTable, Verdict
+from streamsketch.report.series import series_in
 from streamsketch.report.text import shorten
 
+_ANY_READER = "The guarantee does not depend on what a reader already knows."
 _LONGEST = 20_000  # characters of text that may quote an untrusted file
 
 
@@ -31,9 +33,22 @@ def guarantees(
     return {
         "short": verdicts["too little"],
         "checked": _by_themselves(verdicts),
+        "brief": _brief(list(groups)),
         "groups": [_guarantee(one, names, alone=len(groups) == 1) for one, names in groups.items()],
-        "together": _together(published, verdicts),
+        "together": _together(published, verdicts, releases),
     }
+
+
+def _brief(explanations: Sequence[Explanation]) -> str:
+    """Return the budget and the unit of all releases, or the largest, in a few words."""
+    found = [one.guarantee for one in explanations]
+    units = {shorten(one.neighbours.unit) for one in found}
+    most = _budget_of(max(one.epsilon for one in found), max(one.delta for one in found))
+    if len(units) > 1:
+        return f"{most} at most, for different units"
+    whose = f"for one {units.pop()}"
+    alike = len({(one.epsilon, one.delta) for one in found}) == 1
+    return f"{most} {whose}" if alike else f"{most} at most, {whose}"
 
 
 def _by_themselves(verdicts: Mapping[Verdict, int]) -> str:
@@ -45,9 +60,9 @@ def _by_themselves(verdicts: Mapping[Verdict, int]) -> str:
         whose = "any of the releases" if unchecked == everything else f"{unchecked} of the releases"
         found.append(f"Whether {whose} have enough noise for their guarantee was not checked, for the reasons below.")
     if not wrong and not unchecked:
-        found.append("Each release states enough noise for its guarantee, which then holds whatever else is known.")
+        found.append(f"The noise that each release states is enough for its guarantee. {_ANY_READER}")
     elif wrong + unchecked < everything:
-        found.append("The others state enough noise for their guarantee, which then holds whatever else is known.")
+        found.append(f"The noise that the others state is enough for their guarantee. {_ANY_READER}")
     return " ".join(found)
 
 
@@ -70,24 +85,61 @@ def _guarantee(explanation: Explanation, names: Sequence[str], *, alone: bool) -
     }
 
 
-def _together(published: Mapping[str, PrivateSketch | PrivateTable], verdicts: Mapping[Verdict, int]) -> str:
+def _together(
+    published: Mapping[str, PrivateSketch | PrivateTable],
+    verdicts: Mapping[Verdict, int],
+    releases: Mapping[str, PrivateSketch],
+) -> str:
     try:
         joint = explain_jointly(list(published.values()))
+        if (windows := _over_windows(releases, joint)) is not None:
+            return f"Together: {windows}{_conditions(joint)}{_only_if_enough(verdicts)}"
     except InvalidInputError as error:
         if len({release.guarantee.neighbours for release in published.values()}) > 1:
             return "They have different neighbour relations, so their ε do not add up."
         return f"No joint guarantee can be stated: {shorten(error, _LONGEST)}."
     over = joint.guarantee
-    only_if = f" Only if: {shorten('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
     finer = ""
     if joint.finer is not None:
         epsilon = format_rounded_up(joint.finer.epsilon)
         finer = f", with tighter accounting ε\u00a0=\u00a0{epsilon} (budgets fixed beforehand)"
     apart, in_all = (_apart(published, joint), " if one may be in all") if len(published) > 1 else ("", "")
-    text = f"Together: {apart}{_budget(over)}{finer}{in_all}.{only_if}"
+    text = f"Together: {apart}{_budget(over)}{finer}{in_all}.{_conditions(joint)}"
     if any(isinstance(release, PrivateTable) for release in published.values()):
         text += f" {one_release(over.neighbours)}"
     return text + _only_if_enough(verdicts)
+
+
+def _conditions(joint: JointExplanation) -> str:
+    conditions = joint.guarantee.conditions
+    return f" Only if: {shorten('; '.join(conditions), _LONGEST)}." if conditions else ""
+
+
+def _over_windows(releases: Mapping[str, PrivateSketch], joint: JointExplanation) -> str | None:
+    """Return what one unit spends over the windows of a stream; None if the releases are not windows.
+
+    Most units are in many windows, so that the guarantee of one window alone says little of them.
+    """
+    neighbours = joint.guarantee.neighbours
+    series = [[releases[name] for name in windows.values()] for windows in series_in(releases).values()]
+    count = max(map(len, series), default=0)
+    who, within, _ = neighbours.unit.partition(" in one ")
+    if count < 2 or neighbours.any_keys or (neighbours.max_keys > 1 and not within) or joint.sharing:
+        return None
+    if " in at most " in neighbours.unit:
+        return None
+    who = shorten(who)
+    each = [explain_jointly(one, populations="overlapping").guarantee for one in series]
+    longest = max(each, key=lambda one: (one.epsilon, one.delta))
+    every = [one for windows in series for one in windows]
+    single = explain_jointly(every, populations="disjoint").guarantee
+    text = f"{_budget(single)} for what one {who} does in one window{' of one key' if len(series) > 1 else ''}"
+    among = f"all {count} windows" if len(series) == 1 else f"all {count} windows of one key"
+    text += f", and {_budget(longest)} for a {who} who is in {among}"
+    if len(series) > 1 and neighbours.max_keys == 1:
+        everything = explain_jointly(every, populations="overlapping").guarantee
+        text += f", and {_budget(everything)} for one who is in all windows of all {len(series)} keys"
+    return f"{text}. A {who} in n windows spends n times the ε of one."
 
 
 def _apart(published: Mapping[str, PrivateSketch | PrivateTable], joint: JointExplanation) -> str:
@@ -101,5 +153,8 @@ def _apart(published: Mapping[str, PrivateSketch | PrivateTable], joint: JointEx
 
 
 def _budget(guarantee: Guarantee) -> str:
-    epsilon, delta = guarantee.epsilon, guarantee.delta
+    return _budget_of(guarantee.epsilon, guarantee.delta)
+
+
+def _budget_of(epsilon: float, delta: float) -> str:
     return budget_text(epsilon, delta).replace(" = ", "\u00a0=\u00a0")

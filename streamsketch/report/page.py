@@ -1,33 +1,40 @@
-"""A report of releases: one page without network access, scripts or other files."""
+"""A report of releases: one page without network access or other files."""
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsketch._version import __version__
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import (
     MEASURES,
     By,
     Interval,
-    Level,
     estimate_cells,
     format_value,
+    ordered_tree,
     published_counts,
-    similarity_order,
     squared_norm,
 )
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.report.changes import changes_in
-from streamsketch.report.choice import Chosen, choose
+from streamsketch.report.choice import Chosen, choose, tells_apart
 from streamsketch.report.differences import Dictionary, separated
 from streamsketch.report.guarantees import guarantees
-from streamsketch.report.pictures import Scaling, classical_scaling, heat_map, map_of
+from streamsketch.report.pairs import Pairs, pairs_of
+from streamsketch.report.pictures import Scaling, classical_scaling, heat_map, map_of, scale_of
 from streamsketch.report.planned import against_plan, expected_errors
 from streamsketch.report.series import in_time_order, series_in
+from streamsketch.report.standing import answer, groups_in
 from streamsketch.report.text import shorten, templates
 
-_MAX_RELEASES = 400
+_MAX_RELEASES = 1000
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 _MAX_PAIRS = 1000
 _NEIGHBOURS = 3
 
@@ -41,6 +48,7 @@ def page_of(
     by: By | None = None,
     why: Dictionary | None = None,
     together: bool = False,
+    on: dt.date | None = None,
 ) -> str:
     """Return a report of all pairs of releases, as HTML.
 
@@ -49,7 +57,7 @@ def page_of(
     Parameters
     ----------
     releases
-        2 to 400 releases of one projection, with independent noises, by name. If all names are of windows, ``KEY
+        2 to 1,000 releases of one projection, with independent noises, by name. If all names are of windows, ``KEY
         2024-05-01`` or ``2024-05-01`` alone, they are shown by key and in time order, otherwise similar ones side by
         side.
     published
@@ -67,28 +75,36 @@ def page_of(
         streams, or between each of several and the average of the others.
     together
         Whether the intervals of the heat map and of all pairs are to hold at once, for all pairs.
+    on
+        The day that the page states it was made, by default today (UTC).
 
     Raises
     ------
     InvalidInputError
-        For fewer than 2 releases or more than 400, a plan that is malformed or for another sketch, another ``by``,
+        For fewer than 2 releases or more than 1,000, a plan that is malformed or for another sketch, another ``by``,
         cosines of releases with noise added before the map, or a dictionary that cannot be read.
     IncompatibleProjectionsError, DependentNoiseError
         If the projections differ, or two releases share noise.
     """
     if len(releases) > _MAX_RELEASES:
         raise InvalidInputError(
-            f"a report shows at most {_MAX_RELEASES} releases, got {len(releases)}; choose some of them"
+            f"a report shows at most {_MAX_RELEASES:,} releases, got {len(releases):,}; choose some of them"
         )
     releases = {name: releases[name] for name in in_time_order(releases)}
     chosen = choose(list(releases.values()), by)
     everything = [shorten(name) for name in releases]
     names = [everything[place] for place in chosen.kept]
+    drawn = len(chosen.kept) < len(releases) or not chosen.below_noise_floor
     by_time = bool(series_in(releases))
-    order = list(range(len(names))) if by_time else similarity_order(chosen.squares.value)
+    tree, similar = ordered_tree(chosen.squares.value)
+    order = similar if drawn and not by_time else list(range(len(names)))
+    found = groups_in(chosen, tree)
+    changed = changes_in(releases, chosen.by)
+    pairs = pairs_of(chosen.estimates, "all" if together else "each")
+    scale = scale_of(pairs, chosen.by)
     scaling = classical_scaling(chosen.squares)
+    heat = heat_map(names, pairs, order, chosen.by, scale)
     projection = next(iter(releases.values())).projection
-    level: Level = "all" if together else "each"
     return (
         templates()
         .get_template("page.html.j2")
@@ -97,32 +113,48 @@ def page_of(
             releases=len(releases),
             projection=projection,
             cells=f"{projection.sketch_dim:,}",
+            made=made(on),
+            answer=answer(names, chosen, found, drawn=drawn, alarms=None if changed is None else changed["alarms"]),
+            usual_error=_usual_error(pairs),
             guarantees=guarantees(releases, published or releases),
             planned=None if plan is None else against_plan(plan, releases),
-            expected=expected_errors(releases),
+            expected=expected_errors(releases) if chosen.by == "distance" else [],
             by=chosen.by,
             quantity=MEASURES[chosen.by].title,
-            distinguishable={one: f"{100 * share:.0f}" for one, share in chosen.distinguishable_shares.items()},
+            told_apart={one: round(share * len(names)) for one, share in chosen.distinguishable_shares.items()},
+            compared=len(names),
             asked=by is not None,
             below_noise_floor=[everything[place] for place in chosen.below_noise_floor],
-            drawn=len(chosen.kept) < len(releases) or not chosen.below_noise_floor,
+            drawn=drawn,
             by_time=by_time,
-            heat=heat_map(names, chosen.estimates, order, chosen.by, level),
+            heat=heat,
             together=together,
             separated=None if why is None else separated(_kept(releases, chosen), why, by),
-            map=map_of(names, scaling),
+            map=map_of(names, scaling) if drawn and len(names) > 2 else None,
             places=_places(names, scaling),
             sizes=[
                 (name, estimate_cells(squared_norm(one)))
                 for name, one in zip(everything, releases.values(), strict=True)
             ],
-            changes=changes_in(releases, chosen.by),
+            changes=changed,
             counts=_counts(everything, list(releases.values())),
-            nearest=_nearest(names, chosen, order),
-            pairs=_pairs(names, chosen, level),
+            nearest=_nearest(names, chosen, order) if drawn and len(names) > 2 else [],
+            pairs=_pairs(names, chosen, pairs, ranked=drawn),
             all_pairs=len(names) * (len(names) - 1) // 2,
         )
     )
+
+
+def made(on: dt.date | None = None) -> str:
+    """Return by what version a page was made, and on which day, by default today (UTC)."""
+    day = dt.datetime.now(dt.UTC).date() if on is None else on
+    return f"streamsketch {__version__}, {day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def _usual_error(pairs: Pairs) -> str:
+    apart = ~np.eye(len(pairs.value), dtype=bool)
+    error = float(np.median(pairs.error[apart]))
+    return format_value(error, error)
 
 
 def _places(names: Sequence[str], scaling: Scaling) -> list[tuple[str, list[str]]]:
@@ -145,14 +177,24 @@ def _counts(names: Sequence[str], releases: Sequence[PrivateSketch]) -> list[tup
     return tables
 
 
-def _nearest(names: Sequence[str], chosen: Chosen, order: Sequence[int]) -> list[tuple[str, list[Any]]]:
+class _Nearest(NamedTuple):
+    """The nearest neighbours of one stream."""
+
+    name: str
+    others: list[tuple[str, tuple[str, str, str]]]
+    hidden: bool
+    """Whether no other stream is shown to be nearer than another, so that these are not said to be."""
+
+
+def _nearest(names: Sequence[str], chosen: Chosen, order: Sequence[int]) -> list[_Nearest]:
     """Return the nearest neighbours of each stream, with intervals that allow for their selection."""
+    compared = tells_apart(chosen.estimates)
+    low, high = chosen.estimates.selected_interval(len(names) - 1)
     groups = []
     for i in order:
         others = [int(j) for j in chosen.nearest_first(chosen.estimates.value[i]) if j != i][:_NEIGHBOURS]
-        estimates = [chosen.estimates[i, j] for j in others]
-        cells = [estimate_cells(one, one.selected_interval(len(names) - 1)) for one in estimates]
-        groups.append((names[i], list(zip([names[j] for j in others], cells, strict=True))))
+        cells = [estimate_cells(chosen.estimates[i, j], Interval(low[i, j], high[i, j])) for j in others]
+        groups.append(_Nearest(names[i], list(zip([names[j] for j in others], cells, strict=True)), not compared[i]))
     return groups
 
 
@@ -162,12 +204,12 @@ def _kept(releases: Mapping[str, PrivateSketch], chosen: Chosen) -> dict[str, Pr
     return dict(every[place] for place in chosen.kept)
 
 
-def _pairs(names: Sequence[str], chosen: Chosen, level: Level) -> list[tuple[str, str, tuple[str, str, str]]]:
-    """Return the nearest pairs, nearest first."""
+def _pairs(
+    names: Sequence[str], chosen: Chosen, pairs: Pairs, *, ranked: bool
+) -> list[tuple[str, str, tuple[str, str, str]]]:
+    """Return the nearest pairs, nearest first, or the first ones if noise decides which are nearest."""
     first, second = np.triu_indices(len(names), 1)
-    order = chosen.nearest_first(chosen.estimates.value[first, second])[:_MAX_PAIRS]
-    low, high = chosen.estimates.interval(0.95, level=level)
-    pairs = zip(first[order].tolist(), second[order].tolist(), strict=True)
-    return [
-        (names[i], names[j], estimate_cells(chosen.estimates[i, j], Interval(low[i, j], high[i, j]))) for i, j in pairs
-    ]
+    values = pairs.value[first, second]
+    order = (chosen.nearest_first(values) if ranked else np.arange(len(values)))[:_MAX_PAIRS]
+    shown = zip(first[order].tolist(), second[order].tolist(), strict=True)
+    return [(names[i], names[j], pairs.cells(i, j)) for i, j in shown]

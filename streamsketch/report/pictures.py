@@ -1,6 +1,7 @@
 """The data of the report's figures: a heat map of all pairs, and a map of the streams with their errors."""
 
 import base64
+import dataclasses
 import math
 import struct
 import zlib
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Floats
-from streamsketch.estimation import By, Estimates, Interval, Level, format_value, interval_text
+from streamsketch.estimation import By, Estimates, format_value
+from streamsketch.report.pairs import Pairs
 from streamsketch.report.text import shorten
 
 Colour = tuple[int, int, int]
@@ -30,6 +32,9 @@ _VIRIDIS = np.array(
 )
 _LEAST = 0.01  # of the cosines are darker than the scale
 _NOTHING = (128, 128, 128)
+_SHADES = 120  # of a picture's palette
+_HATCH = 0.6  # how much lighter or darker the lines of a hatched cell are
+_PIXELS = 1200  # about the width of a picture
 _SCALES = (
     (1e12, "millions of millions"),
     (1e9, "thousands of millions"),
@@ -41,11 +46,14 @@ _WIDTH, _HEIGHT, _MARGIN = 720.0, 560.0, 40.0
 _RADIUS = 2.447746830680816  # of a 95 % ellipse in standard deviations: √χ²(0.95) of two degrees of freedom
 _LETTER, _LINE = 7.2, 15.0  # about the width and height of a label's letters
 _LABEL = 18
-NUMBERED = 40
-"""The most streams of which a heat map shows numbers, and a map its names without zoom."""
+NUMBERED = 20
+"""The most streams of which a heat map shows numbers: with more of them it would not fit the page's width."""
+_WHOLE = 40  # streams; beyond, a map is larger than the page
+_FEW = 8  # streams, of which a small screen has room for the numbers
 _NAMED = 64  # streams; beyond, the whole of a heat map is shown first, without names
+_DISTANCES = (9.0, 24.0, 42.0, 60.0, 80.0, 105.0, 135.0)  # of a label from its point
 _CLUTTER = 0.02  # of a label's area, that others may cover
-_TAB_STOPS = 20  # streams; beyond, keyboard users have the tables below
+_TAB_STOPS = 8  # streams; beyond, the stops would be too many, and keyboard users have the table of all pairs
 
 
 class Scaling(NamedTuple):
@@ -86,24 +94,37 @@ def classical_scaling(distances: Estimates) -> Scaling:
     share = float(sizes.sum() / positive) if positive > 0 else 0.0
     lengths = (places**2).sum(axis=0)
     solve = np.divide(places, 2 * lengths, out=np.zeros_like(places), where=lengths > 0)
-    covariances = np.stack([_covariance(distances, i, solve) for i in range(n)])
-    return Scaling(places, covariances, share)
-
-
-def _covariance(distances: Estimates, point: int, solve: Floats) -> Floats:
-    others = np.arange(len(distances.value)) != point
-    d = distances.value[point, others]
-    products = (d[:, None] + d - distances.value[np.ix_(others, others)]) / 2
-    lengths = np.sqrt(np.maximum(d, 0.0))
-    scale = np.outer(lengths, lengths)
-    cosine = np.clip(np.divide(products, scale, out=np.zeros_like(products), where=scale > 0), -1.0, 1.0)
-    np.fill_diagonal(cosine, 1.0)
-    half = np.where(np.eye(len(d), dtype=bool), 1.0, cosine / 2)
-    of_map, of_noise = (
-        np.sqrt(variance[point, others]) for variance in (distances.projection_variance, distances.noise_variance)
+    # of numbers near 1 in single precision, which is enough for a figure and twice as fast
+    unit = float(np.abs(squares).max()) or 1.0
+    scaled = dataclasses.replace(
+        distances,
+        value=squares / unit,
+        projection_variance=distances.projection_variance / unit**2,
+        noise_variance=distances.noise_variance / unit**2,
     )
-    joint = np.outer(of_map, of_map) * cosine**2 + np.outer(of_noise, of_noise) * half
-    covariance = solve[others].T @ joint @ solve[others]
+    single = scaled.value.astype(np.float32)
+    covariances = np.stack([_covariance(scaled, single, i, solve * math.sqrt(unit)) for i in range(n)])
+    return Scaling(places, covariances * unit, share)
+
+
+def _covariance(distances: Estimates, squares: NDArray[np.float32], point: int, solve: Floats) -> Floats:
+    d = squares[point]
+    lengths = np.sqrt(np.maximum(d, 0))
+    inverse = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    cosine = d[:, None] + d
+    cosine -= squares
+    cosine *= (inverse / 2)[:, None]
+    cosine *= inverse
+    np.clip(cosine, -1, 1, out=cosine)
+    np.fill_diagonal(cosine, 1)
+    others = np.arange(len(d)) != point
+    of_map, of_noise = (
+        (np.sqrt(variance[point])[:, None] * solve * others[:, None]).astype(np.float32)
+        for variance in (distances.projection_variance, distances.noise_variance)
+    )
+    half = of_noise.T @ (cosine @ of_noise) + of_noise.T @ of_noise  # half the cosine, and 1 on the diagonal
+    cosine *= cosine
+    covariance = (of_map.T @ (cosine @ of_map) + half / 2).astype(np.float64)
     values, vectors = np.linalg.eigh(covariance)
     kept: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T  # the correlations need not fit together exactly
     return kept
@@ -133,10 +154,10 @@ class Scale(NamedTuple):
         return [self.nearest + (self.farthest - self.nearest) * step / 4 for step in range(5)]
 
 
-def scale_of(estimates: Estimates, by: By) -> Scale:
+def scale_of(pairs: Pairs, by: By) -> Scale:
     """Return a scale for (n, n) estimates: logarithmic for squared distances, linear for the others."""
-    apart = ~np.eye(len(estimates.value), dtype=bool)
-    values = estimates.value[apart]
+    apart = ~np.eye(len(pairs.value), dtype=bool)
+    values = pairs.value[apart]
     if by == "cosine":
         nearest = min(1.0, float(values.max()))
         # the least of many cosines shows only noise
@@ -145,7 +166,7 @@ def scale_of(estimates: Estimates, by: By) -> Scale:
         nearest = max(0.0, float(values.min()))
         return Scale(nearest, max(min(4.0, float(values.max())), nearest + 0.2), logarithmic=False)
     # colours below the least standard error would show only noise
-    low = max(float(estimates.standard_error[apart].min()), float(values.max()) / 1e6, 1e-12)
+    low = max(float(pairs.error[apart].min()), float(values.max()) / 1e6, 1e-12)
     return Scale(low, max(float(values.max()), 10 * low), logarithmic=True)
 
 
@@ -176,13 +197,23 @@ def readable_on(colour: Colour) -> str:
     return "#000" if (bright + 0.05) / 0.05 >= 1.05 / (bright + 0.05) else "#fff"
 
 
-def picture(places: Floats) -> str:
-    """Return (n, n) places as a PNG of one pixel each, base64; the diagonal is grey."""
-    pixels = colours(places)
-    pixels[np.eye(len(places), dtype=bool)] = _NOTHING
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    header = struct.pack(">IIBBBBB", *places.shape, 8, 2, 0, 0, 0)  # 8 bits of each of red, green, blue
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b"")]
+def picture(places: Floats, unclear: NDArray[np.bool_]) -> str:
+    """Return (n, n) places as a PNG of a square each, base64: hatched where unclear, and grey on the diagonal."""
+    n = len(places)
+    size = max(2, min(8, _PIXELS // n))
+    shades = np.rint(places * (_SHADES - 1)).astype(np.uint8)
+    plain = colours(np.linspace(0, 1, _SHADES))
+    towards = np.array([[0 if readable_on(colour(place)) == "#000" else 255] for place in np.linspace(0, 1, _SHADES)])
+    hatch = np.rint((1 - _HATCH) * plain + _HATCH * towards)
+    palette = np.concatenate([plain, hatch, [_NOTHING]]).astype(np.uint8)
+    shades[np.eye(n, dtype=bool)] = 2 * _SHADES
+    rows, columns = np.indices((size, size))
+    hatched = (rows + columns) % max(2, size // 2) == 0
+    cells = np.repeat(np.repeat(shades, size, axis=0), size, axis=1)
+    cells[np.kron(unclear, hatched).astype(bool)] += _SHADES
+    lines = b"".join(b"\0" + row.tobytes() for row in cells)
+    header = struct.pack(">IIBBBBB", n * size, n * size, 8, 3, 0, 0, 0)  # 8 bits, of a palette
+    chunks = [(b"IHDR", header), (b"PLTE", palette.tobytes()), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")]
     file = b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, content) for name, content in chunks)
     return base64.b64encode(file).decode()
 
@@ -191,41 +222,49 @@ def _chunk(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
 
-def heat_map(
-    names: Sequence[str], estimates: Estimates, order: Sequence[int], by: By, level: Level = "each"
-) -> dict[str, Any]:
+def heat_map(names: Sequence[str], pairs: Pairs, order: Sequence[int], by: By, scale: Scale) -> dict[str, Any]:
     """Return all comparisons as coloured cells: with error bars as tooltips or, of many streams, as one picture."""
-    scale = scale_of(estimates, by)
-    apart = ~np.eye(len(names), dtype=bool)
-    factor, unit = 1.0, ""
-    if by in ("distance", "mean"):
-        middle = float(np.median(np.abs(estimates.value[apart])))
-        factor, unit = unit_of(middle)
-    found = {
+    factor, unit = display_unit(pairs, by)
+    places = scale.places(pairs.value)
+    unclear = pairs.unclear
+    found: dict[str, Any] = {
         "unit": unit,
         "names": [names[j] for j in order],
         "tab_stop": 0 if len(names) <= _TAB_STOPS else -1,
         "key": _colour_key(scale, factor),
         "picture": None,
+        "unclear": int(unclear.sum()) // 2,
+        "many": len(names) > _FEW,
     }
-    places = scale.places(estimates.value)
     if len(names) > NUMBERED:
-        inside = np.where(apart, places, 0.0)[np.ix_(order, order)]
-        return found | {"picture": picture(inside), "whole": len(names) > _NAMED, "each": -(-len(names) // _NAMED)}
+        chosen = np.ix_(order, order)
+        inside = np.where(np.eye(len(names), dtype=bool), 0.0, places)[chosen]
+        drawn = picture(inside, unclear[chosen])
+        return found | {"picture": drawn, "whole": len(names) > _NAMED, "each": -(-len(names) // _NAMED)}
 
-    low, high = estimates.interval(0.95, level=level)
-
-    def cell(i: int, j: int) -> tuple[str, str, str] | None:
+    def cell(i: int, j: int) -> dict[str, Any] | None:
         if i == j:
             return None
-        estimate, filling = estimates[i, j], colour(float(places[i, j]))
-        style = f"background:rgb{filling};color:{readable_on(filling)}"
-        error = estimate.standard_error / factor
-        shown = f"{estimate.value:.2f}" if by == "cosine" else format_value(estimate.value / factor, error)
-        interval = interval_text(estimate, Interval(low[i, j], high[i, j]))
-        return style, shown, f"{names[i]} – {names[j]}: {estimate}, 95\u00a0% interval {interval}"
+        value, filling = float(pairs.value[i, j]), colour(float(places[i, j]))
+        shown = f"{value:.2f}" if by == "cosine" else format_value(value / factor, float(pairs.error[i, j]) / factor)
+        estimate, error, interval = pairs.cells(i, j)
+        hatched = "; cannot be distinguished from 0" if unclear[i, j] else ""
+        return {
+            "style": f"background-color:rgb{filling};color:{readable_on(filling)}",
+            "shown": "0.00" if shown == "-0.00" else shown,
+            "unclear": bool(unclear[i, j]),
+            "light": readable_on(filling) == "#000",
+            "tip": f"{names[i]} – {names[j]}: {estimate} ± {error}, 95\u00a0% interval {interval}{hatched}",
+        }
 
     return found | {"rows": [(names[i], [cell(i, j) for j in order]) for i in order]}
+
+
+def display_unit(pairs: Pairs, by: By) -> tuple[float, str]:
+    """Return by what to divide the numbers of a heat map, and the word for that, or ``""``."""
+    if by not in ("distance", "mean"):
+        return 1.0, ""
+    return unit_of(float(np.median(np.abs(pairs.value[~np.eye(len(pairs.value), dtype=bool)]))))
 
 
 def unit_of(size: float) -> tuple[float, str]:
@@ -245,7 +284,7 @@ def map_of(names: Sequence[str], scaling: Scaling) -> dict[str, Any]:
     Of many streams it is drawn larger, with two sets of labels: all for its full size, and large ones, as many as fit,
     for the whole of it in the width of the page.
     """
-    grown = max(1.0, math.sqrt(len(names) / NUMBERED))
+    grown = max(1.0, math.sqrt(len(names) / _WHOLE))
     width, height = _WIDTH * grown, _HEIGHT * grown
     radii, angles = _ellipses(scaling.covariances)
     reach = radii.max(axis=1)[:, None]
@@ -274,8 +313,8 @@ def map_of(names: Sequence[str], scaling: Scaling) -> dict[str, Any]:
             (name, *(f"{number:.1f}" for number in shape))
             for name, shape in zip(names, np.stack(shapes, axis=1), strict=True)
         ],
-        "labels": _labels(labels, points, (width, height), 1.0, every=grown == 1),
-        "large": _labels(labels, points, (width, height), grown, every=False) if grown > 1 else [],
+        "labels": _labels(labels, points, (width, height), 1.0),
+        "large": _labels(labels, points, (width, height), grown) if grown > 1 else [],
     }
 
 
@@ -293,28 +332,29 @@ def round_step(length: float) -> float:
 
 
 def _labels(
-    names: Sequence[str], points: Floats, size: tuple[float, float], grown: float, *, every: bool
-) -> list[tuple[str, str, str, str]]:
-    """Return labels near their points, avoiding points and other labels if possible, with lines to distant ones.
+    names: Sequence[str], points: Floats, size: tuple[float, float], grown: float
+) -> list[tuple[int, str, str, str, str]]:
+    """Return labels near their points, in free places, with lines to distant ones; without one, a label is left out.
 
-    Unless ``every`` stream is to have one, a label that has no free place is left out.
+    Of a map that is larger than the page, labels for its whole may cover points.
     """
-    taken = np.hstack([points - 5, points + 5]) if every or grown == 1 else np.empty((0, 4))
+    taken = np.hstack([points - 5, points + 5]) if grown == 1 else np.empty((0, 4))
     labels = []
-    for name, (x, y) in zip(names, points, strict=True):
+    for place, (name, (x, y)) in enumerate(zip(names, points, strict=True)):
         width, line = _LETTER * grown * len(name), _LINE * grown
-        distances = (9.0, 24.0, 42.0) if grown == 1 else (9.0,)
-        boxes = np.array([_box(x, y, angle, far, width, line) for far in distances for angle in range(0, 360, 45)])
+        distances = _DISTANCES if grown == 1 else _DISTANCES[:1]
+        boxes = np.array([_box(x, y, angle, far, width, line) for far in distances for angle in range(0, 360, 30)])
         clutter = _clutter(boxes, taken, size)
-        if not every and clutter.min() > _CLUTTER * width * line:
+        free = np.flatnonzero(clutter <= _CLUTTER * width * line)
+        if not len(free):
             continue
-        box = boxes[clutter.argmin()]
+        box = boxes[free[0]]
         taken = np.vstack([taken, box])
         leader = ""
         if max(box[0] - x, x - box[2], box[1] - y, y - box[3]) > 15:
             end_x, end_y = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])
             leader = f"M{x:.1f} {y:.1f}L{end_x:.1f} {end_y:.1f}"
-        labels.append((name, f"{box[0]:.1f}", f"{box[3] - 4 * grown:.1f}", leader))
+        labels.append((place, name, f"{box[0]:.1f}", f"{box[3] - 4 * grown:.1f}", leader))
     return labels
 
 

@@ -31,7 +31,8 @@ def text_of(page: str) -> str:
 
 
 def section_of(page: str) -> str:
-    return page[page.index("<h2>What differs</h2>") : page.index("<h2>Map</h2>")]
+    start = page.index("<h2>What differs</h2>")
+    return page[start : page.index("<h2", start + 1)]
 
 
 def test_a_pair_is_compared_once_and_several_each_with_the_others() -> None:

@@ -61,7 +61,7 @@ def page(releases: dict[str, ss.PrivateSketch], **options: Any) -> str:
 
 
 def headings(text: str) -> list[str]:
-    return re.findall("<h2>(.*?)</h2>", text)
+    return re.findall("<h2[^>]*>(.*?)</h2>", text)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,224 @@
+"""What a report says first: which groups of streams stand out from the noise, or that none do."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.core import Floats
+from streamsketch.estimation import (
+    MEASURES,
+    By,
+    Estimates,
+    Interval,
+    estimate_cells,
+    format_value,
+)
+from streamsketch.report.choice import Chosen, tells_apart
+from streamsketch.report.series import series_in
+
+_MOST_NAMED = 12
+
+
+class Groups(NamedTuple):
+    """Groups of streams that stand out, and streams that noise hides."""
+
+    groups: list[list[int]]
+    """Places of streams, by the tree's branches: any two streams of a group are nearer to each other than either is to
+    any stream outside it, except the hidden ones."""
+    hidden: list[int]
+    """Streams that were left out of the comparison and may belong to one of the groups."""
+    alike: bool
+    """Whether no stream is shown to be nearer to one than to another."""
+
+
+def groups_in(chosen: Chosen, merges: Floats) -> Groups:
+    """Return the largest groups that stand out, with a confidence of 95 % for all of them at once.
+
+    A group is a branch of the tree of the streams, not all of it. It stands out if for each of its streams the
+    simultaneous intervals of the distances to the others of the group all end below those to every stream outside.
+    Left out of the comparison are streams of which no other is shown to be nearer than another, and as many of those
+    with the widest intervals as lets most streams be in groups: simultaneous intervals hold for any choice of streams.
+
+    Parameters
+    ----------
+    chosen
+        How the streams are compared.
+    merges
+        Their tree, (n - 1, 4), as `streamsketch.estimation.tree_of` returns it.
+    """
+    near, far = _nearness(chosen.estimates, chosen.by)
+    told_apart = tells_apart(chosen.estimates)
+    by_width = np.argsort(-np.median(far - near, axis=1), kind="stable")
+    best: list[list[int]] = []
+    compared = told_apart
+    for left_out in _trials(len(near)):
+        some = told_apart.copy()
+        some[by_width[:left_out]] = False
+        found = _groups_of(some, merges, near, far)
+        if sum(map(len, found)) > sum(map(len, best)):
+            best, compared = found, some
+    hidden = [
+        int(place)
+        for place in np.flatnonzero(~compared)
+        if not all(_apart(group, [int(place)], near, far) for group in best)
+    ]
+    return Groups(best, hidden, not told_apart.any())
+
+
+def _trials(n: int) -> list[int]:
+    """Return how many streams to leave out, in turn: those of the widest intervals come first."""
+    return sorted({round(n * share / 20) for share in range(13)})
+
+
+def _groups_of(compared: NDArray[np.bool_], merges: Floats, near: Floats, far: Floats) -> list[list[int]]:
+    """Return the largest branches that stand out among the streams that are compared."""
+    n = len(compared)
+    members: list[list[int]] = [[place] if compared[place] else [] for place in range(n)]
+    parts: list[tuple[int, int]] = [(-1, -1)] * n
+    for first, second in merges[:, :2].astype(int).tolist():
+        members.append(sorted(members[first] + members[second]))
+        parts.append((first, second))
+    found: list[list[int]] = []
+    unseen = [len(members) - 1]
+    while unseen:
+        one = unseen.pop()
+        if len(members[one]) < 2:
+            continue
+        if _stands_out(members[one], compared, near, far):
+            found.append(members[one])
+        else:
+            unseen += reversed(parts[one])
+    return found
+
+
+def _stands_out(group: Sequence[int], compared: NDArray[np.bool_], near: Floats, far: Floats) -> bool:
+    outside = compared.copy()
+    outside[group] = False
+    return bool(outside.any()) and _apart(group, np.flatnonzero(outside).tolist(), near, far)
+
+
+def _apart(group: Sequence[int], others: Sequence[int], near: Floats, far: Floats) -> bool:
+    """Return whether each stream of a group is nearer to all others of the group than to any of the others."""
+    within = far[group][:, group]
+    np.fill_diagonal(within, -np.inf)
+    return bool((within.max(axis=1) < near[group][:, others].min(axis=1)).all())
+
+
+def _nearness(estimates: Estimates, by: By) -> tuple[Floats, Floats]:
+    """Return the ends of simultaneous intervals as distances: the nearest and the farthest that each may be."""
+    low, high = estimates.interval(0.95, level="all")
+    return (low, high) if MEASURES[by].sign > 0 else (-high, -low)
+
+
+class Answer(NamedTuple):
+    """The first sentences of a report."""
+
+    short: str
+    detail: str
+    groups: list[tuple[str, str]]
+    """Of each group, how many streams it has, and their names."""
+
+
+def answer(
+    names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: bool, alarms: Sequence[str] | None = None
+) -> Answer:
+    """Return what the comparison found: since when windows of a stream differ, or which streams are alike.
+
+    Parameters
+    ----------
+    names
+        Of the streams that are compared.
+    chosen, found
+        The comparison, and the groups in it.
+    drawn
+        False if fewer than two streams stand out from their noise.
+    alarms
+        Of releases that are windows, those in which a stream changed.
+    """
+    compared = _of_streams(names, chosen, found, drawn=drawn)
+    if not alarms:
+        return compared if alarms is None else compared._replace(short=f"No change stands out. {compared.short}")
+    short = f"1 change stands out: {alarms[0]}." if len(alarms) == 1 else f"{len(alarms)} changes stand out."
+    listed = "" if len(alarms) == 1 else f"They are in {_named(alarms)}. "
+    return Answer(short, f"{listed}{compared.short} {compared.detail}", compared.groups)
+
+
+def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: bool) -> Answer:
+    title = MEASURES[chosen.by].title
+    if not drawn:
+        count = len(chosen.below_noise_floor)
+        return Answer(
+            "Nothing stands out from the noise.",
+            f"{count} of the {len(names)} streams are empty, or too small for their noise, so this page does not rank "
+            "them.",
+            [],
+        )
+    if len(names) == 2:
+        pair = chosen.estimates[0, 1]
+        value, shown, interval = estimate_cells(pair)
+        unclear = ", so it cannot be distinguished from 0" if pair.interval().low <= 0 <= pair.interval().high else ""
+        return Answer(
+            f"{names[0]} and {names[1]}: {title} {value} ± {shown}.",
+            f"With 95\u00a0% confidence it is in {interval}{unclear}.",
+            [],
+        )
+    nearer = "more alike" if chosen.by != "distance" else "nearer to each other"
+    if found.groups:
+        count = len(found.groups)
+        many = len(found.hidden)
+        hidden = f" Noise hides where {_streams(many)} belong{'s' if many == 1 else ''}." if many else ""
+        return Answer(
+            "1 group stands out." if count == 1 else f"{count} groups stand out.",
+            f"Any two streams of a group are {nearer} than either is with any stream outside it. With 95\u00a0% "
+            f"confidence, that is true of all groups at once.{hidden}",
+            [(_streams(len(group)), _members(names, group)) for group in found.groups],
+        )
+    if found.alike:
+        error = float(np.median(chosen.estimates.standard_error[np.triu_indices(len(names), 1)]))
+        low, high = (
+            format_value(end, error) for end in (chosen.estimates.smallest().low, chosen.estimates.largest().high)
+        )
+        return Answer(
+            "No difference between the streams stands out.",
+            f"No stream is shown to be nearer to one than to another. With 95\u00a0% confidence, every {title} is in "
+            f"{low} … {high}.",
+            [],
+        )
+    i, j = _nearest_pair(chosen)
+    pairs = len(names) * (len(names) - 1) // 2
+    ends: Interval = chosen.estimates[i, j].selected_interval(pairs)
+    value, shown, interval = estimate_cells(chosen.estimates[i, j], ends)
+    first = "most alike" if chosen.by != "distance" else "nearest"
+    return Answer(
+        "No group stands out.",
+        f"The {first} are {names[i]} and {names[j]}: {title} {value} ± {shown}, in {interval} with 95\u00a0% "
+        f"confidence, as the first of {pairs:,} pairs.",
+        [],
+    )
+
+
+def _nearest_pair(chosen: Chosen) -> tuple[int, int]:
+    first, second = np.triu_indices(len(chosen.kept), 1)
+    place = int(chosen.nearest_first(chosen.estimates.value[first, second])[0])
+    return int(first[place]), int(second[place])
+
+
+def _streams(count: int) -> str:
+    return f"{count} stream" if count == 1 else f"{count} streams"
+
+
+def _members(names: Sequence[str], group: Sequence[int]) -> str:
+    """Return the names of a group: of consecutive windows of one key, the first and the last."""
+    found = [names[place] for place in group]
+    windows = series_in(found)
+    if len(windows) == 1 and len(found) > 2 and group[-1] - group[0] == len(group) - 1:
+        key, dates = next(iter(windows.items()))
+        return f"{key} {next(iter(dates))} … {list(dates)[-1]}".strip()
+    return _named(found)
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_NAMED])
+    return shown + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")

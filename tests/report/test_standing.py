@@ -1,0 +1,170 @@
+"""What a report says first: groups that stand out, changes, or that noise hides everything."""
+
+import re
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.estimation import Estimates, ordered_tree
+from streamsketch.report import page_of
+from streamsketch.report.choice import Chosen
+from streamsketch.report.pairs import pairs_of
+from streamsketch.report.standing import Groups, answer, groups_in
+from tests.report.test_choice import PROJECTION, empty, kinds
+
+NAMES = ["north", "south", "east", "west", "island"]
+
+
+def chosen_by(cosines: Any, error: float) -> Chosen:
+    """Return a comparison by given cosines, with one standard error for all of them."""
+    values = np.array(cosines, dtype=float)
+    noise = np.full_like(values, error**2) * ~np.eye(len(values), dtype=bool)
+    found = Estimates(values, 0 * noise, noise, lowest=-1.0, highest=1.0)
+    squares = Estimates(2 - 2 * values, 0 * noise, 4 * noise, lowest=0.0, highest=4.0)
+    return Chosen("cosine", list(range(len(values))), [], {}, found, squares)
+
+
+def groups_of(chosen: Chosen) -> Groups:
+    return groups_in(chosen, ordered_tree(chosen.squares.value)[0])
+
+
+def blocks(*sizes: int, within: float = 0.9, between: float = 0.1) -> np.ndarray:
+    kinds = np.repeat(np.arange(len(sizes)), sizes)
+    found: np.ndarray = np.where(np.equal.outer(kinds, kinds), within, between)
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sizes", "error", "groups"),
+    [
+        ((2, 3), 0.02, [[0, 1], [2, 3, 4]]),
+        ((2, 2, 1), 0.02, [[0, 1], [2, 3]]),  # a single stream is no group
+        ((5,), 0.02, []),  # and neither are all of them
+        ((2, 3), 0.5, []),
+    ],
+)
+def test_groups_are_those_whose_intervals_lie_apart(sizes: Any, error: float, groups: Any) -> None:
+    found = groups_of(chosen_by(blocks(*sizes), error))
+    assert sorted(found.groups) == groups
+    assert found.hidden == []
+    assert found.alike is (error > 0.1 or sizes == (5,))
+
+
+def test_a_stream_of_much_noise_hides_no_group_and_is_said_to_be_hidden() -> None:
+    found = chosen_by(blocks(2, 2, 1), 0.02)
+    found.estimates.noise_variance[4, :4] = found.estimates.noise_variance[:4, 4] = 0.5**2
+    groups = groups_of(found)
+    assert sorted(groups.groups) == [[0, 1], [2, 3]]
+    assert groups.hidden == [4]
+    assert answer(NAMES, found, groups, drawn=True).detail.endswith("Noise hides where 1 stream belongs.")
+
+
+def test_one_pair_that_may_be_as_near_takes_a_group_away() -> None:
+    values = blocks(2, 3)
+    values[0, 2] = values[2, 0] = 0.88
+    assert groups_of(chosen_by(values, 0.02)).groups == []
+
+
+def test_the_largest_groups_are_named_and_not_those_within_them() -> None:
+    values = blocks(4, 2)
+    values[:2, 2:4] = values[2:4, :2] = 0.7
+    assert sorted(groups_of(chosen_by(values, 0.01)).groups) == [[0, 1, 2, 3], [4, 5]]
+
+
+def test_groups_without_differences_are_found_in_one_of_twenty_cases_at_most() -> None:
+    """200 tables of 6 estimates with normal errors and one cosine: fails with probability below 1e-6."""
+    rng = np.random.default_rng(2)
+    found = 0
+    for _ in range(200):
+        noise = np.triu(rng.normal(size=(6, 6)), 1)
+        values = 0.5 + 0.02 * (noise + noise.T)
+        np.fill_diagonal(values, 1.0)
+        found += bool(groups_of(chosen_by(values, 0.02)).groups)
+    assert found <= 26
+
+
+def test_the_answer_names_groups_or_the_nearest_pair_or_the_noise() -> None:
+    grouped = chosen_by(blocks(2, 3), 0.02)
+    said = answer(NAMES, grouped, groups_of(grouped), drawn=True)
+    assert said.short == "2 groups stand out."
+    assert sorted(said.groups) == [("2 streams", "north, south"), ("3 streams", "east, west, island")]
+    values = blocks(2, 3)
+    values[0, 2] = values[2, 0] = 0.93
+    single = chosen_by(values, 0.02)
+    said = answer(NAMES, single, groups_of(single), drawn=True)
+    assert said.short == "No group stands out."
+    assert "north and east: cosine 0.930 ± 0.020" in said.detail
+    low, high = single.estimates[0, 2].selected_interval(10)
+    assert f"in {low:.3f} … {high:.3f}" in said.detail
+    noisy = chosen_by(blocks(2, 3), 0.5)
+    said = answer(NAMES, noisy, groups_of(noisy), drawn=True)
+    assert said.short == "No difference between the streams stands out."
+    assert said.detail.endswith("every cosine is in -1.00 … 1.00.")
+    assert answer(NAMES, noisy, groups_of(noisy), drawn=False).short == "Nothing stands out from the noise."
+    pair = chosen_by([[1.0, 0.01], [0.01, 1.0]], 0.02)
+    said = answer(["north", "south"], pair, groups_of(pair), drawn=True)
+    assert said.short == "north and south: cosine 0.010 ± 0.020."
+    assert "cannot be distinguished from 0" in said.detail
+
+
+def test_the_answer_on_windows_is_which_changed() -> None:
+    names = [f"north 2024-W{week:02}" for week in (1, 2, 3, 4, 5)]
+    found = chosen_by(blocks(2, 3), 0.02)
+    said = answer(names, found, groups_of(found), drawn=True, alarms=["north 2024-W03"])
+    assert said.short == "1 change stands out: north 2024-W03."
+    assert ("3 streams", "north 2024-W03 … 2024-W05") in said.groups
+    assert ("2 streams", "north 2024-W01, north 2024-W02") in said.groups
+    assert answer(names, found, groups_of(found), drawn=True, alarms=[]).short.startswith("No change stands out.")
+
+
+@pytest.mark.usefixtures("fixed_noise")
+def test_the_result_comes_first_and_the_guarantee_below() -> None:
+    text = page_of(kinds(12), title="Shops")
+    places = [text.index(part) for part in ("<h1>Shops", 'class="answer"', "<h2>All cosines", 'id="guarantee"')]
+    assert places == sorted(places)
+    assert "Errors to expect" not in text, "of squared distances, on a page of cosines"
+    assert re.search(r"made by streamsketch [\d.]+\w*, \d+ \w+ \d{4}", text)
+    assert text.index("resolution") > places[-1], "no JSON before the result"
+
+
+def test_streams_of_noise_alone_are_not_ranked() -> None:
+    text = page_of({name: empty() for name in "dcba"}, title="t")
+    assert "Nothing stands out from the noise." in text
+    assert "<h2>Nearest neighbours" not in text
+    assert "<h2>Map" not in text
+    assert "nearest first" not in text
+    assert re.findall(r'<th scope="col"><span>(.)</span>', text) == ["d", "c", "b", "a"]
+
+
+def weekly(name: str, unit: str) -> dict[str, ss.PrivateSketch]:
+    options: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1, unit=unit)}
+    return {f"{name} 2024-W{week:02}": PROJECTION.sketch().release(**options) for week in range(1, 5)}
+
+
+def test_the_guarantee_of_windows_says_what_somebody_in_all_of_them_spends() -> None:
+    found = weekly("north", "customer in one window of 604800 s")
+    text = page_of(found, title="t").replace("\u00a0", " ")
+    assert (
+        "ε = 1, δ = 0 for what one customer does in one window, and ε = 4, δ = 0 for a customer who is in all 4" in text
+    )
+    assert "is in two of the streams" not in text
+    text = page_of(found | weekly("south", "customer in one window of 604800 s"), title="t").replace("\u00a0", " ")
+    assert "ε = 4, δ = 0 for a customer who is in all 4 windows of one key" in text
+    assert "ε = 8, δ = 0 for one who is in all windows of all 2 keys" in text
+
+
+def test_many_pairs_are_rounded_far_below_their_errors_and_their_ends_stay() -> None:
+    rng = np.random.default_rng(4)
+    n = 120
+    noise = np.triu(rng.normal(size=(n, n)), 1)
+    found = Estimates(1e6 + 300 * (noise + noise.T), np.zeros((n, n)), np.full((n, n), 9e4), lowest=0.0)
+    pairs = pairs_of(found)
+    assert np.abs(pairs.value - found.value).max() <= 300 / 2**12
+    small = pairs_of(Estimates(noise + noise.T, 0 * noise, 0 * noise + 1.0, lowest=0.0))
+    assert (small.low[small.unclear] == 0.0).all()
+    assert small.unclear.any()
+    few = pairs_of(cast("Any", chosen_by(blocks(2, 3), 0.02).estimates))
+    assert (few.value == blocks(2, 3)).all()
