@@ -8,6 +8,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import streamsketch as ss
 from streamsketch.explanation import explain_release
 from tests.golden import make_kit
@@ -36,6 +38,7 @@ def text() -> str:
     return f"[\n{lines}\n]\n"
 
 
+@pytest.mark.tools
 def test_the_words_are_current() -> None:
     assert WORDS.read_text(encoding="utf-8") == text(), "run python -m tests.golden.test_web_words"
 

@@ -16,3 +16,6 @@ export {
 } from "./estimators.ts";
 export { scaleSquared, varianceLaw, type VarianceLaw } from "./projection.ts";
 export { checkNoise, compositionOf, guaranteeInWords, guaranteeText, historyText, warnings, type NoiseCheck, type Section } from "./words.ts";
+export { readTable, keyText, Table, type TableKey } from "./table.ts";
+export { keyIdOf, keyLine, readKey, readStatement, verify, type PublicKey, type Statement } from "./statements.ts";
+export { canonicalJson, parseJson, type Json, type JsonObject } from "./json.ts";
