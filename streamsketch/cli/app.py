@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 import streamsketch as ss
+from streamsketch.core import pa
 from streamsketch.errors import (
     BoundExceededWarning,
     KeyTypeWarning,
@@ -97,7 +98,6 @@ class _Command(TyperCommand):
     file: str
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        import pyarrow as pa  # noqa: PLC0415 - as slow as a command
 
         # Arrow would put its own in their place while it reads, and lose a signal at times
         pa.enable_signal_handlers(enable=False)

@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import pyarrow as pa
 import pyarrow.csv as pc
-import pyarrow.parquet as pq
 import typer
 
 import streamsketch as ss
@@ -31,7 +29,7 @@ from streamsketch.cli._schedule_plan import schedule_plan
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.cli._sign_plan import sign_mechanisms, sign_plan
 from streamsketch.cli._site_plan import site_plan, write_site_plan
-from streamsketch.core import write_whole
+from streamsketch.core import pa, pq, write_whole
 from streamsketch.privacy import Neighbours
 from streamsketch.report import picture_of_keys
 

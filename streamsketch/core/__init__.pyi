@@ -1,6 +1,24 @@
 from .files import append, appending, create_file, exclusive, locked, remove_partial, replacing, write_new, write_whole
 from .jit import compiles_for, intrinsic, kernel, literal_intrinsic, part
-from .libraries import cgutils, ir, numba, pa, pc, pq, sparse, special, types
+from .libraries import (
+    cgutils,
+    distance,
+    hierarchy,
+    integrate,
+    interpolate,
+    ir,
+    numba,
+    optimize,
+    pa,
+    pa_csv,
+    pa_json,
+    pc,
+    pq,
+    sparse,
+    special,
+    stats,
+    types,
+)
 from .limits import Limits, check_length, current_limits, json_fields, read_bounded, read_open
 from .numbers import (
     INT64_MAX,
@@ -49,9 +67,13 @@ __all__ = [
     "compiles_for",
     "create_file",
     "current_limits",
+    "distance",
     "exact_fraction",
     "exclusive",
     "filled",
+    "hierarchy",
+    "integrate",
+    "interpolate",
     "intrinsic",
     "ir",
     "is_printable",
@@ -61,7 +83,10 @@ __all__ = [
     "locked",
     "names_given",
     "numba",
+    "optimize",
     "pa",
+    "pa_csv",
+    "pa_json",
     "part",
     "pc",
     "pq",
@@ -75,6 +100,7 @@ __all__ = [
     "sparse",
     "special",
     "spreadsheet_text",
+    "stats",
     "types",
     "warn_outside",
     "write_new",

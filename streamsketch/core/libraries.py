@@ -7,7 +7,25 @@ them. In annotations their names stand in quotes: else a definition would load t
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["cgutils", "ir", "numba", "pa", "pc", "pq", "sparse", "special", "types"]
+__all__ = [
+    "cgutils",
+    "distance",
+    "hierarchy",
+    "integrate",
+    "interpolate",
+    "ir",
+    "numba",
+    "optimize",
+    "pa",
+    "pa_csv",
+    "pa_json",
+    "pc",
+    "pq",
+    "sparse",
+    "special",
+    "stats",
+    "types",
+]
 
 
 class _Library:
@@ -37,13 +55,30 @@ if TYPE_CHECKING:
     import numba
     import pyarrow as pa
     import pyarrow.compute as pc
+    import pyarrow.csv as pa_csv
+    import pyarrow.json as pa_json
     import pyarrow.parquet as pq
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
-    from scipy import sparse, special
+    from scipy import integrate, interpolate, optimize, sparse, special, stats
+    from scipy.cluster import hierarchy
+    from scipy.spatial import distance
 else:
     numba, types, cgutils = _Library("numba"), _Library("numba.core.types"), _Library("numba.core.cgutils")
     ir = _Library("llvmlite.ir")
     pa, pc, pq = _Library("pyarrow"), _Library("pyarrow.compute"), _Library("pyarrow.parquet")
-    sparse, special = _Library("scipy.sparse"), _Library("scipy.special")
+    pa_csv, pa_json = _Library("pyarrow.csv"), _Library("pyarrow.json")
+    integrate, interpolate, optimize, sparse, special, stats, hierarchy, distance = (
+        _Library(f"scipy.{name}")
+        for name in (
+            "integrate",
+            "interpolate",
+            "optimize",
+            "sparse",
+            "special",
+            "stats",
+            "cluster.hierarchy",
+            "spatial.distance",
+        )
+    )

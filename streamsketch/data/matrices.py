@@ -5,10 +5,9 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-from scipy import sparse
 
+from streamsketch.core import pa, sparse
 from streamsketch.data.grid import quantise, quantise_one
 from streamsketch.errors import InvalidInputError
 
@@ -19,7 +18,7 @@ _REBUILT = {form: getattr(sparse, f"{form}_array") for form in ("csr", "csc", "b
 class MixedColumns:
     """A table with columns of several types, which no single dtype would hold exactly."""
 
-    columns: list[pa.ChunkedArray]
+    columns: "list[pa.ChunkedArray]"
     shape: tuple[int, int]
     ndim: int = 2
 
@@ -130,7 +129,7 @@ def _summed(matrix: Any) -> Any:
 # --- tables, vectors, lists ---------------------------------------------------------------------------------
 
 
-def _columns_of(table: pa.Table, *, exact: bool) -> Any:
+def _columns_of(table: "pa.Table", *, exact: bool) -> Any:
     if any(column.null_count for column in table.columns):
         raise InvalidInputError("the matrix holds nulls; fill or drop them first")
     if exact and len({column.type for column in table.columns}) > 1:
