@@ -10,7 +10,7 @@ PRISM  := $(if $(shell command -v go 2>/dev/null),$(FLINK)/bin/prism-v2.77.0)
 PG_BIN ?= $(patsubst %/initdb,%,$(lastword $(wildcard /usr/lib/postgresql/*/bin/initdb $(shell command -v initdb) \
             $(shell pg_config --bindir 2>/dev/null)/initdb)))
 # all but the frameworks of federated learning, which have an environment of their own
-EXTRAS := $(foreach extra,beam parties postgres sklearn streams,--extra $(extra))
+EXTRAS := $(foreach extra,beam objects parties postgres sklearn streams,--extra $(extra))
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
