@@ -4,6 +4,8 @@ Reading, checking and estimating use none of them, so that commands answer at on
 them. In annotations their names stand in quotes: else a definition would load them.
 """
 
+import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,9 @@ __all__ = [
     "integrate",
     "interpolate",
     "ir",
+    "jinja2",
     "numba",
+    "once_loaded",
     "optimize",
     "pa",
     "pa_csv",
@@ -28,6 +32,17 @@ __all__ = [
 ]
 
 
+_AWAITED: dict[str, Callable[[Any], None]] = {}
+
+
+def once_loaded(library: str, then: Callable[[Any], None]) -> None:
+    """Call ``then`` with a library when one of the names here loads it; at once where it is loaded."""
+    if library in sys.modules:
+        then(sys.modules[library])
+    else:
+        _AWAITED[library] = then
+
+
 class _Library:
     """A module, imported when an attribute of it is first read."""
 
@@ -37,21 +52,24 @@ class _Library:
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):
             raise AttributeError(attribute)
+        library = self.__name__.partition(".")[0]
         try:
             module = import_module(self.__name__)
         except ModuleNotFoundError as error:
-            library = self.__name__.partition(".")[0]
             if (error.name or "").partition(".")[0] != library:
                 raise
             raise ModuleNotFoundError(
                 f"this takes {library}, which streamsketch-reader does without: pip install streamsketch"
             ) from None
+        if library in _AWAITED:
+            _AWAITED.pop(library)(sys.modules[library])
         value = getattr(module, attribute)
         setattr(self, attribute, value)
         return value
 
 
 if TYPE_CHECKING:
+    import jinja2
     import numba
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -66,7 +84,7 @@ if TYPE_CHECKING:
     from scipy.spatial import distance
 else:
     numba, types, cgutils = _Library("numba"), _Library("numba.core.types"), _Library("numba.core.cgutils")
-    ir = _Library("llvmlite.ir")
+    ir, jinja2 = _Library("llvmlite.ir"), _Library("jinja2")
     pa, pc, pq = _Library("pyarrow"), _Library("pyarrow.compute"), _Library("pyarrow.parquet")
     pa_csv, pa_json = _Library("pyarrow.csv"), _Library("pyarrow.json")
     integrate, interpolate, optimize, sparse, special, stats, hierarchy, distance = (

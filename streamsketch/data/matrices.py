@@ -11,7 +11,7 @@ from streamsketch.core import pa, sparse
 from streamsketch.data.grid import quantise, quantise_one
 from streamsketch.errors import InvalidInputError
 
-_REBUILT = {form: getattr(sparse, f"{form}_array") for form in ("csr", "csc", "bsr", "coo")}
+_REBUILT = ("csr", "csc", "bsr", "coo")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,9 +89,9 @@ def _canonical(matrix: Any, *, exact: bool) -> Any:
 
 def _validated(matrix: Any) -> Any:
     """Return the matrix rebuilt with validated indices, since the kernels do not check them."""
-    build = _REBUILT.get(matrix.format)
-    if build is None:
-        matrix, build = matrix.tocsr(), sparse.csr_array
+    if matrix.format not in _REBUILT:
+        matrix = matrix.tocsr()
+    build = getattr(sparse, f"{matrix.format}_array")
     try:
         if matrix.format == "coo":
             return build((matrix.data, matrix.coords), shape=matrix.shape)

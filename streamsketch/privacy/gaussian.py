@@ -207,7 +207,7 @@ def gaussian_log_delta(epsilon: float, sigma: float) -> float:
     if below < 0:
         first, second = float(special.log_ndtr(-below)), epsilon + float(special.log_ndtr(-above))
         return first + math.log(-math.expm1(second - first)) if second < first else _NEVER
-    # Φ(-x) = special.erfcx(x/√2) exp(-x²/2) / 2 and above² - below² = 2ε: the two exponentials are one, and what is
+    # Φ(-x) = erfcx(x/√2) exp(-x²/2) / 2 and above² - below² = 2ε: the two exponentials are one, and what is
     # left loses fewer digits than the difference of two logarithms
     difference = float(special.erfcx(below / math.sqrt(2)) - special.erfcx(above / math.sqrt(2)))
     return math.log(difference / 2) - below**2 / 2 if difference > 0 else _NEVER
