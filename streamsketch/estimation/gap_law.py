@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+from scipy.special import ndtri
 
-from streamsketch.core import Floats, optimize, special
+from streamsketch.core import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import InputNoise, effect_of
 from streamsketch.estimation.noise_law import Lattice, NoiseTerm, lattice_of, on_grid, with_normal
@@ -131,7 +132,7 @@ class GapLaw:
             return 0.0
 
         def excess(distance: float) -> float:
-            return float(special.ndtri(min(self._at(distance).rough_tail(line), _CERTAIN)) - special.ndtri(power))
+            return float(ndtri(min(self._at(distance).rough_tail(line), _CERTAIN)) - ndtri(power))
 
         for _ in range(_DOUBLINGS):
             if excess(high) >= 0:
@@ -139,8 +140,9 @@ class GapLaw:
             low, high = high, 2 * high
         else:
             return math.inf
+        from scipy.optimize import brentq  # noqa: PLC0415 - takes half a second to load
 
-        return float(optimize.brentq(excess, low, high, xtol=_VISIBLE * high, rtol=_VISIBLE))
+        return float(brentq(excess, low, high, xtol=_VISIBLE * high, rtol=_VISIBLE))
 
     @property
     def of_noise(self) -> tuple[float, float]:

@@ -1,5 +1,4 @@
 from .alarms import OTHER_BYTES, REFUSED, WITHHELD, Alarm
-from .epochs import claim_epoch
 from .logs import EVENT, log_event
 from .policy import StreamPolicy
 from .release_once import Released, ReleaseOnce
@@ -30,7 +29,6 @@ __all__ = [
     "StreamPolicy",
     "check_root_key",
     "check_stream",
-    "claim_epoch",
     "fetch_root_key",
     "hkdf",
     "joined",

@@ -64,18 +64,11 @@ def rows(minute: int, count: int, *, seed: int = 0, value: int = 1) -> pa.Record
 
 
 class Log:
-    """A topic of two partitions, with heartbeats: a window's results leave when the log goes on.
-
-    Attributes
-    ----------
-    partitions
-        How many have heartbeats.
-    """
+    """A topic of two partitions, with heartbeats: a window's results leave when the log goes on."""
 
     def __init__(self, kafka: Kafka, topic: str) -> None:
         self.kafka, self.topic = kafka, topic
-        self.partitions = 2
-        kafka.create(topic, self.partitions)
+        kafka.create(topic, 2)
         self._newest, self._lock, self._over = BASE * 1000, threading.Lock(), threading.Event()
 
     def __enter__(self) -> Self:
@@ -97,9 +90,9 @@ class Log:
             self.end(minute)
 
     def end(self, minute: int) -> None:
-        """Let a minute end, by heartbeats in all partitions."""
+        """Let a minute end, by heartbeats in both partitions."""
         self._newest = max(self._newest, (BASE + MINUTE * (minute + 1) + DELAY + 1) * 1000)
-        self._write_beats()
+        self._write_both()
 
     def write(self, partition: int, minute: int, batch: pa.RecordBatch) -> None:
         """Write a batch of a minute, in one message."""
@@ -126,11 +119,11 @@ class Log:
     def _beat(self) -> None:
         while not self._over.wait(0.3):
             self._newest += 1
-            self._write_beats()
+            self._write_both()
 
-    def _write_beats(self) -> None:
+    def _write_both(self) -> None:
         with self._lock:
-            for partition in range(self.partitions):
+            for partition in (0, 1):
                 self._writer.write(partition, self._newest)
             self._writer.flush()
 
@@ -329,7 +322,7 @@ class Job:
         return str(answer["operation"]["location"])
 
     @staticmethod
-    def wait_for(is_so: Any, what: str, *, seconds: float = 300) -> None:
+    def wait_for(is_so: Any, what: str, *, seconds: float = 120) -> None:
         deadline = time.monotonic() + seconds
         while not is_so():
             assert time.monotonic() < deadline, f"{what} did not come"

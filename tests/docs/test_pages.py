@@ -42,6 +42,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", [name for name in WITH_CODE if not name.startswith("tutorials/")])
 def test_the_blocks_of_a_page_run(name: str, forks: Forks) -> None:
+    if name == "how-to/spark.md":
+        pytest.importorskip("pyspark", reason="Spark has an environment of its own (make test-spark)")
     reader = Reader(PAGES[name], forks)
     for block in WITH_CODE[name]:
         reader.read(block)

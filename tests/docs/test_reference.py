@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import streamsketch as ss
-from streamsketch import beam, bounding, errors, jobs, local, parties, planning, signs
+from streamsketch import beam, bounding, errors, jobs, local, parties, planning, signs, spark
 from streamsketch.beam import streams
 from streamsketch.projections import KINDS
 from tests.cli.running import ROOT
@@ -86,7 +86,7 @@ def test_every_public_name_is_documented_once() -> None:
     found = documented()
     assert max(found.values()) == 1
     wanted = {f"streamsketch.{name}" for name in set(ss.__all__) - ELSEWHERE - set(vars(errors))}
-    for folder in (beam, streams, jobs, local, parties, signs, bounding, planning):
+    for folder in (beam, spark, streams, jobs, local, parties, signs, bounding, planning):
         inside = folder.__name__.removeprefix("streamsketch.")
         wanted |= {f"streamsketch.{inside}.{name}" for name in folder.__all__ if f"{inside}.{name}" not in AMONG_US}
     shown = {id(_thing(name)) for name in found}

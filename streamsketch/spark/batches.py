@@ -1,0 +1,155 @@
+"""Structured Streaming: each batch of a stream released once, whatever is tried again."""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from streamsketch.accounting import Ledger
+from streamsketch.agreement import Agreement
+from streamsketch.privacy import Clip, Neighbours
+from streamsketch.release import Publisher
+from streamsketch.spark.releases import checked_publisher
+from streamsketch.spark.sketches import Work
+from streamsketch.streams import Alarm, ReleaseOnce, RootKey, Sink, fetch_root_key, hkdf, start_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_BATCH = "in one batch"
+
+
+class ReleaseBatches:
+    """Releases each batch of a stream once: the function for ``writeStream.foreachBatch``.
+
+    A batch is a window of its own: its rows are sketched as by `sketch_per_key`, and the driver releases the exact sums
+    by `streamsketch.streams.ReleaseOnce`. Noise, and what is clipped of units beyond their bounds, are functions of the
+    secret, the window, the key and the exact sums. So a batch that is tried again, as after the driver was killed,
+    publishes the bytes that it had; a batch of the same number with other rows publishes nothing new, and raises an
+    alarm, as its slots are filled. Spark gives a batch the same rows again if its source can be read again, such as
+    files or Kafka, and the query has a ``checkpointLocation``.
+
+    Batches begin when they begin, not at the full hour: with a trigger of ``availableNow=True``, run every hour by a
+    scheduler, or ``processingTime="1 hour"``, a batch is about an hour of rows. A batch without rows is not released,
+    so that there were rows is public.
+
+    Where the agreement has a column of units, each unit is bounded within a batch, and the guarantee is for one
+    "customer in one batch". A unit in several batches spends what each of them costs.
+
+    Parameters
+    ----------
+    agreement, neighbours, max_keys, clip, shards
+        As in `sketch_per_key`.
+    publisher
+        As in `release`.
+    secret, stream, public_keys, ledger, dataset, epoch
+        As in `streamsketch.streams.ReleaseOnce`; each batch is charged once.
+    sink
+        Where releases are published: of `streamsketch.streams`, not open, as each batch opens and closes it.
+    window
+        Returns from the number of a batch, 0 and up, by which start its window is known: microseconds after 1970, or a
+        time with its zone, another one for each number. By default batch 17 is the window 1970-01-01T00:00:17Z.
+    alarmed
+        Called with the alarms of a batch, if there are any: **secret**, for the operator. The log has them in any case,
+        and the query goes on.
+
+    Raises
+    ------
+    TypeError, InvalidInputError
+        As `sketch_per_key`, `release` and `ReleaseOnce`.
+
+    Examples
+    --------
+    >>> import secrets
+    >>> import streamsketch as ss
+    >>> from streamsketch.release import AdditiveNoise
+    >>> from streamsketch.spark import ReleaseBatches
+    >>> from streamsketch.streams import FileSink
+    >>> projection = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
+    >>> five = ss.L1(5, unit="buyer")
+    >>> columns = {"key": "shop", "index": "item", "unit": "buyer"}
+    >>> agreement = ss.Agreement.of(projection, **columns, neighbours=five)
+    >>> publish = ReleaseBatches(
+    ...     agreement,
+    ...     AdditiveNoise(epsilon=1.0, neighbours=five),
+    ...     secrets.token_bytes(32),
+    ...     FileSink(getfixture("tmp_path")),
+    ...     "sales",
+    ...     public_keys=["north", "south"],
+    ... )
+    >>> str(publish.guarantee.neighbours)
+    "L1(5, unit='buyer in one batch')"
+
+    With a stream ``sales``: ``sales.writeStream.foreachBatch(publish).option("checkpointLocation", …).start()``.
+    """
+
+    def __init__(  # noqa: PLR0913 - what is sketched, and how it is released
+        self,
+        agreement: Agreement,
+        publisher: Publisher[Any],
+        secret: bytes | RootKey,
+        sink: Sink,
+        stream: str,
+        *,
+        public_keys: Iterable[Any] | None = None,
+        neighbours: Neighbours | None = None,
+        max_keys: int | None = None,
+        clip: Clip | None = None,
+        shards: int = 64,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+        epoch: int = 1,
+        window: Callable[[int], int | dt.datetime] | None = None,
+        alarmed: Callable[[list[Alarm]], Any] | None = None,
+    ) -> None:
+        bounds: dict[str, Any] = {"neighbours": neighbours, "max_keys": max_keys, "clip": clip, "shards": shards}
+        self._work = Work(agreement, public_keys=public_keys, **bounds)
+        self._window, self._alarmed = _seconds if window is None else window, alarmed
+        self._sink, self._stream, self._epoch = sink, stream, epoch
+        self._bounds, unit, publish = self._work.bounds, None, publisher
+        enforced = self._bounds.neighbours
+        if enforced is not None:
+            unit = enforced.unit
+            of_batch = dataclasses.replace(enforced, unit=f"{unit} {_BATCH}")
+            self._bounds = dataclasses.replace(self._bounds, neighbours=of_batch)
+            if isinstance(publisher, Publisher) and publisher.neighbours == enforced:
+                given: Any = publisher
+                publish = dataclasses.replace(given, neighbours=of_batch)
+        known: Any = _Known(self._bounds, agreement)  # which has bounds and an agreement, as a table does
+        calibrated = checked_publisher(publish, known).calibrated(agreement.projection).on(known)
+        self.guarantee = calibrated.guarantee
+        """What each batch's releases guarantee, together."""
+        self._key = secret if isinstance(secret, bytes) else fetch_root_key(secret)
+        self._once = ReleaseOnce(
+            calibrated,
+            self._key,
+            sink,
+            stream,
+            public_keys=self._work.public_keys,
+            ledger=ledger,
+            dataset=dataset,
+            unit=unit,
+            epoch=epoch,
+        )
+
+    def __call__(self, batch: "DataFrame", number: int) -> None:
+        """Release a batch; errors as `ReleaseOnce.release` and `KeyedSketches.table`, after which it is tried again."""
+        start = start_of(self._window(number))
+        named = (b"ReleaseBatches", self._stream.encode(), b"bounds", b"%d" % self._epoch, b"%d" % start)
+        table = self._work.sketches(batch, hkdf(self._key, *named), self._bounds).table()
+        with self._sink:  # opened by the thread that puts, as connections to SQLite belong to one
+            _, alarms = self._once.release(start, table)
+        if alarms and self._alarmed is not None:
+            self._alarmed(alarms)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Known:
+    """What is known of the sketches of every batch."""
+
+    bounds: Any
+    agreement: Agreement
+
+
+def _seconds(number: int) -> int:
+    return number * 10**6

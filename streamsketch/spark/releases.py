@@ -1,0 +1,128 @@
+"""Releases of sketches of Spark: drawn once, on the driver."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from streamsketch.accounting import Ledger
+from streamsketch.errors import InvalidInputError
+from streamsketch.release import AdditiveNoise, PublishedTable, Publisher
+from streamsketch.sketching import counting_of
+from streamsketch.spark.sketches import KeyedSketches
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def release(
+    sketches: KeyedSketches,
+    publisher: Publisher[Any],
+    *,
+    public_keys: Iterable[Any] | None = None,
+    keys_are_public: bool = False,
+    assert_bounds: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+) -> PublishedTable[Any]:
+    """Return what may be published of the keys of a data frame, as one release: the action that runs the job.
+
+    The exact sketches come to the driver, the ledger is charged, and then noise is drawn, once. A column with noise
+    would be drawn anew by each action on it, and each time by a task that is tried again. What this returns is no data
+    frame but the release itself: whatever reads it reads the same bytes. If the job fails, nothing is charged and
+    nothing was drawn.
+
+    All keys together are (ε, δ)-differentially private as `SketchTable.release` says. Every call is one more release,
+    which is charged; one of the same ``sketches`` reads the data frame no more, and the ledger knows that it is of the
+    same data.
+
+    Parameters
+    ----------
+    sketches
+        As `sketch_per_key` returns them.
+    publisher
+        What is drawn, such as ``AdditiveNoise(epsilon=1.0, neighbours=agreement.neighbours)``, or a sign mechanism of
+        `streamsketch.signs`.
+    public_keys, keys_are_public, assert_bounds
+        As in `SketchTable.release`; ``public_keys`` by default those of `sketch_per_key`.
+    ledger, dataset
+        As in `SketchTable.release`. It is asked before the job runs, and charged once that has ended.
+
+    Returns
+    -------
+    PrivateTable
+        Or the publisher's own kind of table.
+
+    Raises
+    ------
+    TypeError
+        For another type of sketches or publisher, or a publisher whose guarantee does not hold for tables.
+    InvalidInputError
+        As `SketchTable.release` and `KeyedSketches.table`.
+    LedgerError
+        If the release does not fit into what is left of the data set's budget. Nothing is charged then.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> pyspark = pytest.importorskip("pyspark")
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> from streamsketch.release import AdditiveNoise
+    >>> from streamsketch.spark import release, sketch_per_key
+    >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), key="shop", index="item", value="sold")
+    >>> spark = getfixture("spark")
+    >>> sales = spark.createDataFrame([("north", "tea", 3), ("south", "jam", 2)], ["shop", "item", "sold"])
+    >>> noise = AdditiveNoise(epsilon=1.0, neighbours=L1(3, unit="sale"))
+    >>> list(release(sketch_per_key(sales, agreement), noise, public_keys=["north", "east"]))
+    ['east', 'north']
+    """
+    if not isinstance(sketches, KeyedSketches):
+        raise TypeError(f"sketches must be what sketch_per_key returns, got a {type(sketches).__name__}")
+    publish: Any = checked_publisher(publisher, sketches)
+    if public_keys is None and not keys_are_public:
+        public_keys = sketches.public_keys
+    if (public_keys is not None) == keys_are_public:
+        raise InvalidInputError(
+            "which keys have data is private unless you say: give public_keys, the keys to release, named without a "
+            "look at the data, or keys_are_public=True (one of the two)"
+        )
+    data: Any = sketches  # which have bounds and an agreement, as a table does
+    planned = publish.calibrated(sketches.projection).on(data, assert_bounds=assert_bounds)
+    if ledger is not None:  # which would refuse it after the job
+        ledger.check(dataset, planned.guarantee, projection=sketches.projection)
+    released: PublishedTable[Any] = publish.release_table(
+        sketches.table(),
+        public_keys=public_keys,
+        keys_are_public=keys_are_public,
+        assert_bounds=assert_bounds,
+        ledger=ledger,
+        dataset=dataset,
+    )
+    return released
+
+
+def checked_publisher(publisher: Publisher[Any], data: Any) -> Publisher[Any]:
+    """Return a publisher of tables, which counts units as the agreement of the data says, if they are counted."""
+    if not isinstance(publisher, Publisher):
+        raise TypeError(
+            f"a publisher is needed, such as AdditiveNoise(epsilon=…, neighbours=…), got a {type(publisher).__name__}"
+        )
+    if publisher.published is None:
+        raise TypeError(f"{type(publisher).__name__} guarantees nothing for a table of keys")
+    if isinstance(publisher, AdditiveNoise) and publisher.counting is None:
+        return dataclasses.replace(publisher, counting=counting_of(data, publisher.neighbours))
+    return publisher
+
+
+def releases_frame(spark: "SparkSession", table: PublishedTable[Any]) -> "DataFrame":
+    """Return a release as a data frame, for tables of Spark: a column ``key``, and one with the bytes of each release.
+
+    The bytes are those that were drawn, and public. Each action reads the same; `streamsketch.load` reads a row's.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    table
+        What `release` returned, or any other table of releases.
+    """
+    return spark.createDataFrame(table.to_arrow())

@@ -1,0 +1,237 @@
+"""From a data frame of Spark to one exact sketch a key."""
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsketch.agreement import Agreement
+from streamsketch.core import check_int, short
+from streamsketch.data import DataIds, data_ids, key_of
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake import Intake
+from streamsketch.privacy import NO_DATA, Bounds, Clip, Neighbours
+from streamsketch.projections import Projection
+from streamsketch.sketching import SECRET_BYTES, SketchTable, UnitBounds, decode_partial, public_names
+from streamsketch.spark.workers import SHARDS, SKETCHES, clipping, merging, sharding, sketching
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_OURS = re.compile(r"streamsketch\.errors\.\w+: (.*)")
+
+
+def sketch_per_key(
+    df: "DataFrame",
+    agreement: Agreement,
+    *,
+    neighbours: Neighbours | None = None,
+    max_keys: int | None = None,
+    clip: Clip | None = None,
+    public_keys: Iterable[Any] | None = None,
+    shards: int = 64,
+) -> "KeyedSketches":
+    """Return the exact, secret sketch of each key of a data frame, lazily: nothing runs until they are released.
+
+    Tasks sketch their rows, in Arrow batches, and the partial sketches of a key are merged, exactly. So the result does
+    not depend on partitions, on tasks that are tried again, or on those that run twice (``spark.speculation``): it is
+    bit for bit what `streamsketch.sketch` returns of the same rows.
+
+    Where the agreement has a column of units, rows are first grouped by a keyed digest of their unit, and each unit is
+    clipped to its bounds, as by `streamsketch.bound`: bit for bit under the same secret, which the driver draws and
+    sends to the tasks. A malformed row is then dropped, and otherwise it ends the job with an error.
+
+    Parameters
+    ----------
+    df
+        Of Spark, not streaming; `ReleaseBatches` is for streams. If its rows may differ when they are computed again,
+        as those of a sample without a seed, write them to a table first.
+    agreement
+        Which columns are sketched, and cast to which types; one of them is the key.
+    neighbours
+        `L1`, `L2` or `SketchL2`: what one unit may contribute; the agreement's by default.
+    max_keys, clip
+        As in `streamsketch.bounding.bound_units`; ``clip`` by default as agreed on, else ``"scale"``.
+    public_keys
+        Rows of other keys are dropped, before a unit's keys are chosen.
+    shards
+        Units are spread over so many groups, 1 to 65536; one group's events must fit a worker's memory, at 48 bytes
+        each.
+
+    Returns
+    -------
+    KeyedSketches
+        The sketches, for `release`.
+
+    Raises
+    ------
+    InvalidInputError
+        For an agreement without a key, columns that the data frame lacks, a streaming data frame, units without bounds,
+        bounds without units, and bounds out of range.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> pyspark = pytest.importorskip("pyspark")
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> columns = {"key": "shop", "index": "item", "value": "sold", "unit": "buyer"}
+    >>> five = L1(5, unit="buyer", max_keys=2)
+    >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), **columns, neighbours=five)
+    >>> spark = getfixture("spark")
+    >>> rows = [("Ann", "north", "tea", 3), ("Ann", "north", "tea", 900), ("Bob", "south", "jam", 1)]
+    >>> sales = spark.createDataFrame(rows, ["buyer", "shop", "item", "sold"])
+    >>> table = sketch_per_key(sales, agreement).table()
+    >>> {key: table[key].mass for key in table}
+    {'north': 5, 'south': 1}
+    """
+    work = Work(agreement, neighbours=neighbours, max_keys=max_keys, clip=clip, public_keys=public_keys, shards=shards)
+    return work.sketches(df, os.urandom(SECRET_BYTES))
+
+
+class Work:
+    """How the rows of data frames become sketches by key; parameters and errors as `sketch_per_key`."""
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        *,
+        neighbours: Neighbours | None = None,
+        max_keys: int | None = None,
+        clip: Clip | None = None,
+        public_keys: Iterable[Any] | None = None,
+        shards: int = 64,
+    ) -> None:
+        self._intake = Intake(agreement)  # which checks the type
+        if agreement.key is None:
+            raise InvalidInputError("the agreement has no key, and sketch_per_key makes a sketch of each key")
+        self.agreement, self._shards = agreement, check_int(shards, "shards", 1, 1 << 16)
+        self.public_keys = None if public_keys is None else public_names(agreement.keys_of(public_keys))
+        found = agreement.neighbours if neighbours is None else neighbours
+        self._bounds: UnitBounds | None = None
+        if agreement.unit is None:
+            if (neighbours, max_keys, clip) != (None, None, None):
+                raise InvalidInputError(
+                    "the agreement names no column of units, so no unit's rows can be clipped: leave out neighbours, "
+                    "max_keys and clip, or agree on the column (unit='customer')"
+                )
+            return
+        if found is None:
+            raise InvalidInputError(
+                "the agreement has a column of units and says nothing of what one contributes: give neighbours"
+            )
+        self._intake = Intake(agreement, on_bad="drop", bounded=True)
+        clip = dataclasses.replace(agreement, neighbours=found).clip_of(clip)
+        known: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "public_keys": self.public_keys}
+        self._bounds = UnitBounds(agreement.projection, found, **known)
+
+    @property
+    def bounds(self) -> Bounds:
+        """What is known of the sketches of any data frame."""
+        return NO_DATA.updated() if self._bounds is None else self._bounds.known
+
+    def sketches(self, df: "DataFrame", secret: bytes, bounds: Bounds | None = None) -> "KeyedSketches":
+        """Return the sketches of a data frame; ``secret`` decides what is clipped of units beyond their bounds."""
+        if df.isStreaming:
+            raise InvalidInputError(
+                "the data frame is a stream, which has no end: release its batches by writeStream.foreachBatch(…) with "
+                "ReleaseBatches"
+            )
+        names = self._intake.names
+        if wrong := [name for name in names if df.columns.count(name) != 1]:
+            raise InvalidInputError(
+                f"rows must have the column {wrong[0]} exactly once; the data frame has {short(df.columns)}"
+            )
+        rows = df.select(*("`" + name.replace("`", "``") + "`" for name in names))
+        if self._bounds is None:
+            public = None if self.public_keys is None else frozenset(self.public_keys)
+            parts = rows.mapInArrow(sketching(self._intake, public), SKETCHES)
+        else:
+            shards = rows.mapInArrow(sharding(self._intake, self._bounds, secret, self._shards), SHARDS)
+            grouped = shards.repartition("shard").sortWithinPartitions("shard")
+            parts = grouped.mapInArrow(clipping(self.agreement.projection, self._bounds, secret), SKETCHES)
+        merged = parts.repartition("key").sortWithinPartitions("key").mapInArrow(merging, SKETCHES)
+        return KeyedSketches(merged, self.agreement, bounds or self.bounds, self.public_keys)
+
+
+class KeyedSketches:
+    """The exact sketches of the keys of a data frame, which `sketch_per_key` returns: **secret**.
+
+    Parameters
+    ----------
+    frame
+        Lazy: the bytes of each key and of its sketch, for `release` alone. The layout is not fixed.
+    agreement
+        Which the rows followed.
+    bounds
+        What was enforced on units, as in `SketchTable.bounds`.
+    public_keys
+        The keys that rows were kept of, None for all.
+    """
+
+    def __init__(self, frame: "DataFrame", agreement: Agreement, bounds: Bounds, public_keys: list[Any] | None) -> None:
+        self._frame, self._agreement, self._bounds = frame, agreement, bounds
+        self._public_keys = public_keys
+        self._ids: DataIds = data_ids.new()
+        self._table: SketchTable | None = None
+
+    @property
+    def projection(self) -> Projection:
+        """The public map."""
+        return self._agreement.projection
+
+    @property
+    def agreement(self) -> Agreement:
+        """The agreement that all rows followed."""
+        return self._agreement
+
+    @property
+    def bounds(self) -> Bounds:
+        """What was enforced on units."""
+        return self._bounds
+
+    @property
+    def public_keys(self) -> list[Any] | None:
+        """The keys that rows were kept of, None for all."""
+        return None if self._public_keys is None else list(self._public_keys)
+
+    def table(self) -> SketchTable:
+        """Return the exact sketches on the driver, 8·k bytes a key, where one job of Spark brings them: **secret**.
+
+        The job runs once: later calls return copies of the same table.
+
+        Raises
+        ------
+        InvalidInputError
+            If rows are malformed, or cannot be cast to the agreed types.
+        """
+        if self._table is None:
+            self._table = self._collected()
+        return self._table.copy()
+
+    def _collected(self) -> SketchTable:
+        try:
+            rows = self._frame.toArrow()
+        except Exception as error:
+            if found := _OURS.search(str(error)):  # of a worker, whose traceback is in the error that caused this one
+                raise InvalidInputError(found[1]) from error
+            raise
+        keys, encoded, largest = (column.to_pylist() for column in rows.columns)
+        sketches = [decode_partial(one) for one in encoded]
+        counts = [sketch.counts_so_far for sketch in sketches]
+        return SketchTable.from_state(
+            self.projection,
+            [key_of(key) for key in keys],
+            np.array([sketch.state() for sketch in sketches], dtype=np.int64).reshape(-1, self.projection.sketch_dim),
+            np.array([sketch.mass for sketch in sketches], dtype=np.int64),
+            largest=max(largest, default=0),
+            ids=self._ids,
+            agreement=self._agreement,
+            bounds=self._bounds,
+            counts=np.array(counts, dtype=np.int64).reshape(-1, 2) if self._bounds.counted else None,
+        )
+
+    def __repr__(self) -> str:
+        return f"<KeyedSketches, secret, of a data frame, {self.projection!r}>"

@@ -1,0 +1,165 @@
+"""What Spark's Python workers run: rows become partial sketches, or parts of shards, and these become sums.
+
+Everything here is **secret**, exact, and a function of its input and of the secret that the driver drew. So a task may
+be run again, or twice at the same time.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from streamsketch.data import canonical_bytes
+from streamsketch.intake import Intake
+from streamsketch.projections import Projection
+from streamsketch.sketching import (
+    BoundingSummary,
+    Contributions,
+    PartialSketches,
+    Sketch,
+    UnitBounds,
+    by_shard,
+    codes_of,
+    decode_partial,
+    decoded,
+    encode_partial,
+    table_keys,
+)
+
+Batches: TypeAlias = Iterator[pa.RecordBatch]
+Work: TypeAlias = Callable[[Batches], Batches]
+
+SHARDS = "shard int, part binary"
+SKETCHES = "key binary, sketch binary, largest bigint"
+
+_TABLE_BYTES = 1 << 26  # of the sketches of a task that are kept as a table
+_FLUSH_BYTES = 1 << 27  # of a task; then its partial sketches move on
+_CHUNK_ROWS = 1 << 20  # of a task, 40 bytes each; then they move on to their shards
+_SENT_BYTES = 1 << 24  # of sketches that go back to Spark at a time
+_SHARDS = pa.schema([("shard", pa.int32()), ("part", pa.binary())])
+_SKETCHES = pa.schema([("key", pa.binary()), ("sketch", pa.binary()), ("largest", pa.int64())])
+
+
+def sketching(intake: Intake, public: frozenset[Any] | None) -> Work:
+    """Return a step from rows to partial sketches by key, of ``public`` keys if there are any."""
+
+    def work(batches: Batches) -> Batches:
+        sketches, first = _partials(intake.agreement.projection), 1
+        for batch in batches:
+            events = intake.read(batch, first).one_by_one()
+            first += batch.num_rows
+            keys, codes = codes_of(table_keys(events.keys))
+            indices, steps = events.indices, events.steps
+            if public is not None:
+                kept = np.array([key in public for key in keys], dtype=bool)[codes]
+                codes, indices, steps = codes[kept], indices[kept], steps[kept]
+            sketches.add(keys, codes, indices, steps)
+            if sketches.nbytes > _FLUSH_BYTES:
+                yield from _sent(sketches.take())
+        yield from _sent(sketches.take())
+
+    return work
+
+
+def sharding(intake: Intake, bounds: UnitBounds, secret: bytes, shards: int) -> Work:
+    """Return a step from rows to parts of shards, those of a unit in one shard."""
+
+    def work(batches: Batches) -> Batches:
+        parts: list[Contributions] = []
+        events = (intake.read(batch) for batch in batches)
+        for found in bounds.read(events, secret, BoundingSummary()):
+            parts.append(found.one_by_one())
+            if sum(map(len, parts)) > _CHUNK_ROWS:
+                yield from _sharded(parts, shards)
+                parts = []
+        yield from _sharded(parts, shards)
+
+    return work
+
+
+def clipping(projection: Projection, bounds: UnitBounds, secret: bytes) -> Work:
+    """Return a step from all parts of shards, in the order of these, to partial sketches of what the bounds leave."""
+
+    def work(batches: Batches) -> Batches:
+        sketches = _partials(projection)
+        for parts in _runs(batches):
+            for left in bounds.clipped_parts(decoded(parts), secret, totals=False):
+                keys = [key for key, _ in left.slots]
+                if bounds.known.counted:
+                    sketches.count(keys, left.counts)
+                sketches.add(keys, left.codes, left.indices, left.steps, in_cells=left.in_cells)
+                if sketches.nbytes > _FLUSH_BYTES:
+                    yield from _sent(sketches.take())
+        yield from _sent(sketches.take())
+
+    return work
+
+
+def merging(batches: Batches) -> Batches:
+    """Yield the sums of all partial sketches of a key, which are in the order of keys."""
+    yield from _batches(_merged(batches))
+
+
+def _merged(batches: Batches) -> Iterator[tuple[bytes, Sketch, int]]:
+    key, total, most = b"", None, 0
+    for batch in batches:
+        for name, encoded, largest in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            sketch = decode_partial(encoded)
+            if total is not None and name == key:
+                total.merge(sketch)
+                most = max(most, largest)
+                continue
+            if total is not None:
+                yield key, total, most
+            key, total, most = name, sketch, largest
+    if total is not None:
+        yield key, total, most
+
+
+def _partials(projection: Projection) -> PartialSketches:
+    return PartialSketches(projection, max(1, _TABLE_BYTES // (8 * projection.sketch_dim)))
+
+
+def _sharded(parts: list[Contributions], shards: int) -> Batches:
+    for shard, part in by_shard(parts, shards):
+        yield pa.RecordBatch.from_arrays([pa.array([shard], pa.int32()), pa.array([part], pa.binary())], schema=_SHARDS)
+
+
+def _runs(batches: Batches) -> Iterator[list[bytes]]:
+    """Yield the parts of each shard; rows are in the order of shards."""
+    shard = -1
+    parts: list[bytes] = []
+    for batch in batches:
+        for number, part in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if number != shard and parts:
+                yield parts
+                parts = []
+            shard = number
+            parts.append(part)
+    if parts:
+        yield parts
+
+
+def _sent(keyed: Iterable[tuple[Any, Sketch]]) -> Batches:
+    yield from _batches((canonical_bytes(key), sketch, sketch.largest) for key, sketch in keyed)
+
+
+def _batches(rows: Iterable[tuple[bytes, Sketch, int]]) -> Batches:
+    """Yield rows of sketches as batches of some 16 MiB."""
+    waiting: list[tuple[bytes, bytes, int]] = []
+    size = 0
+    for key, sketch, largest in rows:
+        waiting.append((key, encode_partial(sketch), largest))
+        size += len(waiting[-1][1])
+        if size > _SENT_BYTES:
+            yield _batch(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield _batch(waiting)
+
+
+def _batch(rows: list[tuple[bytes, bytes, int]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, _SKETCHES, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_SKETCHES)
