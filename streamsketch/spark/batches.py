@@ -77,8 +77,8 @@ class ReleaseBatches:
     ...     "sales",
     ...     public_keys=["north", "south"],
     ... )
-    >>> str(publish.guarantee.neighbours)
-    "L1(5, unit='buyer in one batch')"
+    >>> publish.guarantee.neighbours
+    L1(5, unit='buyer in one batch')
 
     With a stream ``sales``: ``sales.writeStream.foreachBatch(publish).option("checkpointLocation", …).start()``.
     """

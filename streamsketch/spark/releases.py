@@ -64,12 +64,12 @@ def release(
     Examples
     --------
     >>> import pytest
-    >>> pyspark = pytest.importorskip("pyspark")
+    >>> sql = pytest.importorskip("pyspark.sql", reason="Spark has an environment of its own (make test-spark)")
     >>> from streamsketch import L1, SJLT, Agreement
     >>> from streamsketch.release import AdditiveNoise
     >>> from streamsketch.spark import release, sketch_per_key
     >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), key="shop", index="item", value="sold")
-    >>> spark = getfixture("spark")
+    >>> spark = sql.SparkSession.builder.master("local[2]").getOrCreate()
     >>> sales = spark.createDataFrame([("north", "tea", 3), ("south", "jam", 2)], ["shop", "item", "sold"])
     >>> noise = AdditiveNoise(epsilon=1.0, neighbours=L1(3, unit="sale"))
     >>> list(release(sketch_per_key(sales, agreement), noise, public_keys=["north", "east"]))

@@ -75,12 +75,12 @@ def sketch_per_key(
     Examples
     --------
     >>> import pytest
-    >>> pyspark = pytest.importorskip("pyspark")
+    >>> sql = pytest.importorskip("pyspark.sql", reason="Spark has an environment of its own (make test-spark)")
     >>> from streamsketch import L1, SJLT, Agreement
     >>> columns = {"key": "shop", "index": "item", "value": "sold", "unit": "buyer"}
     >>> five = L1(5, unit="buyer", max_keys=2)
     >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), **columns, neighbours=five)
-    >>> spark = getfixture("spark")
+    >>> spark = sql.SparkSession.builder.master("local[2]").getOrCreate()
     >>> rows = [("Ann", "north", "tea", 3), ("Ann", "north", "tea", 900), ("Bob", "south", "jam", 1)]
     >>> sales = spark.createDataFrame(rows, ["buyer", "shop", "item", "sold"])
     >>> table = sketch_per_key(sales, agreement).table()
