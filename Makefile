@@ -10,7 +10,7 @@ PRISM  := $(if $(shell command -v go 2>/dev/null),$(FLINK)/bin/prism-v2.77.0)
 PG_BIN ?= $(patsubst %/initdb,%,$(lastword $(wildcard /usr/lib/postgresql/*/bin/initdb $(shell command -v initdb) \
             $(shell pg_config --bindir 2>/dev/null)/initdb)))
 # all but Spark and the frameworks of federated learning, which have environments of their own
-EXTRAS := $(foreach extra,beam parties postgres sklearn streams,--extra $(extra))
+EXTRAS := $(foreach extra,beam objects parties postgres sklearn streams,--extra $(extra))
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
@@ -139,7 +139,7 @@ web: web/node_modules/.complete  ## build the TypeScript package into web/dist: 
 	cd web && npm run --silent build
 
 test-web: web/node_modules/.complete  ## the TypeScript package: its types, its tests and the kit under node, and in Chromium where there is one
-	cd web && npm run --silent check && npm run --silent test && npm run --silent browser
+	cd web && npm run --silent check && npm run --silent test && npm run --silent page -- --check && npm run --silent browser
 
 web/node_modules/.complete: web/package.json web/package-lock.json
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "There is no node here, with npm: version 20 or newer is needed."; exit 1; }

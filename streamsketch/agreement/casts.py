@@ -8,15 +8,13 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamsketch.agreement.columns import Column
+from streamsketch.core import pa, pc
 from streamsketch.data import is_bytes_type, is_text_type
 from streamsketch.errors import InvalidInputError
 
-_NUMBER = pa.decimal128(38, 12)
 _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)$"
 _ZONE = r":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
@@ -25,12 +23,12 @@ _EXACT_FLOAT = 1 << 53
 
 Mask: TypeAlias = NDArray[np.bool_]
 Rows: TypeAlias = Sequence[int] | NDArray[np.int64]
-_Cast: TypeAlias = Callable[[pa.Array], pa.Array]
+_Cast: TypeAlias = Callable[["pa.Array"], "pa.Array"]
 
 
 def cast(
-    array: pa.Array, column: Column, rows: Rows, *, keep_times: bool = False, alone: bool = False, hint: str = ""
-) -> pa.Array:
+    array: "pa.Array", column: Column, rows: Rows, *, keep_times: bool = False, alone: bool = False, hint: str = ""
+) -> "pa.Array":
     """Return a column without missing values as Arrow's type for its logical one; ``rows`` are their numbers.
 
     Integers, booleans and decimals become int64, dates date32, times timestamps without a zone; text stays a
@@ -65,7 +63,7 @@ def cast(
         ) from None
 
 
-def numbers(array: pa.Array, name: str, resolution: Fraction | None, rows: Rows) -> pa.Array:
+def numbers(array: "pa.Array", name: str, resolution: Fraction | None, rows: Rows) -> "pa.Array":
     """Return values without missing ones as integers, decimals or floats; ``rows`` are their numbers.
 
     A float stands for the multiple of the resolution that rounds to it, if there is one: 0.29 is 29 steps of 1/100, as
@@ -90,7 +88,7 @@ class _DoesNotFitError(Exception):
     """A value is not one of the agreed type."""
 
 
-def _step(kind: pa.DataType, column: Column, *, alone: bool) -> _Cast | None:  # noqa: PLR0911 - one return for each logical type
+def _step(kind: "pa.DataType", column: Column, *, alone: bool) -> _Cast | None:  # noqa: PLR0911 - one return for each logical type
     """Return how Arrow's type is cast to a logical one, or None if it is not."""
     types = pa.types
     numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
@@ -115,7 +113,7 @@ def _step(kind: pa.DataType, column: Column, *, alone: bool) -> _Cast | None:  #
     return None
 
 
-def _whole(array: pa.Array, places: int, form: str) -> pa.Array:
+def _whole(array: "pa.Array", places: int, form: str) -> "pa.Array":
     """Return numbers times 10^places, which must be whole, as int64."""
     if is_text_type(array.type):
         _require(pc.all(pc.match_substring_regex(array, form), min_count=0))
@@ -138,7 +136,7 @@ def _whole(array: pa.Array, places: int, form: str) -> pa.Array:
     return pc.multiply_checked(whole, 10**places) if places else whole
 
 
-def _truth(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _truth(array: "pa.Array", kind: "pa.DataType") -> "pa.Array":
     if is_text_type(kind):
         array = pc.utf8_lower(array)
         true, false = (pc.is_in(array, pa.array(words)) for words in (["true", "1"], ["false", "0"]))
@@ -148,7 +146,7 @@ def _truth(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return true.cast(pa.int64())
 
 
-def _days(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _days(array: "pa.Array", kind: "pa.DataType") -> "pa.Array":
     if pa.types.is_timestamp(kind):
         counts = array.cast(pa.int64()).to_numpy()
         _require(not (counts % _DAY[kind.unit]).any())
@@ -156,7 +154,7 @@ def _days(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array.cast(pa.date32())
 
 
-def _times(array: pa.Array, kind: pa.DataType, units: Sequence[str]) -> pa.Array:
+def _times(array: "pa.Array", kind: "pa.DataType", units: Sequence[str]) -> "pa.Array":
     if pa.types.is_date(kind):
         return array.cast(pa.timestamp("s"))
     if pa.types.is_timestamp(kind):  # an instant, of which the zone says only how it is written
@@ -173,10 +171,10 @@ def _times(array: pa.Array, kind: pa.DataType, units: Sequence[str]) -> pa.Array
     raise AssertionError
 
 
-def _parsed(array: pa.Array, name: str, rows: Rows) -> pa.Array:
-    def parsed(part: pa.Array) -> pa.Array:
+def _parsed(array: "pa.Array", name: str, rows: Rows) -> "pa.Array":
+    def parsed(part: "pa.Array") -> "pa.Array":
         _require(pc.all(pc.match_substring_regex(part, _DECIMAL), min_count=0))
-        return pc.replace_substring_regex(part, r"^\+", "").cast(_NUMBER)
+        return pc.replace_substring_regex(part, r"^\+", "").cast(pa.decimal128(38, 12))
 
     try:
         return parsed(array)
@@ -188,7 +186,7 @@ def _parsed(array: pa.Array, name: str, rows: Rows) -> pa.Array:
         ) from None
 
 
-def _moved(array: pa.Array, resolution: Fraction) -> pa.Array:
+def _moved(array: "pa.Array", resolution: Fraction) -> "pa.Array":
     values = array.to_numpy(zero_copy_only=False)
     if resolution == 1 or resolution.denominator > _EXACT_FLOAT or not len(values):
         return array
@@ -199,7 +197,7 @@ def _moved(array: pa.Array, resolution: Fraction) -> pa.Array:
     return pa.array(np.where(meant & (values != 0), np.nextafter(values, np.copysign(np.inf, values)), values))
 
 
-def _checked(found: pa.Array, given: pa.Array) -> pa.Array:
+def _checked(found: "pa.Array", given: "pa.Array") -> "pa.Array":
     _require(found.null_count == given.null_count)  # some kernels of Arrow return null for what they do not read
     return found
 
@@ -209,7 +207,7 @@ def _require(holds: Any) -> None:
         raise _DoesNotFitError
 
 
-def _first_failing(array: pa.Array, step: _Cast) -> int:
+def _first_failing(array: "pa.Array", step: _Cast) -> int:
     """Return the first row that does not pass a cast, by halving."""
     low, high = 0, len(array)
     while high - low > 1:

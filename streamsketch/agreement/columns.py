@@ -4,9 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
-from streamsketch.core import check_text, short
+from streamsketch.core import check_text, pa, short
 from streamsketch.data import is_bytes_type, is_text_type
 from streamsketch.errors import InvalidInputError
 
@@ -96,7 +94,7 @@ def _column(given: Any, what: str, default: str) -> Column:
     return column
 
 
-def logical_type(name: str, kind: pa.DataType) -> str:
+def logical_type(name: str, kind: "pa.DataType") -> str:
     """Return the logical type that values of an Arrow type have by themselves; refuse those that are ambiguous."""
     types = pa.types
     if types.is_dictionary(kind):

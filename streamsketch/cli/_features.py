@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-import pyarrow as pa
 import typer
 
 import streamsketch as ss
 from streamsketch.agreement import check_alike
 from streamsketch.cli._reading import name_in_errors
 from streamsketch.cli._showing import join_names, meant, say
-from streamsketch.core import aligned, current_limits, json_fields, read_bounded, short
+from streamsketch.core import aligned, current_limits, json_fields, pa, read_bounded, short
 from streamsketch.estimation import AnySketch
 from streamsketch.features import JOINT, Category, Embedding, FeatureColumn, Number
 from streamsketch.projections import Identity
@@ -90,7 +89,7 @@ def _completed(column: Any) -> Any:
     return defaults | column
 
 
-def check_columns(features: ss.Features, schema: pa.Schema, path: Path) -> None:
+def check_columns(features: ss.Features, schema: "pa.Schema", path: Path) -> None:
     """Raise `InvalidInputError` unless a file has columns that can be these features."""
     for name in features.columns:
         if schema.names.count(name) != 1:

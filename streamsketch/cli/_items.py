@@ -4,12 +4,11 @@ import csv
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import pyarrow as pa
 import typer
 
 import streamsketch as ss
 from streamsketch.agreement import cast
-from streamsketch.core import names_given
+from streamsketch.core import names_given, pa
 from streamsketch.data import arrow_column, batches, format_of, parts_of
 from streamsketch.errors import IncompatibleAgreementsError
 from streamsketch.estimation import AnySketch
@@ -34,9 +33,9 @@ FollowedAgreement = Annotated[
 class Dictionary(NamedTuple):
     """The items of a file."""
 
-    items: pa.Table
+    items: "pa.Table"
     """A column for each part."""
-    category: pa.ChunkedArray | None
+    category: "pa.ChunkedArray | None"
     """Of each item."""
 
 
@@ -54,7 +53,7 @@ def agreement_of(sketch: AnySketch, path: Path | None) -> ss.Agreement | None:
 
 def items_of_option(
     projection: ss.Projection, agreed: ss.Agreement | None, index: list[str] | None, items: list[str]
-) -> pa.Table:
+) -> "pa.Table":
     """Return the items of an option as a table with a column for each part; without an agreement as `sketch` casts."""
     return _cast(projection, agreed, _given(items, _names(agreed, index)))
 
@@ -85,7 +84,7 @@ def _names(agreed: ss.Agreement | None, index: list[str] | None) -> list[str]:
     return [column.name for column in agreed.index]
 
 
-def _cast(projection: ss.Projection, agreed: ss.Agreement | None, table: pa.Table) -> pa.Table:
+def _cast(projection: ss.Projection, agreed: ss.Agreement | None, table: "pa.Table") -> "pa.Table":
     """Return items as `sketch` casts them; an agreement casts them later."""
     if not table.num_rows:
         raise ss.InvalidInputError("there are no items: name those that may occur")
@@ -98,7 +97,7 @@ def _cast(projection: ss.Projection, agreed: ss.Agreement | None, table: pa.Tabl
     return pa.table(cast_ones, names=table.column_names)
 
 
-def _given(items: list[str], names: list[str]) -> pa.Table:
+def _given(items: list[str], names: list[str]) -> "pa.Table":
     """Return the items of an option: all with commas between them, or for several columns the parts of one."""
     lines = list(csv.reader(items, skipinitialspace=True))
     if len(names) < 2:
@@ -111,7 +110,7 @@ def _given(items: list[str], names: list[str]) -> pa.Table:
     return pa.table(dict(zip(names, map(list, zip(*lines, strict=True)), strict=True)))
 
 
-def _read(path: Path, names: list[str], agreed: ss.Agreement | None, category: str | None) -> pa.Table:
+def _read(path: Path, names: list[str], agreed: ss.Agreement | None, category: str | None) -> "pa.Table":
     """Return columns of a file, as text where its format leaves types open."""
     lines = format_of(str(path)) == "lines"
     if not names and not lines:

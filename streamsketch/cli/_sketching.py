@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 
 import streamsketch as ss
 from streamsketch.cli._inputs import Snapshots, Stop
 from streamsketch.cli._showing import plural, progress_bar, say
+from streamsketch.core import pa, pc
 from streamsketch.data import NO_LOSS
 from streamsketch.intake import EventWindows, Intake, RowReader, pipe_blocks
 from streamsketch.privacy import UNKNOWN, Bounds, Clip
@@ -53,7 +52,7 @@ class Pending:
         """The events as what can be appended to the file."""
         return RawSketch(self._state, self.events)
 
-    def add(self, batch: pa.RecordBatch, first: int) -> None:
+    def add(self, batch: "pa.RecordBatch", first: int) -> None:
         """Add a batch, its rows counted from ``first``; after an error all is as it was."""
         events = self._intake.read(batch, first)
         if self._windows is not None:

@@ -111,7 +111,8 @@ class UnboundedLog:
             if position is None:  # no message has come yet
                 snapshots.taken()
                 return
-            for name in stream.save(position):
+            for alarm in stream.save(position):
+                name = stream.sink.name(alarm.slot)
                 say(f"warning: {name} was there already, of another state, and stays; this state releases none for it")
             if self.summary is not None:
                 remove_partial(self.summary)

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import typer
 
 import streamsketch as ss
@@ -30,6 +28,7 @@ from streamsketch.cli._agreeing import (
 from streamsketch.cli._features import check_columns, features_text, load_features
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, show_result
+from streamsketch.core import pa, pq
 
 
 def agree(  # noqa: PLR0913 - the fields of an agreement
@@ -149,7 +148,7 @@ def _features(path: Path, seed: int | None, others: dict[str, Any], unit_column:
     return load_features(path, seed)
 
 
-def _check_features(agreed: ss.Agreement, sample: Path | None, schema: pa.Schema | None) -> None:
+def _check_features(agreed: ss.Agreement, sample: Path | None, schema: "pa.Schema | None") -> None:
     """Raise `InvalidInputError` where features would have no averages, or a sample has other columns."""
     if agreed.features is None:
         return
@@ -206,7 +205,7 @@ def _counts(agreed: ss.Agreement) -> str:
     return f"no count of units, so no averages: {remedy} adds it"
 
 
-def _schema(sample: Path) -> pa.Schema:
+def _schema(sample: Path) -> "pa.Schema":
     try:
         return pq.read_schema(sample)
     except pa.ArrowInvalid:

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 import streamsketch as ss
+from streamsketch.core import once_loaded, pa
 from streamsketch.errors import (
     BoundExceededWarning,
     KeyTypeWarning,
@@ -97,14 +98,18 @@ class _Command(TyperCommand):
     file: str
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        import pyarrow as pa  # noqa: PLC0415 - as slow as a command
-
-        # Arrow would put its own in their place while it reads, and lose a signal at times
-        pa.enable_signal_handlers(enable=False)
+        once_loaded("pyarrow", _keep_signal_handlers)
+        if self.file == "job":  # whose folders import Arrow themselves
+            pa.enable_signal_handlers(enable=False)
         alone = typer.Typer(add_completion=False, **_LOOKS)
         function = getattr(import_module(f"streamsketch.cli.{self.file}"), str(self.name).replace("-", "_"))
         alone.command(epilog=_more(self.file))(function)
         return typer.main.get_command(alone).make_context(info_name, args, parent, **extra)
+
+
+def _keep_signal_handlers(arrow: Any) -> None:
+    """Keep Arrow from putting its own in their place while it reads, as it would lose a signal at times."""
+    arrow.enable_signal_handlers(enable=False)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so

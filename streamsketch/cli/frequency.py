@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import typer
 
 import streamsketch as ss
@@ -35,20 +32,20 @@ from streamsketch.cli._showing import (
     show_json,
     table_of,
 )
-from streamsketch.core import replacing, spreadsheet_text
+from streamsketch.core import pa, pa_csv, pq, replacing, spreadsheet_text
 from streamsketch.data import is_text_type
 from streamsketch.estimation import AnySketch, Interval, PointEstimator, estimate_cells, is_secret
 
 _MOST_SHOWN = 10_000  # rows on a screen
 _NUMBERS = ("estimate", "error", "low", "high")
 
-Write: TypeAlias = Callable[[pa.Table], None]
+Write: TypeAlias = Callable[["pa.Table"], None]
 
 
 class _Found(NamedTuple):
     """Estimates of one sketch."""
 
-    table: pa.Table
+    table: "pa.Table"
     secret: bool
     top: Any = None
     """What `streamsketch.top` found, if the largest are wanted."""
@@ -129,7 +126,7 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
 
 
 def _estimates(
-    sketches: Mapping[str, AnySketch], items: pa.Table, top: int | None, options: dict[str, Any]
+    sketches: Mapping[str, AnySketch], items: "pa.Table", top: int | None, options: dict[str, Any]
 ) -> Iterator[tuple[str, _Found]]:
     """Yield the estimates of each sketch by name."""
     with progress_bar("estimates") as progress:
@@ -151,7 +148,7 @@ def _written(path: Path) -> Iterator[Write]:
 
     with replacing(path) as partial:
 
-        def write(table: pa.Table) -> None:
+        def write(table: "pa.Table") -> None:
             if not writers:
                 kind = pa_csv.CSVWriter if path.suffix == ".csv" else pq.ParquetWriter
                 writers.append(kind(partial, table.schema))

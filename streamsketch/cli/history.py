@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-import pyarrow as pa
 import typer
 
 import streamsketch as ss
@@ -14,7 +13,7 @@ from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import files_in, load_windows, new_file
 from streamsketch.cli._showing import Json, join_names, meant, plural, say, show, show_facts, show_json, table_of
 from streamsketch.continual import History
-from streamsketch.core import write_whole
+from streamsketch.core import pa, write_whole
 from streamsketch.estimation import Changes, SameTest, format_value, value_text
 from streamsketch.report import picture_of_changes, picture_of_series
 
@@ -249,7 +248,7 @@ def _show_changes(changes: Changes, length: int, level: float, *, as_json: bool)
     )
 
 
-def _show_series(series: pa.Table, title: str, *, as_json: bool) -> None:
+def _show_series(series: "pa.Table", title: str, *, as_json: bool) -> None:
     rows = series.to_pylist()
     if as_json:
         show_json({"of": title, "ranges": rows})

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import pyarrow as pa
 import typer
 from numpy.typing import NDArray
 
@@ -23,6 +22,7 @@ from streamsketch.cli._showing import (
     show_json,
     table_of,
 )
+from streamsketch.core import pa
 from streamsketch.data import times_of
 from streamsketch.estimation import format_value
 from streamsketch.signs import SignIndex, Signs, needs_norms

@@ -6,9 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import pyarrow as pa
-import pyarrow.csv as pc
-import pyarrow.parquet as pq
 import typer
 
 import streamsketch as ss
@@ -31,7 +28,7 @@ from streamsketch.cli._schedule_plan import schedule_plan
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.cli._sign_plan import sign_mechanisms, sign_plan
 from streamsketch.cli._site_plan import site_plan, write_site_plan
-from streamsketch.core import write_whole
+from streamsketch.core import pa, pa_csv, pq, write_whole
 from streamsketch.privacy import Neighbours
 from streamsketch.report import picture_of_keys
 
@@ -517,8 +514,8 @@ def _units_of(units: str | None, keys: Path | None) -> list[float] | dict[str, f
             table = pq.read_table(keys)
         else:
             # as text, so that a key 007 or a date stays as it is written
-            text = pc.ConvertOptions(column_types=dict.fromkeys(_columns_of(keys), pa.string()))
-            table = pc.read_csv(keys, convert_options=text)
+            text = pa_csv.ConvertOptions(column_types=dict.fromkeys(_columns_of(keys), pa.string()))
+            table = pa_csv.read_csv(keys, convert_options=text)
     except pa.ArrowInvalid:
         raise ss.InvalidInputError(f"{keys} is not a CSV or Parquet file of keys and their numbers of units") from None
     if {"key", "units"} <= set(table.column_names):

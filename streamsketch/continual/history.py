@@ -7,9 +7,8 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
-import pyarrow as pa
 
-from streamsketch.core import short
+from streamsketch.core import pa, short
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.estimation import (
     Against,
@@ -203,7 +202,7 @@ class History:
 
     def series(
         self, length: int, every: int = 1, *, what: Curve = "squared_norm", confidence: float = 0.95
-    ) -> pa.Table:
+    ) -> "pa.Table":
         """Estimate something of each range of ``length`` windows: a curve with a band.
 
         Parameters

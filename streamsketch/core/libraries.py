@@ -4,10 +4,43 @@ Reading, checking and estimating use none of them, so that commands answer at on
 them. In annotations their names stand in quotes: else a definition would load them.
 """
 
+import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["cgutils", "ir", "numba", "pa", "pc", "pq", "sparse", "special", "types"]
+__all__ = [
+    "cgutils",
+    "distance",
+    "hierarchy",
+    "integrate",
+    "interpolate",
+    "ir",
+    "jinja2",
+    "numba",
+    "once_loaded",
+    "optimize",
+    "pa",
+    "pa_csv",
+    "pa_json",
+    "pc",
+    "pq",
+    "sparse",
+    "special",
+    "stats",
+    "types",
+]
+
+
+_AWAITED: dict[str, Callable[[Any], None]] = {}
+
+
+def once_loaded(library: str, then: Callable[[Any], None]) -> None:
+    """Call ``then`` with a library when one of the names here loads it; at once where it is loaded."""
+    if library in sys.modules:
+        then(sys.modules[library])
+    else:
+        _AWAITED[library] = then
 
 
 class _Library:
@@ -19,31 +52,51 @@ class _Library:
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):
             raise AttributeError(attribute)
+        library = self.__name__.partition(".")[0]
         try:
             module = import_module(self.__name__)
         except ModuleNotFoundError as error:
-            library = self.__name__.partition(".")[0]
             if (error.name or "").partition(".")[0] != library:
                 raise
             raise ModuleNotFoundError(
                 f"this takes {library}, which streamsketch-reader does without: pip install streamsketch"
             ) from None
+        if library in _AWAITED:
+            _AWAITED.pop(library)(sys.modules[library])
         value = getattr(module, attribute)
         setattr(self, attribute, value)
         return value
 
 
 if TYPE_CHECKING:
+    import jinja2
     import numba
     import pyarrow as pa
     import pyarrow.compute as pc
+    import pyarrow.csv as pa_csv
+    import pyarrow.json as pa_json
     import pyarrow.parquet as pq
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
-    from scipy import sparse, special
+    from scipy import integrate, interpolate, optimize, sparse, special, stats
+    from scipy.cluster import hierarchy
+    from scipy.spatial import distance
 else:
     numba, types, cgutils = _Library("numba"), _Library("numba.core.types"), _Library("numba.core.cgutils")
-    ir = _Library("llvmlite.ir")
+    ir, jinja2 = _Library("llvmlite.ir"), _Library("jinja2")
     pa, pc, pq = _Library("pyarrow"), _Library("pyarrow.compute"), _Library("pyarrow.parquet")
-    sparse, special = _Library("scipy.sparse"), _Library("scipy.special")
+    pa_csv, pa_json = _Library("pyarrow.csv"), _Library("pyarrow.json")
+    integrate, interpolate, optimize, sparse, special, stats, hierarchy, distance = (
+        _Library(f"scipy.{name}")
+        for name in (
+            "integrate",
+            "interpolate",
+            "optimize",
+            "sparse",
+            "special",
+            "stats",
+            "cluster.hierarchy",
+            "spatial.distance",
+        )
+    )

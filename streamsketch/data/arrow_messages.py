@@ -4,16 +4,15 @@ import struct
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from streamsketch.core import pa, pc
 from streamsketch.errors import InvalidInputError
 
 _DICTIONARY, _ROWS = 2, 3  # kinds of messages, as Message.fbs of Arrow numbers them
 _BITS, _FEW = 8, 4096  # a row takes a bit at least; a few may be nulls alone, which take nothing
 
 
-def message_batches(data: bytes | pa.Buffer, most: int) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+def message_batches(data: "bytes | pa.Buffer", most: int) -> "tuple[pa.Schema, list[pa.RecordBatch]]":
     """Return the schema and the batches of an Arrow IPC stream, whose structure is valid; codes and text may not be.
 
     Parameters
@@ -74,7 +73,7 @@ def _length(body: memoryview, start: int, length: int) -> int:
     return int(length if found == -1 else found)
 
 
-def _decoded(column: pa.Array, most: int) -> int:
+def _decoded(column: "pa.Array", most: int) -> int:
     """Return how many bytes of text a column has without its dictionary, or its views: few may stand for many.
 
     Where it cannot be more than ``most``, 0.
@@ -90,14 +89,14 @@ def _decoded(column: pa.Array, most: int) -> int:
     return int(_lengths(column).sum()) if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind) else 0
 
 
-def _lengths(column: pa.Array) -> Any:
+def _lengths(column: "pa.Array") -> Any:
     if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
         views = np.frombuffer(column.buffers()[1], dtype="<i4").reshape(-1, 4)  # of which the first word is the length
         return np.maximum(views[column.offset : column.offset + len(column), 0], 0).astype(np.int64)
     return np.abs(pc.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
+def _is_bytes(kind: "pa.DataType") -> bool:
     kinds = ("is_string", "is_binary", "is_large_string", "is_large_binary", "is_string_view", "is_binary_view")
     return any(getattr(pa.types, name)(kind) for name in kinds)
 

@@ -13,18 +13,16 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints
+from streamsketch.core import Ints, pa, pc
 from streamsketch.errors import InvalidInputError
 
 _ASCII = 0x7F
 _FAMILIES: tuple[type, ...] = (bool, int, float, Decimal, str, bytes, dt.datetime, dt.date)
 
 
-def key_column(column: Any, name: str) -> pa.Array:
+def key_column(column: Any, name: str) -> "pa.Array":
     """Return a column of keys as one Arrow array: integers, text, bytes, dates or times, without nulls.
 
     Parameters
@@ -135,12 +133,12 @@ def number_column(column: Any) -> Any:
     return values.astype(np.float64) if values.dtype.kind == "f" else values
 
 
-def value_type(array: pa.Array) -> pa.DataType:
+def value_type(array: "pa.Array") -> "pa.DataType":
     """Return the type of a plain or dictionary-encoded array's elements."""
     return array.type.value_type if pa.types.is_dictionary(array.type) else array.type
 
 
-def arrow_column(column: Any, name: str) -> pa.Array:
+def arrow_column(column: Any, name: str) -> "pa.Array":
     """Return any supported column as one Arrow array, nulls included.
 
     Raises
@@ -175,7 +173,7 @@ def arrow_column(column: Any, name: str) -> pa.Array:
     )
 
 
-def check_codes(array: pa.Array, name: str) -> None:
+def check_codes(array: "pa.Array", name: str) -> None:
     """Raise `InvalidInputError` if a dictionary-encoded column has a code without a word: kernels would trust it."""
     if pa.types.is_dictionary(array.type):
         ends = pc.min_max(array.indices).as_py()
@@ -186,7 +184,7 @@ def check_codes(array: pa.Array, name: str) -> None:
             )
 
 
-def _combined(array: pa.Array | pa.ChunkedArray, name: str) -> pa.Array:
+def _combined(array: "pa.Array | pa.ChunkedArray", name: str) -> "pa.Array":
     for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
         check_codes(chunk, name)
     if isinstance(array, pa.ChunkedArray):
@@ -196,7 +194,7 @@ def _combined(array: pa.Array | pa.ChunkedArray, name: str) -> pa.Array:
     return array
 
 
-def _from_list(column: list[Any], name: str) -> pa.Array:
+def _from_list(column: list[Any], name: str) -> "pa.Array":
     families = {_family(kind) for kind in set(map(type, column))}
     if families == {int, float} and name == "value":
         families = {float}
@@ -212,7 +210,7 @@ def _from_list(column: list[Any], name: str) -> pa.Array:
     return pa.array(column)
 
 
-def _from_times(column: list[Any], name: str) -> pa.Array:
+def _from_times(column: list[Any], name: str) -> "pa.Array":
     if any(time != time for time in column):  # noqa: PLR0124 - pandas' NaT
         raise InvalidInputError(f"the {name} column has nulls; drop or fill those rows first")
     if len({time.tzinfo is None for time in column}) > 1:
@@ -234,7 +232,7 @@ def _family(kind: type) -> type:
     return next((family for family in _FAMILIES if issubclass(kind, family)), kind)
 
 
-def _from_numpy(column: NDArray[Any], name: str) -> pa.Array:
+def _from_numpy(column: NDArray[Any], name: str) -> "pa.Array":
     if column.ndim != 1:
         raise InvalidInputError(f"the {name} column must be one-dimensional, got shape {column.shape}")
     if isinstance(column, np.ma.MaskedArray):
@@ -248,7 +246,7 @@ def _from_numpy(column: NDArray[Any], name: str) -> pa.Array:
     return pa.array(column.astype(column.dtype.newbyteorder("="), copy=False))
 
 
-def is_key_type(kind: pa.DataType) -> bool:
+def is_key_type(kind: "pa.DataType") -> bool:
     """Return whether keys of this type have canonical bytes."""
     types = pa.types
     return any(
@@ -268,19 +266,19 @@ def is_key_type(kind: pa.DataType) -> bool:
     )
 
 
-def is_text_type(kind: pa.DataType) -> bool:
+def is_text_type(kind: "pa.DataType") -> bool:
     """Return whether Arrow values of a type are text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def is_bytes_type(kind: pa.DataType) -> bool:
+def is_bytes_type(kind: "pa.DataType") -> bool:
     """Return whether Arrow values of a type are bytes."""
     types = pa.types
     is_variable = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
     return bool(is_variable or types.is_fixed_size_binary(kind))
 
 
-def joined_bytes(array: pa.Array) -> tuple[NDArray[np.uint8], Ints]:
+def joined_bytes(array: "pa.Array") -> tuple[NDArray[np.uint8], Ints]:
     """Return the values of a column of text or bytes as one, where the first begins, and the end of each.
 
     Returns
@@ -305,7 +303,7 @@ def joined_bytes(array: pa.Array) -> tuple[NDArray[np.uint8], Ints]:
     return data, ends
 
 
-def _validate(array: pa.Array, is_text: bool) -> None:  # noqa: FBT001
+def _validate(array: "pa.Array", is_text: bool) -> None:  # noqa: FBT001
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
@@ -316,7 +314,7 @@ def _validate(array: pa.Array, is_text: bool) -> None:  # noqa: FBT001
         ) from None
 
 
-def times_of(array: pa.Array) -> list[Any]:
+def times_of(array: "pa.Array") -> list[Any]:
     """Return an Arrow column of times, without nulls, as a list of Python objects, exactly.
 
     Nanoseconds become `pandas.Timestamp` where pandas is installed; without it, whole microseconds become
@@ -354,7 +352,7 @@ def _zone(name: str | None) -> Any:
         raise InvalidInputError(f"the time zone {name!a:.60} is not known on this system") from None
 
 
-def _refuse_nulls(array: pa.Array, name: str) -> None:
+def _refuse_nulls(array: "pa.Array", name: str) -> None:
     if array.null_count:
         raise InvalidInputError(
             f"the {name} column has nulls ({array.null_count} of {len(array)} rows); drop or fill those rows first"

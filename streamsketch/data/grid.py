@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamsketch.core import (
@@ -21,6 +20,7 @@ from streamsketch.core import (
     as_int64,
     check_resolution,
     exact_fraction,
+    pa,
     warn_outside,
 )
 from streamsketch.data.columns import number_column
@@ -121,7 +121,7 @@ def _quantise_ints(values: Ints, resolution: Fraction) -> Ints:
     return _quantise_exactly([Fraction(value) for value in values.tolist()], resolution)
 
 
-def _quantise_decimals(values: pa.Array, resolution: Fraction) -> Ints:
+def _quantise_decimals(values: "pa.Array", resolution: Fraction) -> Ints:
     """Divide the decimals' own integers where these are of 64 bits, and the others one by one.
 
     A decimal is m / 10^scale, and the resolution a / (b 10^scale), so the quotient is trunc(m b / a).
@@ -150,7 +150,7 @@ def _quantise_decimals(values: pa.Array, resolution: Fraction) -> Ints:
     return result
 
 
-def _decimal_words(values: pa.Array) -> NDArray[np.int64]:
+def _decimal_words(values: "pa.Array") -> NDArray[np.int64]:
     """Return the lower and upper halves of decimals of 128 bits: int64, (n, 2)."""
     return np.frombuffer(values.buffers()[1], dtype="<i8")[2 * values.offset :][: 2 * len(values)].reshape(-1, 2)
 
@@ -163,7 +163,7 @@ def _tens(number: int, most: int) -> int:
     return found
 
 
-def _without_places(values: pa.Array, places: int) -> pa.Array:
+def _without_places(values: "pa.Array", places: int) -> "pa.Array":
     """Return decimals of up to 128 bits with so many places less, truncated toward zero, and others as they are."""
     if pa.types.is_decimal256(values.type):
         return values

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from streamsketch.core import Ints, as_int64
+from streamsketch.core import Ints, as_int64, pa, pc
 from streamsketch.data.canonical import HASHED_DIM, OUT_OF_RANGE, PERSON, check_indices, fingerprint, seed_bytes
 from streamsketch.data.columns import is_text_type, joined_bytes, key_column, value_type
 from streamsketch.errors import InvalidInputError
@@ -104,7 +102,7 @@ def check_hashed_dim(dim: int, what: str) -> None:
         )
 
 
-def _fingerprints(array: pa.Array, seed: int) -> Ints:
+def _fingerprints(array: "pa.Array", seed: int) -> Ints:
     """Return the fingerprint of each key of an Arrow column without nulls."""
     if pa.types.is_dictionary(array.type):
         prints: Ints = _hashed(array.dictionary, seed)[array.indices.to_numpy(zero_copy_only=False)]
@@ -114,7 +112,7 @@ def _fingerprints(array: pa.Array, seed: int) -> Ints:
     return _hashed(array, seed)
 
 
-def _repeats(array: pa.Array) -> bool:
+def _repeats(array: "pa.Array") -> bool:
     """Return whether a column seems to have few different keys: hashing one costs less than finding it among many."""
     if len(array) < _FEW:
         return False
@@ -122,7 +120,7 @@ def _repeats(array: pa.Array) -> bool:
     return len(head.dictionary_encode().dictionary) < _DIFFERENT * len(head)
 
 
-def _hashed(array: pa.Array, seed: int) -> Ints:
+def _hashed(array: "pa.Array", seed: int) -> Ints:
     tag, texts = _canonical(array)
     data, ends = joined_bytes(texts)
     words = digest_column(_state(seed), ord(tag), data, ends)
@@ -130,14 +128,14 @@ def _hashed(array: pa.Array, seed: int) -> Ints:
     return words.view(np.int64)
 
 
-def canonical_column(array: pa.Array) -> pa.Array:
+def canonical_column(array: "pa.Array") -> "pa.Array":
     """Return the tag byte and canonical bytes of each key of an Arrow column without nulls, as in `fingerprint`."""
     tag, texts = _canonical(array)
     kind = pa.large_binary()
     return pc.binary_join_element_wise(pa.scalar(tag.encode(), kind), texts.cast(kind), pa.scalar(b"", kind))
 
 
-def _canonical(array: pa.Array) -> tuple[str, pa.Array]:
+def _canonical(array: "pa.Array") -> "tuple[str, pa.Array]":
     """Return the tag of a column and, as text or bytes, what follows it."""
     kind = array.type
     if pa.types.is_integer(kind):

@@ -8,7 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+
+from streamsketch.core import pa
 
 _PLACES = 40  # a number of more is left as it is written, for whoever reads it to refuse
 _BEYOND = "1e999"  # of every range, as infinities are
@@ -57,7 +58,7 @@ def lenient_text(value: Any) -> str | None:
         return None
 
 
-def lenient_column(values: Sequence[Any], *, lists: bool = False) -> pa.Array:
+def lenient_column(values: Sequence[Any], *, lists: bool = False) -> "pa.Array":
     """Return values of any types as a column that features are read from: of text, as `lenient_text`.
 
     With ``lists`` it is one of lists of float64 where all values are lists, or missing: those are many times as fast.

@@ -5,21 +5,20 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-from scipy import sparse
 
+from streamsketch.core import pa, sparse
 from streamsketch.data.grid import quantise, quantise_one
 from streamsketch.errors import InvalidInputError
 
-_REBUILT = {form: getattr(sparse, f"{form}_array") for form in ("csr", "csc", "bsr", "coo")}
+_REBUILT = ("csr", "csc", "bsr", "coo")
 
 
 @dataclasses.dataclass(frozen=True)
 class MixedColumns:
     """A table with columns of several types, which no single dtype would hold exactly."""
 
-    columns: list[pa.ChunkedArray]
+    columns: "list[pa.ChunkedArray]"
     shape: tuple[int, int]
     ndim: int = 2
 
@@ -90,9 +89,9 @@ def _canonical(matrix: Any, *, exact: bool) -> Any:
 
 def _validated(matrix: Any) -> Any:
     """Return the matrix rebuilt with validated indices, since the kernels do not check them."""
-    build = _REBUILT.get(matrix.format)
-    if build is None:
-        matrix, build = matrix.tocsr(), sparse.csr_array
+    if matrix.format not in _REBUILT:
+        matrix = matrix.tocsr()
+    build = getattr(sparse, f"{matrix.format}_array")
     try:
         if matrix.format == "coo":
             return build((matrix.data, matrix.coords), shape=matrix.shape)
@@ -130,7 +129,7 @@ def _summed(matrix: Any) -> Any:
 # --- tables, vectors, lists ---------------------------------------------------------------------------------
 
 
-def _columns_of(table: pa.Table, *, exact: bool) -> Any:
+def _columns_of(table: "pa.Table", *, exact: bool) -> Any:
     if any(column.null_count for column in table.columns):
         raise InvalidInputError("the matrix holds nulls; fill or drop them first")
     if exact and len({column.type for column in table.columns}) > 1:

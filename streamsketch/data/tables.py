@@ -3,20 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
-from streamsketch.core import short
+from streamsketch.core import pa, short
 from streamsketch.data.lenient import lenient_column
 from streamsketch.errors import InvalidInputError
 
 _LAZY_ROWS = 1 << 17
-_UNREADABLE = (pa.ArrowException, OSError, OverflowError, ValueError)  # of Arrow and other libraries
 _UNREAD = "the table could not be read completely ({})"
 
 
 def batches_of(
     rows: Any, columns: Sequence[str], *, lenient: Mapping[str, bool] | None = None
-) -> Iterator[pa.RecordBatch]:
+) -> "Iterator[pa.RecordBatch]":
     """Yield columns of a table of any library as Arrow record batches.
 
     Parameters
@@ -48,11 +45,11 @@ def batches_of(
             yield batch.select(wanted)
     except InvalidInputError:
         raise
-    except _UNREADABLE as error:  # whose text may quote the data
+    except _errors() as error:  # whose text may quote the data
         raise InvalidInputError(_UNREAD.format(type(error).__name__)) from None
 
 
-def schema_of(rows: Any, columns: Sequence[str]) -> pa.Schema:
+def schema_of(rows: Any, columns: Sequence[str]) -> "pa.Schema":
     """Return the names and types of columns of a table; parameters and errors as `batches_of`."""
     if isinstance(rows, pa.Schema):
         found = rows
@@ -64,7 +61,7 @@ def schema_of(rows: Any, columns: Sequence[str]) -> pa.Schema:
             found = _reader(rows, list(dict.fromkeys(columns)), {}).schema
         except InvalidInputError:
             raise
-        except _UNREADABLE as error:
+        except _errors() as error:
             raise InvalidInputError(_UNREAD.format(type(error).__name__)) from None
     _check_names(list(columns), found.names)
     return found
@@ -78,7 +75,7 @@ def _check_streams(rows: Any) -> None:
         )
 
 
-def _reader(rows: Any, wanted: list[str], lenient: Mapping[str, bool]) -> pa.RecordBatchReader:
+def _reader(rows: Any, wanted: list[str], lenient: Mapping[str, bool]) -> "pa.RecordBatchReader":
     """Return the table as a stream; of a data frame in memory only some columns are converted, as others may fail."""
     library = type(rows).__module__.partition(".")[0]
     if library == "polars" and hasattr(rows, "columns"):
@@ -91,7 +88,7 @@ def _reader(rows: Any, wanted: list[str], lenient: Mapping[str, bool]) -> pa.Rec
     return reader
 
 
-def _pandas_columns(frame: Any, wanted: list[str], lenient: Mapping[str, bool]) -> pa.Table:
+def _pandas_columns(frame: Any, wanted: list[str], lenient: Mapping[str, bool]) -> "pa.Table":
     """Return columns of a data frame of pandas, and levels of its index that have a name, as Arrow reads them."""
     if any(name in wanted for name in frame.index.names):
         frame = frame.reset_index()
@@ -105,7 +102,7 @@ def _pandas_columns(frame: Any, wanted: list[str], lenient: Mapping[str, bool]) 
             continue
         try:
             columns.append(pa.array(column, from_pandas=True))
-        except (*_UNREADABLE, TypeError):  # whose text quotes a value
+        except _errors(TypeError):  # whose text quotes a value
             raise InvalidInputError(
                 f"the column {name} holds values of no one type that Arrow knows, such as numbers beside text; cast it "
                 f"to one type first"
@@ -113,11 +110,11 @@ def _pandas_columns(frame: Any, wanted: list[str], lenient: Mapping[str, bool]) 
     return pa.table(columns, names=wanted)
 
 
-def _objects(column: Any, *, lists: bool) -> pa.Array:
+def _objects(column: Any, *, lists: bool) -> "pa.Array":
     """Return objects of any types as features read them, of a type that no single one of them can make unreadable."""
     try:
         array = pa.array(column, from_pandas=True)
-    except (*_UNREADABLE, TypeError):
+    except _errors(TypeError):
         return lenient_column(column.tolist(), lists=lists)
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_null(kind):
@@ -129,7 +126,7 @@ def _objects(column: Any, *, lists: bool) -> pa.Array:
     return array if plain else lenient_column(column.tolist(), lists=lists)
 
 
-def _lazy_batches(rows: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def _lazy_batches(rows: Any, columns: list[str]) -> "Iterator[pa.RecordBatch]":
     try:
         _check_names(columns, rows.collect_schema().names())
         for frame in rows.select(columns).collect_batches(chunk_size=_LAZY_ROWS, maintain_order=False, lazy=True):
@@ -156,3 +153,8 @@ def names_of(index: str | Sequence[str] | None) -> list[str]:
     if odd := next((name for name in names if not isinstance(name, str)), None):
         raise InvalidInputError(f"the names of columns are text, got {short(odd)}; rename the column first")
     return names
+
+
+def _errors(*others: type[Exception]) -> tuple[type[Exception], ...]:
+    """Return what Arrow and other libraries raise for what they cannot read, and ``others``."""
+    return (pa.ArrowException, OSError, OverflowError, ValueError, *others)

@@ -5,9 +5,8 @@ import functools
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import betainc, betaincinv, binom, ndtri
 
-from streamsketch.core import Floats, Ints
+from streamsketch.core import Floats, Ints, special
 from streamsketch.estimation.intervals import quantile
 
 _MOST_SIZES = 1 << 12  # kept of the cells' sizes: all of the largest half, and quantiles of the others
@@ -76,13 +75,13 @@ class CellLaw:
         above = np.maximum(above, 0.0) / 2
         half = self.count // 2
         if self.count % 2:
-            odd: Floats = 2 * betainc(half + 1, half + 1, above)  # of s draws more than s/2 lie above
+            odd: Floats = 2 * special.betainc(half + 1, half + 1, above)  # of s draws more than s/2 lie above
             return odd
         # P(median < -t) = C·E[F(x)^(m-1) ((1 - F(x))^m - (1 - F(-2t - x))^m); x < -t] with s = 2m, F the law of a draw
         values, chances = self._both_sides
         shares = np.cumsum(chances) - chances / 2
         ends = np.concatenate([[0.0], np.cumsum(chances)])
-        factor = half * binom(self.count, half)
+        factor = half * special.binom(self.count, half)
         found = np.empty(size.shape)
         for place, t in np.ndenumerate(size):
             below = slice(0, np.searchsorted(values, -t))
@@ -103,7 +102,7 @@ class CellLaw:
         miss = 1 - confidence
         half = self.count // 2
         if self.count % 2:
-            above = 2 * float(betaincinv(half + 1, half + 1, miss / 2))
+            above = 2 * float(special.betaincinv(half + 1, half + 1, miss / 2))
             place = int(np.searchsorted(np.cumsum(self.weights), 1 - above - 1e-12))
             found, known = float(self.sizes[min(place, self.sizes.size - 1)]), above >= self.weights[-1]
         else:
@@ -217,5 +216,5 @@ class CellLaw:
 @functools.lru_cache(maxsize=64)
 def normal_median_variance(count: int) -> float:
     """Return the variance of the median of ``count`` normal variables of variance 1."""
-    points = ndtri((np.arange(_MOST_SIZES) + 0.5) / (2 * _MOST_SIZES))
+    points = special.ndtri((np.arange(_MOST_SIZES) + 0.5) / (2 * _MOST_SIZES))
     return CellLaw.of(points, count).variance

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-import pyarrow as pa
 
-from streamsketch.core import Floats, short
+from streamsketch.core import Floats, pa, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, is_secret
 from streamsketch.estimation.estimate import SECRECY, SECRET_METADATA, Estimate, format_value, value_text
@@ -50,7 +49,7 @@ class Changes:
         The test of each row; None where there is no average.
     """
 
-    table: pa.Table
+    table: "pa.Table"
     tolerance: float
     against: Against
     by: SameBy
@@ -320,7 +319,7 @@ def _controlled(p_values: Floats, level: float, control: Control) -> tuple[float
         return line, p_values <= largest
 
 
-def _numbers(tests: Iterable[SameTest | None], chance: float) -> dict[str, pa.Array]:
+def _numbers(tests: Iterable[SameTest | None], chance: float) -> "dict[str, pa.Array]":
     """Return the columns of numbers; null where there is no test."""
     rows: list[tuple[float | None, ...]] = []
     for test in tests:
@@ -334,7 +333,7 @@ def _numbers(tests: Iterable[SameTest | None], chance: float) -> dict[str, pa.Ar
     return {name: pa.array([row[place] for row in rows], pa.float64()) for place, name in enumerate(names)}
 
 
-def _names(names: list[Any]) -> pa.Array:
+def _names(names: list[Any]) -> "pa.Array":
     """Return names as a column: of their type if it is one that Arrow has, else as text."""
     try:
         return pa.array(names)

@@ -6,12 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from scipy import sparse
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import Floats, Ints, check_int, short
+from streamsketch.core import Floats, Ints, check_int, pa, pc, short, sparse
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, is_secret
 from streamsketch.estimation.cell_law import CellLaw
@@ -48,7 +45,7 @@ class Differences:
         Probability with which all intervals hold.
     """
 
-    table: pa.Table
+    table: "pa.Table"
     candidates: int
     n_separated: int
     by: DifferenceBy
@@ -57,7 +54,7 @@ class Differences:
     """Whether it is as secret as a raw sketch that took part."""
 
     @property
-    def separated(self) -> pa.Table:
+    def separated(self) -> "pa.Table":
         """The rows of the table whose interval leaves out 0: these differ, and their estimate has the right sign."""
         apart = pc.or_(pc.greater(self.table["low"], 0), pc.less(self.table["high"], 0))
         return self.table.filter(apart)
@@ -244,7 +241,7 @@ def differences_from_others(
 
 def _items_of(
     dictionary: Any, category: Any, sketches: Sequence[AnySketch], agreement: Agreement | None
-) -> tuple[pa.Array, Ints, Groups | None]:
+) -> "tuple[pa.Array, Ints, Groups | None]":
     """Return the names of what is to be estimated, the indices of items, and which of them are added up."""
     known = next((one for one in sketches if isinstance(one, Sketch)), sketches[0])  # a sketch knows its agreement
     if category is None:
@@ -255,7 +252,7 @@ def _items_of(
 
 
 def _shown(
-    names: pa.Array, found: Found, n: int, candidates: int, options: tuple[DifferenceBy, float, bool]
+    names: "pa.Array", found: Found, n: int, candidates: int, options: tuple[DifferenceBy, float, bool]
 ) -> Differences:
     by, confidence, secret = options
     low, high = found.interval(1 - (1 - confidence) / candidates)

@@ -3,18 +3,15 @@
 import dataclasses
 import math
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats
+from streamsketch.core import Floats, pa, pc
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.intervals import ErrorModel, Interval, Intervals, Method, invert, invert_selected, quantile
 from streamsketch.estimation.ranking import Ranks, largest_of, ranks_of, smallest_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Level: TypeAlias = Literal["each", "all"]
 """Whether a confidence is that of each interval, or that with which all of them hold."""
@@ -510,9 +507,6 @@ class Estimates:
         >>> pairwise(sketches).to_arrow(["a", "b", "c"]).column("second").to_pylist()
         ['b', 'c', 'c']
         """
-        import pyarrow as pa  # noqa: PLC0415 - estimates alone need no Arrow
-        import pyarrow.compute as pc  # noqa: PLC0415 - as above
-
         from streamsketch.data import key_column  # noqa: PLC0415 - as above
 
         names = key_column(list(keys), "key")

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import ndtri
 
-from streamsketch.core import Floats
+from streamsketch.core import Floats, optimize, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import InputNoise, effect_of
 from streamsketch.estimation.noise_law import Lattice, NoiseTerm, lattice_of, on_grid, with_normal
@@ -132,7 +131,7 @@ class GapLaw:
             return 0.0
 
         def excess(distance: float) -> float:
-            return float(ndtri(min(self._at(distance).rough_tail(line), _CERTAIN)) - ndtri(power))
+            return float(special.ndtri(min(self._at(distance).rough_tail(line), _CERTAIN)) - special.ndtri(power))
 
         for _ in range(_DOUBLINGS):
             if excess(high) >= 0:
@@ -140,9 +139,8 @@ class GapLaw:
             low, high = high, 2 * high
         else:
             return math.inf
-        from scipy.optimize import brentq  # noqa: PLC0415 - takes half a second to load
 
-        return float(brentq(excess, low, high, xtol=_VISIBLE * high, rtol=_VISIBLE))
+        return float(optimize.brentq(excess, low, high, xtol=_VISIBLE * high, rtol=_VISIBLE))
 
     @property
     def of_noise(self) -> tuple[float, float]:

@@ -7,11 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster import hierarchy
-from scipy.spatial.distance import squareform
-from scipy.special import gammaincinv, ndtri
 
-from streamsketch.core import Floats, check_int
+from streamsketch.core import Floats, check_int, distance, hierarchy, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
 from streamsketch.estimation.estimate import SECRECY
@@ -154,7 +151,7 @@ def tree_of(squared_distances: Floats, method: Method = "average") -> Floats:
     These methods only compare and average distances, so a shift of all changes nothing but the heights by as much.
     Heights are square roots.
     """
-    pairs = squareform(squared_distances, checks=False)
+    pairs = distance.squareform(squared_distances, checks=False)
     shift = min(float(pairs.min()), 0.0)
     matrix: Floats = hierarchy.linkage(pairs - shift, method)
     matrix[:, 2] = np.sqrt(np.maximum(matrix[:, 2] + shift, 0.0))
@@ -174,7 +171,7 @@ def ordered_tree(squared_distances: Floats) -> tuple[Floats, list[int]]:
     tree = tree_of(squared_distances)
     if len(squared_distances) < 3:
         return tree, [0, 1]
-    lengths = squareform(np.sqrt(np.maximum(squared_distances, 0.0)), checks=False)
+    lengths = distance.squareform(np.sqrt(np.maximum(squared_distances, 0.0)), checks=False)
     ordered = hierarchy.optimal_leaf_ordering(tree, lengths)
     return tree, [int(leaf) for leaf in hierarchy.leaves_list(ordered)]
 
@@ -195,7 +192,7 @@ class _Source:
 
     def normal(self, shape: tuple[int, ...]) -> Floats:
         """Return standard normal variables."""
-        found: Floats = ndtri(self.uniform(shape))
+        found: Floats = special.ndtri(self.uniform(shape))
         return found
 
 
@@ -233,7 +230,7 @@ class _Redrawn:
         noise = source.normal(shape) * np.sqrt(k2)[:, None]
         for row in np.flatnonzero(k4 > 1e-6 * k2**2):
             form = 3 * k2[row] ** 2 / k4[row]
-            noise[row] *= np.sqrt(gammaincinv(form, source.uniform((shape[1],))) / form)
+            noise[row] *= np.sqrt(special.gammaincinv(form, source.uniform((shape[1],))) / form)
         return noise
 
 

@@ -4,9 +4,8 @@ import math
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.special import gammainccinv, gammaincinv, ndtri
 
-from streamsketch.core import Floats, check_int
+from streamsketch.core import Floats, check_int, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.projections import MapVariance, Real
@@ -80,7 +79,7 @@ def invert_selected(stated: ErrorModel, candidates: int, confidence: float, kurt
     """Return intervals that hold for all of ``candidates`` estimates at once; see `Estimate.selected_interval`."""
     check_int(candidates, "candidates", 1)
     _check_confidence(confidence)
-    z = float(heavier(-float(ndtri((1 - confidence) / (2 * candidates))), kurtosis))
+    z = float(heavier(-float(special.ndtri((1 - confidence) / (2 * candidates))), kurtosis))
     lowest, highest = stated.lowest, stated.highest
     if candidates > 1 and lowest == 0 and math.isinf(highest):
         above, below = _skewed(np.asarray(stated.curvature), (1 - confidence) / (2 * candidates), z)
@@ -103,7 +102,7 @@ def quantile(confidence: float, method: str, kurtosis: float = 0.0) -> float:
     """
     _check_confidence(confidence)
     if method == "normal":
-        return float(heavier(float(ndtri((1 + confidence) / 2)), kurtosis))
+        return float(heavier(float(special.ndtri((1 + confidence) / 2)), kurtosis))
     if method == "chebyshev":
         return 1 / math.sqrt(1 - confidence)
     raise InvalidInputError(f"method must be 'normal' or 'chebyshev', got {method!r}")
@@ -124,8 +123,8 @@ def _skewed(curvature: Floats, tail: float, z: float) -> tuple[Floats, Floats]:
     values, place = np.unique(curvature, return_inverse=True)
     freedom = 2 / np.maximum(values, _SKEWED)
     spread = np.sqrt(2 * freedom)
-    above = (2 * gammainccinv(freedom / 2, tail) - freedom) / spread
-    below = (freedom - 2 * gammaincinv(freedom / 2, tail)) / spread
+    above = (2 * special.gammainccinv(freedom / 2, tail) - freedom) / spread
+    below = (freedom - 2 * special.gammaincinv(freedom / 2, tail)) / spread
     ends = (np.where(values > _SKEWED, end, z)[place].reshape(curvature.shape) for end in (above, below))
     first, second = ends
     return first, second
@@ -152,7 +151,7 @@ def _map_width(cosine: Floats, error: Floats, z: float) -> Floats:
 
     The error was stated at the farthest cosine within 1.96 standard errors; here it is that within z of them.
     """
-    usual = float(ndtri(0.975))
+    usual = float(special.ndtri(0.975))
     end = cosine - usual * error
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.where(error > 0, z * error / (1 - end**2), 0.0)  # z √a, with error = √a (1 - end²)

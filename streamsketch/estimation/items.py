@@ -3,11 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from streamsketch.agreement import Agreement, cast, check_alike
-from streamsketch.core import Ints
+from streamsketch.core import Ints, pa, pc
 from streamsketch.data import arrow_column, batches_of
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 from streamsketch.estimation.blocks import AnySketch
@@ -17,7 +15,7 @@ from streamsketch.release import PrivateSketch
 class Items(NamedTuple):
     """n items."""
 
-    column: pa.Array
+    column: "pa.Array"
     """As they were given; a struct for an index of several columns."""
     indices: Ints
     """In [0, dim): int64, (n,)."""
@@ -32,7 +30,7 @@ class Groups(NamedTuple):
     """Places of the items of the first category, then of the next one, …: int64, (n,). An item may be in several."""
     codes: Ints
     """The category of each, ascending: int64, (n,)."""
-    names: pa.Array
+    names: "pa.Array"
     """Of the categories."""
 
 
@@ -82,7 +80,7 @@ def groups_of(given: Any, category: Any, sketch: AnySketch, agreement: Agreement
     return Groups(indices, pairs[:, 1], pairs[:, 0], encoded.dictionary)
 
 
-def _plain_text(column: pa.Array) -> pa.Array:
+def _plain_text(column: "pa.Array") -> "pa.Array":
     """Return a column of views of text, as polars has, as text: Arrow takes no rows of those."""
     return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 
@@ -131,7 +129,7 @@ def items_of(given: Any, sketch: AnySketch, agreement: Agreement | None) -> Item
     return Items(shown, indices)
 
 
-def item_table(given: Any, agreement: Agreement | None = None) -> pa.Table:
+def item_table(given: Any, agreement: Agreement | None = None) -> "pa.Table":
     """Return items as a table with a column for each part, uncast, of which `items_of` makes the same again.
 
     Raises
@@ -160,7 +158,7 @@ def _agreement_of(sketch: AnySketch, agreement: Agreement | None) -> Agreement |
     return sketch.agreement
 
 
-def _named_columns(given: Any, agreed: Agreement | None) -> tuple[list[str], list[pa.Array]]:
+def _named_columns(given: Any, agreed: Agreement | None) -> "tuple[list[str], list[pa.Array]]":
     """Return the names and the columns of items, all of one length and as many as an agreement's index has."""
     if agreed is not None and agreed.features is not None:
         raise InvalidInputError(
@@ -180,7 +178,7 @@ def _named_columns(given: Any, agreed: Agreement | None) -> tuple[list[str], lis
     return names, columns
 
 
-def _columns(given: Any, names: list[str] | None) -> tuple[list[str], list[pa.Array]]:
+def _columns(given: Any, names: list[str] | None) -> "tuple[list[str], list[pa.Array]]":
     """Return the names and the columns of items; names are those given, or a table's own, or made up."""
     if is_one(given):
         parts = given if isinstance(given, tuple) else (given,)
@@ -208,7 +206,7 @@ def _is_table(given: Any) -> bool:
     )
 
 
-def _table_columns(given: Any, names: list[str] | None) -> tuple[list[str], list[pa.Array]]:
+def _table_columns(given: Any, names: list[str] | None) -> "tuple[list[str], list[pa.Array]]":
     if hasattr(given, "collect_batches"):  # polars' LazyFrame, whose batches come in any order
         given = given.collect()
     if isinstance(given, pa.RecordBatch) or not (isinstance(given, pa.Table) or hasattr(given, "columns")):
@@ -224,7 +222,7 @@ def _table_columns(given: Any, names: list[str] | None) -> tuple[list[str], list
     return names, [arrow_column(table.column(name), name) for name in names]
 
 
-def _present(column: pa.Array) -> pa.Array:
+def _present(column: "pa.Array") -> "pa.Array":
     if column.null_count:
         raise InvalidInputError(f"{column.null_count} items are missing (null); leave them out")
     return column

@@ -4,10 +4,9 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import Floats, check_int
+from streamsketch.core import Floats, check_int, pa
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, mark_secret
 from streamsketch.estimation.distances import norms_of
@@ -36,7 +35,7 @@ class Top:
         That of the whole stream.
     """
 
-    table: pa.Table
+    table: "pa.Table"
     candidates: int
     missed: Estimate
     squared_norm: Estimate

@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, kve
 
-from streamsketch.core import Floats
+from streamsketch.core import Floats, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import noise_unit
 from streamsketch.privacy import AddedNoise, Noise, NoiseMoments
@@ -204,7 +203,7 @@ def _log_density(places: Floats, shape: float) -> Floats:
         normal: Floats = -(places**2) / 2
         return normal
     order, size = shape - 0.5, np.abs(places) * math.sqrt(2 * shape)
-    found: Floats = order * np.log(size / 2) + np.log(kve(order, size)) - size - gammaln(shape)
+    found: Floats = order * np.log(size / 2) + np.log(special.kve(order, size)) - size - special.gammaln(shape)
     return found
 
 

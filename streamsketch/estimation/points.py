@@ -6,10 +6,9 @@ import math
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args, overload
 
 import numpy as np
-import pyarrow as pa
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import Floats, Ints, check_int, short
+from streamsketch.core import Floats, Ints, check_int, pa, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, check_comparable
 from streamsketch.estimation.cell_law import CellLaw, normal_median_variance
@@ -110,7 +109,9 @@ class Points(NamedTuple):
         shape = {"slope": float(self.slope[place]), "kurtosis": float(self.kurtosis[place])}
         return Estimate(value, of_map, of_noise, curvature=self.curvature, **shape)
 
-    def table(self, items: pa.Array, confidence: float, places: Ints | None = None, candidates: int = 1) -> pa.Table:
+    def table(
+        self, items: "pa.Array", confidence: float, places: Ints | None = None, candidates: int = 1
+    ) -> "pa.Table":
         """Return the estimates at ``places``, by default all, with items and intervals; the schema says if secret."""
         kept: Any = slice(None) if places is None else places
         low, high = self.interval(confidence, candidates)
@@ -137,7 +138,7 @@ def frequency(
     agreement: Agreement | None = None,
     estimator: PointEstimator = "auto",
     confidence: float = 0.95,
-) -> pa.Table: ...
+) -> "pa.Table": ...
 def frequency(
     release: AnySketch,
     item: Any,

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-from scipy.special import gammainccinv, ndtri
 
 from streamsketch.agreement import Agreement, check_alike
-from streamsketch.core import Floats
+from streamsketch.core import Floats, pa, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, is_secret, pair_of
 from streamsketch.estimation.estimate import SECRET_METADATA, Estimate, Estimates
@@ -87,7 +85,7 @@ def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
 
 def column_differences(
     x: AnySketch, y: AnySketch, agreement: Agreement, *, confidence: float = 0.95, samples: bool = False
-) -> pa.Table:
+) -> "pa.Table":
     """Estimate which columns make two populations differ: the discrepancy of each column's own features.
 
     The intervals are those of the units that were counted. Two samples of one population differ a little in every
@@ -163,7 +161,7 @@ def describe(
     *,
     shares: Mapping[str, Iterable[str]] | None = None,
     confidence: float = 0.95,
-) -> pa.Table:
+) -> "pa.Table":
     """Estimate what the columns of a population hold: means and standard deviations, and shares of categories.
 
     They are those of units with one row each. What a unit of several rows contributes is the direction of its mean
@@ -359,7 +357,7 @@ class _Population(NamedTuple):
                 ratio = float(self.cells[block.places].sum()) / (length * self.units)
                 variance = self._of_ratio(ratio, block.cells * self.k2 / length**2, self.units, self.units_variance)
                 found.append((ratio - 1, variance))
-        reach = -float(ndtri(_DOUBT / max(len(found), 1)))
+        reach = -float(special.ndtri(_DOUBT / max(len(found), 1)))
         return any(excess > reach * math.sqrt(variance) for excess, variance in found)
 
     def category(self, block: FeatureBlock, column: Category, asked: list[str], features: Features) -> list["_Measure"]:
@@ -474,7 +472,7 @@ def _sampled_reach(blocks: Sequence[FeatureBlock], x: AnySketch, y: AnySketch, t
             norm = mean_norms_of(own)[0].scaled((1 << 30) / block.amplitude**2)
             least = norm.value - _FEWER * norm.standard_error
             expected[place] += (1 - min(max(least, 0.0), 1.0)) / fewest
-    return -float(ndtri(tail / 2)) * np.sqrt(expected)
+    return -float(special.ndtri(tail / 2)) * np.sqrt(expected)
 
 
 def _ends(stated: ErrorModel, cells: Floats, confidence: float) -> Intervals:
@@ -483,6 +481,6 @@ def _ends(stated: ErrorModel, cells: Floats, confidence: float) -> Intervals:
     Noise alone makes them χ² of as many degrees of freedom, which reaches farther above 0 than a normal law.
     """
     tail = (1 - confidence) / (2 * cells.size)
-    reach = (2 * gammainccinv(cells / 2, tail) - cells) / np.sqrt(2 * cells)
+    reach = (2 * special.gammainccinv(cells / 2, tail) - cells) / np.sqrt(2 * cells)
     low, high = invert_selected(stated, cells.size, confidence)
     return Intervals(np.minimum(low, invert(stated, reach).low), high)

@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
-from scipy.special import gammaincc, gammainccinv, gammaincinv, gammaln, ndtr
 
-from streamsketch.core import Floats
+from streamsketch.core import Floats, interpolate, special
 
 SMALLEST = 1e-15
 """The least p-value under noise: a smaller one is given as this."""
@@ -102,7 +100,7 @@ class Gamma(Law):
     def rough_tails(self, values: Floats) -> Floats:
         """Return P(T ≥ each value)."""
         half = self.freedom / 2
-        found: Floats = gammaincc(half, half * np.maximum(values, 0.0) / self.mean)
+        found: Floats = special.gammaincc(half, half * np.maximum(values, 0.0) / self.mean)
         return found
 
     @property
@@ -112,7 +110,7 @@ class Gamma(Law):
 
     def line(self, level: float) -> float:
         """Return the quantile at 1 - level."""
-        return self.mean * float(gammainccinv(self.freedom / 2, level)) * 2 / self.freedom
+        return self.mean * float(special.gammainccinv(self.freedom / 2, level)) * 2 / self.freedom
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -136,11 +134,13 @@ class NormalSquares(Law):
         deviation = math.sqrt(self.variance + self.drift)
         if self.cells == 1:
             ends = np.sqrt(np.maximum(values, 0.0))
-            found: Floats = ndtr((self.distance - ends) / deviation) + ndtr(-(self.distance + ends) / deviation)
+            found: Floats = special.ndtr((self.distance - ends) / deviation) + special.ndtr(
+                -(self.distance + ends) / deviation
+            )
             return found
         places, weights = _normal_rule()
         left = np.maximum(values[:, None] - (self.distance + deviation * places) ** 2, 0.0)
-        tails: Floats = gammaincc((self.cells - 1) / 2, left / (2 * self.variance)) @ weights
+        tails: Floats = special.gammaincc((self.cells - 1) / 2, left / (2 * self.variance)) @ weights
         return np.minimum(tails, 1.0)
 
     @property
@@ -170,7 +170,7 @@ class Hits(NamedTuple):
     def chances(self, count: int) -> Floats:
         """Return the probabilities that a cell is hit by 0, 1, … items, ``count`` of them."""
         number = np.arange(count)
-        log = gammaln(self.items + 1) - gammaln(number + 1) - gammaln(self.items - number + 1)
+        log = special.gammaln(self.items + 1) - special.gammaln(number + 1) - special.gammaln(self.items - number + 1)
         found: Floats = np.exp(log - number * math.log(self.cells)) * (1 - 1 / self.cells) ** (self.items - number)
         return found
 
@@ -419,7 +419,10 @@ class Stretched(Law):
     def _factors(self) -> tuple[Floats, Floats]:
         """Values of G, and their weights: a rule of equal steps of log G, whose density is smooth."""
         half = self.freedom / 2
-        low, high = (math.log(end / half) for end in (gammaincinv(half, SMALLEST), gammainccinv(half, SMALLEST / 100)))
+        low, high = (
+            math.log(end / half)
+            for end in (special.gammaincinv(half, SMALLEST), special.gammainccinv(half, SMALLEST / 100))
+        )
         logs = np.linspace(low, high, _STRETCHES)
         density = half * (logs - np.exp(logs))
         weights = np.exp(density - density.max())
@@ -432,7 +435,7 @@ class Stretched(Law):
         knots = np.linspace(max(mean - 9 * deviation, 0.0), mean + WINDOW * deviation, _LENGTHS)
         tails = np.array([self.length.tail(knot) for knot in knots])
         seen = tails > SMALLEST
-        curve = PchipInterpolator(knots[seen], np.log(tails[seen]))
+        curve = interpolate.PchipInterpolator(knots[seen], np.log(tails[seen]))
         fine = np.linspace(knots[0], knots[seen][-1], _STRETCHES)
         return fine, curve(fine)
 

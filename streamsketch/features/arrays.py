@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from streamsketch.core import Floats, Ints
+from streamsketch.core import Floats, Ints, pa, pc
 from streamsketch.data import HASHED_DIM, indices_of, is_text_type, value_type
 from streamsketch.errors import InvalidInputError
 
@@ -17,7 +15,7 @@ _LIST = rf"^\s*\[({_DIGITS}|\s*null\s*)(,({_DIGITS}|\s*null\s*))*\]\s*$"
 _MISSING = -1
 
 
-def numbers_in(array: pa.Array, name: str) -> Floats:
+def numbers_in(array: "pa.Array", name: str) -> Floats:
     """Return numbers as float64, (n,), NaN where there is none; text is read as numbers, true as 1 and false as 0.
 
     Raises
@@ -45,13 +43,13 @@ def numbers_in(array: pa.Array, name: str) -> Floats:
     return np.ascontiguousarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _booleans_of(texts: pa.Array) -> pa.Array:
+def _booleans_of(texts: "pa.Array") -> "pa.Array":
     """Return 1 for true and 0 for false, as CSV and JSON have booleans, and null for other texts."""
     words = pc.ascii_lower(pc.utf8_trim(texts, characters=" \t\n\f\r"))
     return pc.index_in(words, pa.array(["false", "true"], words.type), skip_nulls=True).cast(pa.float64())
 
 
-def texts_in(array: pa.Array, name: str) -> pa.Array:
+def texts_in(array: "pa.Array", name: str) -> "pa.Array":
     """Return categories as text, plain or as a dictionary, null where there is none: blank text is missing, too.
 
     Raises
@@ -71,7 +69,7 @@ def texts_in(array: pa.Array, name: str) -> pa.Array:
     return pc.if_else(pc.equal(pc.binary_length(text), 0), None, text).dictionary_encode()
 
 
-def _valid(texts: pa.Array) -> pa.Array:
+def _valid(texts: "pa.Array") -> "pa.Array":
     """Return texts, null where one is not UTF-8."""
     try:
         texts.validate(full=True)
@@ -88,25 +86,25 @@ def _decoded(raw: bytes) -> str | None:
         return None
 
 
-def text_hashes(texts: pa.Array, seed: int) -> Ints:
+def text_hashes(texts: "pa.Array", seed: int) -> Ints:
     """Return the fingerprint of each text in a dictionary of texts, in [0, 2^60), or -1 where it is null."""
     hashes = np.append(indices_of([texts.dictionary], HASHED_DIM, seed), _MISSING)
     return np.ascontiguousarray(hashes[_codes(texts)])
 
 
-def listed_places(texts: pa.Array, values: Sequence[str]) -> Ints:
+def listed_places(texts: "pa.Array", values: Sequence[str]) -> Ints:
     """Return the place of each text in a dictionary of texts; len(values) for others, and one more where it is null."""
     places = {value: place for place, value in enumerate(values)}
     found = [places.get(text, len(values)) for text in texts.dictionary.to_pylist()]
     return np.ascontiguousarray(np.array([*found, len(values) + 1], dtype=np.int64)[_codes(texts)])
 
 
-def _codes(texts: pa.Array) -> Any:
+def _codes(texts: "pa.Array") -> Any:
     """Return where each text is in the dictionary, or -1, which is the last place."""
     return pc.fill_null(texts.indices, -1).to_numpy(zero_copy_only=False)
 
 
-def vectors_in(array: pa.Array, size: int, name: str) -> Floats:
+def vectors_in(array: "pa.Array", size: int, name: str) -> Floats:
     """Return lists of numbers as a matrix, float64, (n, size): zeros for those of another length, NaN for nulls.
 
     Text is read as a list of JSON, and is zeros if it is none of numbers and nulls.
@@ -134,7 +132,7 @@ def vectors_in(array: pa.Array, size: int, name: str) -> Floats:
     return out
 
 
-def _lists_of(array: pa.Array) -> pa.Array:
+def _lists_of(array: "pa.Array") -> "pa.Array":
     """Return text as lists of the texts of their entries, null where it is no list of numbers and nulls."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()

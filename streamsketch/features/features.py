@@ -10,9 +10,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from streamsketch.core import Floats, check_int, check_text, json_fields, short
+from streamsketch.core import Floats, check_int, check_text, json_fields, pa, short
 from streamsketch.data import batches_of, check_codes
 from streamsketch.errors import InvalidInputError
 from streamsketch.features.arrays import listed_places, numbers_in, text_hashes, texts_in, vectors_in
@@ -236,7 +235,7 @@ class Features:
         cells = np.concatenate(parts) if parts else np.zeros((0, self.dim), dtype=np.int32)
         return cells.astype(np.float64) / _ONE
 
-    def cells(self, columns: Mapping[str, pa.Array]) -> Cells:
+    def cells(self, columns: "Mapping[str, pa.Array]") -> Cells:
         """Return the features of rows in grid steps of 2^-15: int32, (n, D).
 
         No row is refused for what it holds: what does not fit a column is missing.
@@ -279,14 +278,14 @@ class Features:
             out[:, self.blocks[-1].first] = np.sqrt(np.maximum(rest, 0)).astype(np.int32)
         return out
 
-    def _add_category(self, array: pa.Array, column: Category, block: Block, out: Cells) -> None:
+    def _add_category(self, array: "pa.Array", column: Category, block: Block, out: Cells) -> None:
         texts = texts_in(array, block.name)
         if column.values is None:
             add_hashed(text_hashes(texts, self.seed), block.amplitude, column.cells - 1, out, block.first)
         else:
             add_listed(listed_places(texts, column.values), block.amplitude, out, block.first)
 
-    def _add_embedding(self, array: pa.Array, column: Embedding, block: Block, out: Cells) -> None:
+    def _add_embedding(self, array: "pa.Array", column: Embedding, block: Block, out: Cells) -> None:
         vectors = vectors_in(array, column.size, block.name)
         levels, norms = np.empty_like(vectors), np.empty(vectors.shape[0])
         quantise_vectors(vectors, levels, norms)

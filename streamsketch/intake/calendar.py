@@ -8,10 +8,8 @@ import zoneinfo
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from streamsketch.core import Ints, short
+from streamsketch.core import Ints, pa, pc, short
 from streamsketch.data import value_type
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.windows import Tumbling, Whole, microseconds
@@ -121,7 +119,7 @@ class Calendar:
         """Return a window's first local date, as used in file names: ``2024-05-01``, or ``2024-05`` for a month."""
         return str(self.names(np.array([number]))[0])
 
-    def names(self, numbers: Ints) -> pa.DictionaryArray:
+    def names(self, numbers: Ints) -> "pa.DictionaryArray":
         """Return windows' first local dates as text, those of months without the day."""
         distinct, places = np.unique(numbers, return_inverse=True)
         unit: Any = "M" if self.period == "month" else "D"
@@ -197,7 +195,7 @@ def event_windows(window: float | str, zone: str | None = None, name: str = "win
     return Tumbling(microseconds(window, name))
 
 
-def check_times_of_day(windows: EventWindows, column: pa.Array, name: str, form: str | None = None) -> None:
+def check_times_of_day(windows: EventWindows, column: "pa.Array", name: str, form: str | None = None) -> None:
     """Raise `InvalidInputError` for dates, where the windows are those of a time zone.
 
     A date has no zone. As midnight in UTC, it would be in the window before wherever clocks are behind UTC.

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from streamsketch.core import pa, pc
 from streamsketch.data import is_text_type, value_type
 from streamsketch.errors import InvalidInputError
 
@@ -15,7 +14,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 Read = TypeVar("Read")
 
 
-def plain(array: pa.Array) -> pa.Array:
+def plain(array: "pa.Array") -> "pa.Array":
     """Return a column in a layout that all of Arrow's kernels support; equal values stay equal.
 
     Views and fixed-size binary become large strings and large binary. A dictionary that contains null is decoded.
@@ -32,7 +31,7 @@ def plain(array: pa.Array) -> pa.Array:
     return array
 
 
-def missing(array: pa.Array) -> Mask:
+def missing(array: "pa.Array") -> Mask:
     """Return which rows are missing: null, NaN, or blank text: bool, (n,)."""
     if pa.types.is_dictionary(array.type):
         without = pa.array(missing(array.dictionary))
@@ -43,17 +42,17 @@ def missing(array: pa.Array) -> Mask:
     return absent
 
 
-def null(array: pa.Array) -> Mask:
+def null(array: "pa.Array") -> Mask:
     """Return which rows are null: bool, (n,)."""
     return _flags(array.is_null()) if array.null_count else np.zeros(len(array), dtype=np.bool_)
 
 
-def _flags(array: pa.Array) -> Mask:
+def _flags(array: "pa.Array") -> Mask:
     flags: Mask = array.to_numpy(zero_copy_only=False)
     return flags if flags.flags.writeable else flags.copy()
 
 
-def check_text(array: pa.Array, name: str) -> None:
+def check_text(array: "pa.Array", name: str) -> None:
     """Raise `InvalidInputError` for text that is not UTF-8."""
     if is_text_type(value_type(array)):
         texts = array.dictionary if pa.types.is_dictionary(array.type) else array

@@ -4,10 +4,8 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from streamsketch.core import Ints
+from streamsketch.core import Ints, pa, pc
 from streamsketch.features import Cells
 from streamsketch.intake.calendar import EventWindows
 
@@ -53,8 +51,8 @@ class Events:
     (1, array([3]), ['N'], 1)
     """
 
-    keys: pa.Array | None
-    units: pa.Array | None
+    keys: "pa.Array | None"
+    units: "pa.Array | None"
     indices: Ints
     steps: Ints
     window: Ints | None = None
@@ -94,5 +92,5 @@ class Events:
         return dataclasses.replace(self, keys=keys)
 
 
-def _encoded(column: pa.Array) -> pa.Array:
+def _encoded(column: "pa.Array") -> "pa.Array":
     return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from streamsketch.agreement import Agreement
+from streamsketch.core import pa
 from streamsketch.data import Format, batches, format_of, parts_of, uncompressed
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.lines import Add, BadLines, LineFormat, Lines, Stop, file_blocks, pipe_blocks

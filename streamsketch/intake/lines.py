@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
-import pyarrow as pa
-
-from streamsketch.core import write_whole
+from streamsketch.core import pa, write_whole
 from streamsketch.data import csv_header, csv_piece, json_batch
 from streamsketch.errors import InvalidInputError
 
@@ -20,7 +18,7 @@ BLOCK_BYTES = 1 << 20
 LONGEST_LINE = 1 << 24
 
 LineFormat: TypeAlias = Literal["csv", "jsonl"]
-Add: TypeAlias = Callable[[pa.RecordBatch, int], None]
+Add: TypeAlias = Callable[["pa.RecordBatch", int], None]
 """Called with a batch of rows and the number of the first one."""
 
 
@@ -220,7 +218,7 @@ class Lines:
                 whole = line + end
             self.refuse(whole, why)
 
-    def _read(self, data: bytes) -> pa.RecordBatch:
+    def _read(self, data: bytes) -> "pa.RecordBatch":
         if self._header is None:
             lines = data.split(b"\n")
             options: dict[str, Any] = {"any_text": self.any_text, "lenient": self.lenient}

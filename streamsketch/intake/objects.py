@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
+from streamsketch.core import pa
 from streamsketch.data import arrow_column
 from streamsketch.errors import InvalidInputError
 

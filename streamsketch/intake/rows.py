@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from streamsketch.agreement import Agreement, Rows, cast, numbers
-from streamsketch.core import Ints, short
+from streamsketch.core import Ints, pa, short
 from streamsketch.data import (
     HASHED_DIM,
     batches_of,
@@ -30,7 +29,7 @@ from streamsketch.intake.windows import micros_in
 
 OnBad: TypeAlias = Literal["refuse", "drop"] | Callable[[int, str], Any]
 """What to do with a malformed row; a function is called with its number and what is wrong with it."""
-_Columns: TypeAlias = dict[str, pa.Array]
+_Columns: TypeAlias = dict[str, "pa.Array"]
 Read = TypeVar("Read")
 
 _CAST = b"streamsketch.agreement"  # metadata of a cast batch's schema: the agreement that cast it
@@ -153,7 +152,7 @@ class Intake:
                 warn_of_truncation(self._agreement.projection.grid)
             yield events
 
-    def numbered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Events]:
+    def numbered(self, batches: "Iterable[pa.RecordBatch]") -> Iterator[Events]:
         """Yield the rows of batches, counted over all of them from 1, features some at a time; errors as `read`."""
         first, features = 1, self._agreement.features
         for batch in batches:
@@ -162,7 +161,7 @@ class Intake:
                 yield self.read(batch.slice(start, most), first + start)
             first += batch.num_rows
 
-    def read(self, batch: pa.RecordBatch, first: int = 1) -> Events:
+    def read(self, batch: "pa.RecordBatch", first: int = 1) -> Events:
         """Return the rows of a batch, counted from ``first``.
 
         Raises
@@ -183,7 +182,7 @@ class Intake:
             return found
         return dataclasses.replace(found, rows=batch.num_rows, blank=found.blank + batch.num_rows - len(rows))
 
-    def cast(self, batch: pa.RecordBatch, first: int = 1) -> pa.RecordBatch:
+    def cast(self, batch: "pa.RecordBatch", first: int = 1) -> "pa.RecordBatch":
         """Return the columns of a batch, cast to the agreed types, without rows in which something is missing.
 
         Integers, booleans and decimals become int64, as they are hashed, and values become numbers. Times are not
@@ -199,7 +198,7 @@ class Intake:
         )
         return pa.RecordBatch.from_arrays([found[name] for name in self.names], schema=schema)
 
-    def _present(self, batch: pa.RecordBatch, first: int) -> tuple[_Columns, Rows, bool]:
+    def _present(self, batch: "pa.RecordBatch", first: int) -> tuple[_Columns, Rows, bool]:
         """Return the columns of rows in which nothing is missing, the rows' numbers, and whether they were cast."""
         rows: Rows = range(first, first + batch.num_rows)
         done = (batch.schema.metadata or {}).get(_CAST, b"").decode()

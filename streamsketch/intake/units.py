@@ -14,10 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from streamsketch.core import Ints
+from streamsketch.core import Ints, pa, pc
 from streamsketch.data import (
     arrow_column,
     check_hashed_dim,
@@ -44,9 +42,9 @@ _MAX_EXPONENT = 40  # of decimals: larger values exceed every limit, smaller one
 
 def unit_events(
     projection: Projection,
-    units: pa.Array,
-    keys: pa.Array | None,
-    index: Sequence[pa.Array],
+    units: "pa.Array",
+    keys: "pa.Array | None",
+    index: "Sequence[pa.Array]",
     values: Any,
     *,
     window: Ints | None = None,
@@ -82,7 +80,7 @@ def unit_events(
     present = _present([*arrays, *([] if typed is None else [typed])])
     blank = rows - int(present.sum())
 
-    def read(arrays: list[pa.Array], valid: Mask) -> Events:
+    def read(arrays: "list[pa.Array]", valid: Mask) -> Events:
         *kept, given, its_window = [*arrays, values, window]
         if not valid.all():
             *kept, given, its_window = (_filtered(column, valid) for column in (*arrays, values, window))
@@ -126,10 +124,10 @@ def column_events(projection: Projection, units: Any, keys: Any, index: Sequence
     columns = [units, *([] if keys is None else [keys]), *index]
     names = ["unit", *([] if keys is None else ["key"]), *("index" for _ in index)]
 
-    def arrays_of(columns: list[Any]) -> list[pa.Array]:
+    def arrays_of(columns: list[Any]) -> "list[pa.Array]":
         return [arrow_column(column, name) for column, name in zip(columns, names, strict=True)]
 
-    def read(arrays: list[pa.Array], values: Any) -> Events:
+    def read(arrays: "list[pa.Array]", values: Any) -> Events:
         unit, *rest = arrays
         return unit_events(projection, unit, None if keys is None else rest.pop(0), rest, values)
 
@@ -153,7 +151,7 @@ def column_events(projection: Projection, units: Any, keys: Any, index: Sequence
     return [*found, Events(None, None, none, none, rows=dropped, blank=lists.blank)]
 
 
-def whole_days(array: pa.Array) -> pa.Array:
+def whole_days(array: "pa.Array") -> "pa.Array":
     """Return a column of date64 as date32, null where a date is out of range, and others as they are."""
     if not pa.types.is_date64(value_type(array)):
         return array
@@ -164,7 +162,7 @@ def whole_days(array: pa.Array) -> pa.Array:
     return pa.array(days.astype(np.int32), mask=missing).cast(pa.date32())
 
 
-def _check_types(projection: Projection, arrays: list[pa.Array], names: list[str], values: pa.Array | None) -> None:
+def _check_types(projection: Projection, arrays: "list[pa.Array]", names: list[str], values: "pa.Array | None") -> None:
     lengths = {len(array) for array in [*arrays, *([] if values is None else [values])]}
     if len(lengths) > 1:
         raise InvalidInputError(f"the columns must have one length, got {', '.join(map(str, sorted(lengths)))}")
@@ -190,7 +188,7 @@ def _check_types(projection: Projection, arrays: list[pa.Array], names: list[str
             raise InvalidInputError(f"the value column must hold integers, floats or decimals, got {kind}; cast it")
 
 
-def _present(arrays: Sequence[pa.Array]) -> Mask:
+def _present(arrays: "Sequence[pa.Array]") -> Mask:
     """Return which rows have no nulls, and a unit, the first array, that is not empty text: bool, (n,)."""
     present = ~functools.reduce(np.logical_or, map(null, arrays))
     unit = arrays[0]
@@ -202,7 +200,7 @@ def _present(arrays: Sequence[pa.Array]) -> Mask:
     return present
 
 
-def _countable(projection: Projection, index: list[pa.Array], values: pa.Array | None) -> Any:
+def _countable(projection: Projection, index: "list[pa.Array]", values: "pa.Array | None") -> Any:
     """Return which rows have a finite value and an index in range: bool, (n,), or True for all."""
     found: Any = True
     if len(index) == 1 and pa.types.is_integer(value_type(index[0])):
@@ -214,7 +212,7 @@ def _countable(projection: Projection, index: list[pa.Array], values: pa.Array |
     return found
 
 
-def _valid_text(array: pa.Array) -> Mask:
+def _valid_text(array: "pa.Array") -> Mask:
     """Return which rows hold no text that is not UTF-8: bool, (n,)."""
     valid = np.ones(len(array), dtype=np.bool_)
 
@@ -267,7 +265,7 @@ def _cut(value: Any, reach: int) -> Fraction:
     return max(min(Fraction(value), Fraction(reach)), Fraction(-reach))
 
 
-def _are_short(values: pa.Array, reach: int) -> bool:
+def _are_short(values: "pa.Array", reach: int) -> bool:
     """Return whether decimals are short, and all within the reach."""
     if not len(values) or not pa.types.is_decimal128(values.type) or abs(values.type.scale) > _MAX_EXPONENT:
         return False

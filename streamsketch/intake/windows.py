@@ -7,10 +7,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from streamsketch.core import Ints, short
+from streamsketch.core import Ints, pa, pc, short
 from streamsketch.data import value_type
 from streamsketch.errors import InvalidInputError
 
@@ -79,7 +77,7 @@ class Tumbling(NamedTuple):
         """Return a window's start as used in file names: a date, or a time in UTC without colons."""
         return str(self.names(np.array([number]))[0]).replace(":", "")
 
-    def names(self, numbers: Ints) -> pa.DictionaryArray:
+    def names(self, numbers: Ints) -> "pa.DictionaryArray":
         """Return windows' starts as text: a date, if all windows start at midnight, otherwise a time in UTC."""
         distinct, places = np.unique(numbers, return_inverse=True)
         grid = int(np.gcd(self.size, self.offset))  # all starts are multiples of it
@@ -117,7 +115,7 @@ def window_seconds(length: float | str) -> float:
     return float(seconds) if isinstance(length, float) else seconds
 
 
-def times_in(column: pa.Array, name: str, form: str | None = None) -> pa.Array:
+def times_in(column: "pa.Array", name: str, form: str | None = None) -> "pa.Array":
     """Return a column of times, dates or text as times in microseconds; those with a zone become UTC.
 
     Parameters
@@ -162,7 +160,7 @@ def times_in(column: pa.Array, name: str, form: str | None = None) -> pa.Array:
     raise InvalidInputError(f"the column {name} must hold times, dates or text that says them, got {kind}")
 
 
-def micros_in(column: pa.Array, name: str, form: str | None = None) -> Ints:
+def micros_in(column: "pa.Array", name: str, form: str | None = None) -> Ints:
     """Return a column of times, dates or text in microseconds since 1970: int64, (n,); as `times_in`.
 
     Raises

@@ -7,11 +7,8 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from streamsketch.accounting import Receipt
-from streamsketch.core import current_limits, locked, read_bounded, short, write_whole
+from streamsketch.core import current_limits, locked, pa, pq, read_bounded, short, write_whole
 from streamsketch.errors import InvalidInputError, SignatureError, WireFormatError
 from streamsketch.parties import envelope
 from streamsketch.parties.keys import Key, PublicKey
@@ -241,7 +238,7 @@ def _ends(expires: dt.datetime | dt.date | None) -> dt.datetime | None:
     return expires
 
 
-def sign_table(table: pa.Table, line_of: Callable[[str], bytes]) -> bytes:
+def sign_table(table: "pa.Table", line_of: Callable[[str], bytes]) -> bytes:
     """Return a table as a Parquet file with its signature inside.
 
     Parameters

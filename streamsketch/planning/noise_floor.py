@@ -5,9 +5,8 @@ import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import gammainc, gammaincc, gammainccinv
 
-from streamsketch.core import Floats, short
+from streamsketch.core import Floats, short, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import OutputNoise, least_norm
 from streamsketch.privacy import Noise
@@ -84,7 +83,7 @@ class NoiseFloor:
         if not self.k2:
             return np.where(norms > 0, 0.0, 1.0)
         shape, scale = self._law(norms / self.k2)
-        found: Floats = gammainc(shape, (self.squared_norm / self.k2 + self.cells) / scale)
+        found: Floats = special.gammainc(shape, (self.squared_norm / self.k2 + self.cells) / scale)
         return found
 
     def length(self, chance: float = even) -> float:
@@ -133,12 +132,12 @@ class NoiseFloor:
             return 0.0
         extra = drift / (2 * self.k2)  # in units of the variance of the two noises
         shape, scale = self._law(np.asarray(extra), draws=2)
-        line = float(gammainccinv(shape, level) * scale)
+        line = float(special.gammainccinv(shape, level) * scale)
         low, high = 0.0, _MOST * line
         for _ in range(_STEPS):
             middle = math.sqrt(max(low, line / _MOST) * high)
             shape, scale = self._law(np.asarray(middle + extra), draws=2)
-            low, high = (low, middle) if gammaincc(shape, line / scale) >= power else (middle, high)
+            low, high = (low, middle) if special.gammaincc(shape, line / scale) >= power else (middle, high)
         return math.sqrt(2 * high * self.k2)
 
     def _law(self, norms: Floats, draws: int = 1) -> tuple[Floats, Floats]:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ive, ndtr, ndtri
 
 from streamsketch.accounting import moved_by_rotation, sensitivity_of
+from streamsketch.core import special
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate, OutputNoise
@@ -82,12 +82,12 @@ class ErrorLaw:
 
     def miss_chance(self, half_width: float) -> float:
         """Return the probability that the relative error exceeds ``half_width``, for the worst difference."""
-        normal = 2 * float(ndtr(-half_width / self.standard_error)) if self.standard_error else 0.0
+        normal = 2 * float(special.ndtr(-half_width / self.standard_error)) if self.standard_error else 0.0
         chances, shifts = _meetings(self.blocks, self.meeting, self.spread)
         if not chances.size:
             return normal
         noise = max(math.sqrt(self.noise_variance), 1e-6 * half_width)
-        few = 2 * (chances * ndtr((shifts - half_width) / noise)).sum(axis=1)
+        few = 2 * (chances * special.ndtr((shifts - half_width) / noise)).sum(axis=1)
         return max(normal, float(few.max()))
 
     def half_width(self, miss: float) -> float:
@@ -95,7 +95,7 @@ class ErrorLaw:
         if not self.standard_error:
             return 0.0
         # the normal distribution gives a lower bound, Chebyshev's inequality an upper one
-        low, high = -float(ndtri(miss / 2)) * self.standard_error, self.standard_error / math.sqrt(miss)
+        low, high = -float(special.ndtri(miss / 2)) * self.standard_error, self.standard_error / math.sqrt(miss)
         if self.miss_chance(low * (1 + 1e-9)) <= miss:
             return low
         for _ in range(_STEPS):
@@ -114,7 +114,7 @@ def _meetings(blocks: int, meeting: float, spread: int) -> tuple[NDArray[np.floa
     counts, expected = counts[keep, None], expected[keep, None]
     signed = np.arange(-_MOST_MEETINGS, _MOST_MEETINGS + 1)
     # the difference of two Poisson variables of half the mean: e^-λ I_n(λ)
-    return ive(np.abs(signed), expected), 2 * signed / (counts * max(blocks, 1))
+    return special.ive(np.abs(signed), expected), 2 * signed / (counts * max(blocks, 1))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaincc, gammaincinv
 
 from streamsketch.accounting import guarantee_of, sensitivity_of
 from streamsketch.agreement import counting_of
-from streamsketch.core import aligned, check_int, check_text, filled, short
+from streamsketch.core import aligned, check_int, check_text, filled, optimize, short, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import (
     LEAST_UNITS,
@@ -447,9 +446,7 @@ def _test(norm: float, cells: int, noisy: _Noisy) -> _Test:
     def excess(line: float) -> float:
         return float(_tail(line, 0.0, v + drift, 0.0, v, cells)) - _LEVEL
 
-    from scipy.optimize import brentq  # noqa: PLC0415 - takes half a second to load
-
-    line = float(brentq(excess, 0.0, 20 * cells * v + 40 * (v + drift), rtol=1e-6))
+    line = float(optimize.brentq(excess, 0.0, 20 * cells * v + 40 * (v + drift), rtol=1e-6))
     true = float(relative.sum()) * norm
     return _Test(line, kept, v, max(kept * (v + true) - v, 0.0))
 
@@ -458,13 +455,13 @@ def _tail(line: float, distance: Any, along: float, added: float, v: float, cell
     """Return P((D + √along·Z)² + v·χ² + added ≥ line), χ² of one cell fewer; of several distances: (n,)."""
     first = (np.asarray(distance)[..., None] + math.sqrt(along) * _HALF) ** 2
     left = np.maximum(line - added - first, 0.0) / (2 * v)
-    return gammaincc((cells - 1) / 2, left) @ _NORMAL
+    return special.gammaincc((cells - 1) / 2, left) @ _NORMAL
 
 
 def _power(apart: float, spread: float, drawn: float, cells: int, test: _Test) -> float:
     """Return how often the test finds a squared distance, on average over seeds, where it has a Gamma law."""
     chances = (np.arange(_SEEDS) + 0.5) / _SEEDS
-    factors = gammaincinv(1 / spread, chances) * spread if spread else np.ones(1)
+    factors = special.gammaincinv(1 / spread, chances) * spread if spread else np.ones(1)
     one = drawn / _SPREAD
     found = _tail(
         test.line, np.sqrt(apart * factors), test.noise + one, drawn - one + test.of_counts, test.noise, cells

@@ -11,11 +11,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from scipy import sparse
 
-from streamsketch.core import Floats, Ints, short
+from streamsketch.core import Floats, Ints, pa, pc, short, sparse
 from streamsketch.data import batches_of, names_of
 from streamsketch.errors import InvalidInputError
 
@@ -316,8 +313,8 @@ class UnitSample(UnitFacts):
 
     _sizes: UnitSizes
     _key_of: Ints  # the key of each entry of `sizes`, of those compared, else -1
-    _values: sparse.csr_array  # (entries of `sizes`, items)
-    _products: sparse.coo_array  # of two entries of one unit
+    _values: "sparse.csr_array"  # (entries of `sizes`, items)
+    _products: "sparse.coo_array"  # of two entries of one unit
     _units: int
     _keys: int
     _names: tuple[str, ...] | None
@@ -504,7 +501,7 @@ def _total(places: Ints, values: Floats, size: int = 0) -> Floats:
     return np.bincount(places, values, size).astype(np.float64)
 
 
-def _codes(table: pa.Table, columns: Sequence[str]) -> Ints:
+def _codes(table: "pa.Table", columns: Sequence[str]) -> Ints:
     """Return a number for each row, the same for rows that are equal in these columns: int64, (n,)."""
     found: Ints = np.zeros(table.num_rows, dtype=np.int64)
     for name in columns:

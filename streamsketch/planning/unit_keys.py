@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from streamsketch.accounting import sensitivity_of
-from streamsketch.core import Floats
+from streamsketch.core import Floats, special
 from streamsketch.estimation import LEAST_UNITS
 from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.planning.typical import UnitFacts
@@ -178,7 +177,7 @@ class KeyPlanner:
         if not self.averages or option.counting is None:
             return NoiseFloor.of(option.projection, option.noise).chance(norms)
         error = math.sqrt(option.noise.cumulants.k2) / option.counting.units
-        return np.asarray(ndtr(LEAST_UNITS - self._left(option) / error))
+        return np.asarray(special.ndtr(LEAST_UNITS - self._left(option) / error))
 
 
 def _cosine_errors(option: UnitOption, norms: Floats, cosines: Floats) -> Floats:

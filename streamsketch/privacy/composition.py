@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import binom
 
-from streamsketch.core import Floats, short
+from streamsketch.core import Floats, optimize, short, stats
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.gaussian import gaussian_deltas, gaussian_epsilon
 
@@ -122,7 +120,7 @@ def _by_loss_distributions(parts: Sequence[PrivacyCost], delta: float) -> Accoun
     if excess(0.0) > 0:
         while excess(high) > 0:
             high *= 2
-        epsilon = (float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12)) + 1e-11) * (1 + _MARGIN)
+        epsilon = (float(optimize.brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12)) + 1e-11) * (1 + _MARGIN)
     return Accounted(epsilon, delta, "privacy loss distributions")
 
 
@@ -143,7 +141,7 @@ def _sums_of_losses(epsilons: Sequence[float]) -> tuple[Floats, Floats] | None:
         return None
     chances = np.ones(1)
     for steps, count in sorted(groups.items(), key=lambda group: -group[1]):  # the most first: it costs nothing
-        ups = binom.pmf(np.arange(count + 1), count, 1 / (1 + math.exp(-steps * step)))
+        ups = stats.binom.pmf(np.arange(count + 1), count, 1 / (1 + math.exp(-steps * step)))
         wider = np.zeros(chances.size + steps * count)
         for up in np.flatnonzero(ups).tolist():
             wider[up * steps : up * steps + chances.size] += ups[up] * chances

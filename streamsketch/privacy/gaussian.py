@@ -6,9 +6,8 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr
 
-from streamsketch.core import Floats, Ints
+from streamsketch.core import Floats, Ints, optimize, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget
@@ -194,25 +193,23 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
     def excess(log_sigma: float) -> float:
         return gaussian_log_delta(epsilon, math.exp(log_sigma)) - math.log(delta)
 
-    from scipy.optimize import brentq  # noqa: PLC0415 - takes half a second to load
-
     low = high = 0.0
     while excess(low) < 0:
         low -= 1
     while excess(high) > 0:
         high += 1
-    return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
+    return math.exp(optimize.brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
 
 
 def gaussian_log_delta(epsilon: float, sigma: float) -> float:
     """Return the logarithm of the least δ for which N(0, σ²) is (ε, δ)-DP at ℓ2 sensitivity 1."""
     below, above = epsilon * sigma - 1 / (2 * sigma), epsilon * sigma + 1 / (2 * sigma)
     if below < 0:
-        first, second = float(log_ndtr(-below)), epsilon + float(log_ndtr(-above))
+        first, second = float(special.log_ndtr(-below)), epsilon + float(special.log_ndtr(-above))
         return first + math.log(-math.expm1(second - first)) if second < first else _NEVER
     # Φ(-x) = erfcx(x/√2) exp(-x²/2) / 2 and above² - below² = 2ε: the two exponentials are one, and what is
     # left loses fewer digits than the difference of two logarithms
-    difference = float(erfcx(below / math.sqrt(2)) - erfcx(above / math.sqrt(2)))
+    difference = float(special.erfcx(below / math.sqrt(2)) - special.erfcx(above / math.sqrt(2)))
     return math.log(difference / 2) - below**2 / 2 if difference > 0 else _NEVER
 
 
@@ -232,12 +229,11 @@ def gaussian_epsilon(sigma: float, delta: float) -> float:
 
     if excess(0.0) <= 0:
         return 0.0
-    from scipy.optimize import brentq  # noqa: PLC0415 - takes half a second to load
 
     high = 1.0
     while excess(high) > 0:
         high *= 2
-    return float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12)) * (1 + _MARGIN)
+    return float(optimize.brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12)) * (1 + _MARGIN)
 
 
 def gaussian_deltas(epsilons: Floats, sigma: float) -> Floats:
@@ -245,8 +241,8 @@ def gaussian_deltas(epsilons: Floats, sigma: float) -> Floats:
     below, above = epsilons * sigma - 1 / (2 * sigma), epsilons * sigma + 1 / (2 * sigma)
     out = np.empty_like(below)
     low = below < 0
-    first = log_ndtr(-below[low])
-    out[low] = -np.exp(first) * np.expm1(np.minimum(epsilons[low] + log_ndtr(-above[low]) - first, 0.0))
-    scaled = erfcx(below[~low] / math.sqrt(2)) - erfcx(above[~low] / math.sqrt(2))
+    first = special.log_ndtr(-below[low])
+    out[low] = -np.exp(first) * np.expm1(np.minimum(epsilons[low] + special.log_ndtr(-above[low]) - first, 0.0))
+    scaled = special.erfcx(below[~low] / math.sqrt(2)) - special.erfcx(above[~low] / math.sqrt(2))
     out[~low] = np.maximum(scaled, 0.0) / 2 * np.exp(-(below[~low] ** 2) / 2)
     return out

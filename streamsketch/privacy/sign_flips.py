@@ -10,9 +10,8 @@ from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from scipy.special import expit
 
-from streamsketch.core import Floats, Ints, short
+from streamsketch.core import Floats, Ints, short, special
 from streamsketch.errors import InvalidInputError
 
 Shape: TypeAlias = Literal["constant", "levels", "linear"]
@@ -128,7 +127,7 @@ class FlipLaw:
 
     def chance(self, cells: Floats, step: float) -> Floats:
         """Return with which probability the published signs of real cells, in grid steps and none 0, are wrong."""
-        wrong: Floats = expit(-float(self.rate) * self._sizes(cells, step))
+        wrong: Floats = special.expit(-float(self.rate) * self._sizes(cells, step))
         return wrong
 
     def _sizes(self, cells: Floats, step: float) -> Floats:

@@ -3,6 +3,8 @@
 import functools
 import math
 
+from streamsketch.core import optimize
+
 MARGIN = 1e-9  # relative, on ρ and ε: what floats may be off
 
 
@@ -30,14 +32,13 @@ def rho_to_epsilon(rho: float, delta: float) -> float:
     """
     if rho == 0:
         return 0.0
-    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - takes half a second to load
 
     def at(log_order: float) -> float:
         order = 1 + math.exp(log_order)
         return order * rho + math.log(1 / (order * delta)) / (order - 1) + math.log1p(-1 / order)
 
     centre = 0.5 * math.log(max(math.log(1 / delta), 1e-9) / rho)
-    found = minimize_scalar(at, bounds=(centre - 8, centre + 8), method="bounded", options={"xatol": 1e-9})
+    found = optimize.minimize_scalar(at, bounds=(centre - 8, centre + 8), method="bounded", options={"xatol": 1e-9})
     return max(0.0, float(found.fun)) * (1 + MARGIN)
 
 

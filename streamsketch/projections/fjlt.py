@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Exact, Ints, check_int, exact_fraction, kernel, short
+from streamsketch.core import Exact, Ints, check_int, exact_fraction, kernel, short, sparse
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import (
@@ -29,9 +29,6 @@ from streamsketch.projections.hadamard import hadamard_transform
 from streamsketch.projections.independent import MAX_FRACTION_BITS, MIN_FRACTION_BITS
 from streamsketch.projections.srht import Hadamard, hadamard_sign
 from streamsketch.projections.variance import MapVariance, independent_entries
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 _DENSITY_STEPS = 1 << 30
 _COLUMN_BYTES = 48  # for each padded column, in the row at hand
@@ -160,8 +157,6 @@ class FJLT(Hadamard, RandomNorms):
 
     def build_sparse_matrix(self) -> "sparse.csr_array":
         """Build P by visiting every place; `sparse_matrix` caches the result for all equal projections."""
-        from scipy import sparse  # noqa: PLC0415 - it takes as long to load as the rest of this package
-
         places = polynomials(self.seed, f"{self.kind}/places", self.sketch_dim, self.independence)
         entries = polynomials(self.seed, f"{self.kind}/entries", self.sketch_dim, self.independence)
         keys = np.arange(self.padded_dim, dtype=np.uint64)

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from streamsketch.core import sparse
 from streamsketch.data import matrix_of, steps_of
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.kernels import largest_bits

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
-
+from streamsketch.core import pa
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Guarantee, Populations, compose
 from streamsketch.release.history import HistoryPart
@@ -75,7 +74,7 @@ class PrivateTable(PublishedTable[PrivateSketch]):
     def _is_row(self) -> bool:
         return self.history is not None and self.history.is_row
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self) -> "pa.Table":
         """Return the table that `save` writes, one row a key.
 
         Columns are those of `PublishedTable.to_arrow` and, where units were counted, for people: ``units`` and

@@ -4,11 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from streamsketch.agreement import check_same
-from streamsketch.core import short
+from streamsketch.core import pa, pc, short
 from streamsketch.data import key_column
 from streamsketch.errors import InvalidInputError, UnknownKeyError
 from streamsketch.privacy import Neighbours, SketchL2
@@ -133,7 +130,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
 
     # --- exchange -------------------------------------------------------------------------------------------
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self) -> "pa.Table":
         """Return the table that `save` writes, one row a key.
 
         Columns: ``key``, the releases in the exchange format of WIRE.md (binary), and for people ``epsilon``,

@@ -76,25 +76,29 @@ def separated(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By 
     options: dict[str, Any] = {"by": by, "category": why.category, "agreement": why.agreement}
     if len(names) == 2:
         pair = top_differences(sketches[0], sketches[1], why.items, _OF_PAIR, **options)
-        shown = [(f"{shorten(names[0])} – {shorten(names[1])}", names[0], names[1], pair)]
+        shown = [("0 1", f"{shorten(names[0])} – {shorten(names[1])}", names[0], names[1], pair)]
     else:
         found = differences_from_others(sketches, why.items, _OF_EACH, **options)
-        shown = [(shorten(name), name, "the others", one) for name, one in zip(names, found, strict=True)]
-        shown.sort(key=lambda one: -one[3].n_separated)
+        shown = [
+            (str(place), shorten(name), name, "the others", one)
+            for place, (name, one) in enumerate(zip(names, found, strict=True))
+        ]
+        shown.sort(key=lambda one: -one[4].n_separated)
     return {
         "pair": len(names) == 2,
         "category": why.category is not None,
         "of": "averages" if by == "mean" else "sums",
-        "candidates": f"{shown[0][3].candidates:,}",
+        "candidates": f"{shown[0][4].candidates:,}",
         "left_out": max(len(shown) - _MOST_CHARTS, 0),
         "charts": [
             (
+                places,
                 title,
                 f"{one.n_separated:,}",
                 bars_of(one, first, second),
                 [(shorten(item_text(row["item"])), row_cells(row)) for row in one.table.to_pylist()],
             )
-            for title, first, second, one in shown[:_MOST_CHARTS]
+            for places, title, first, second, one in shown[:_MOST_CHARTS]
         ],
     }
 

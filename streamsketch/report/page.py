@@ -24,8 +24,9 @@ from streamsketch.report.choice import Chosen, choose, tells_apart
 from streamsketch.report.differences import Dictionary, separated
 from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pairs import Pairs, pairs_of
-from streamsketch.report.pictures import Scaling, classical_scaling, heat_map, map_of, scale_of
+from streamsketch.report.pictures import Scaling, classical_scaling, display_unit, heat_map, map_of, scale_of
 from streamsketch.report.planned import against_plan, expected_errors
+from streamsketch.report.script import comparison_facts, facts_as_json, script, script_digest, tree_facts
 from streamsketch.report.series import in_time_order, series_in
 from streamsketch.report.standing import answer, groups_in
 from streamsketch.report.text import shorten, templates
@@ -52,7 +53,8 @@ def page_of(
 ) -> str:
     """Return a report of all pairs of releases, as HTML.
 
-    It contains only what anyone could compute from the releases, so it is as public as they are.
+    It contains only what anyone could compute from the releases, so it is as public as they are. It is complete without
+    a script, and has one that makes no requests: the page forbids them.
 
     Parameters
     ----------
@@ -104,6 +106,17 @@ def page_of(
     scale = scale_of(pairs, chosen.by)
     scaling = classical_scaling(chosen.squares)
     heat = heat_map(names, pairs, order, chosen.by, scale)
+    promised = guarantees(releases, published or releases)
+    sizes = [(name, estimate_cells(squared_norm(one))) for name, one in zip(everything, releases.values(), strict=True)]
+    facts = {
+        "title": shorten(title, 200),
+        "made": made(on),
+        "guarantee": promised["brief"],
+        "ranked": drawn,
+        "sizes": [_size(release, cells) for release, cells in _of_kept(releases, sizes, chosen)],
+        **comparison_facts(names, pairs, chosen.by, scale, display_unit(pairs, chosen.by), together=together),
+        **tree_facts(tree, similar, found.groups),
+    }
     projection = next(iter(releases.values())).projection
     return (
         templates()
@@ -116,7 +129,10 @@ def page_of(
             made=made(on),
             answer=answer(names, chosen, found, drawn=drawn, alarms=None if changed is None else changed["alarms"]),
             usual_error=_usual_error(pairs),
-            guarantees=guarantees(releases, published or releases),
+            guarantees=promised,
+            facts=facts_as_json(facts),
+            script=script(),
+            script_digest=script_digest(),
             planned=None if plan is None else against_plan(plan, releases),
             expected=expected_errors(releases) if chosen.by == "distance" else [],
             by=chosen.by,
@@ -132,10 +148,7 @@ def page_of(
             separated=None if why is None else separated(_kept(releases, chosen), why, by),
             map=map_of(names, scaling) if drawn and len(names) > 2 else None,
             places=_places(names, scaling),
-            sizes=[
-                (name, estimate_cells(squared_norm(one)))
-                for name, one in zip(everything, releases.values(), strict=True)
-            ],
+            sizes=sizes,
             changes=changed,
             counts=_counts(everything, list(releases.values())),
             nearest=_nearest(names, chosen, order) if drawn and len(names) > 2 else [],
@@ -143,6 +156,18 @@ def page_of(
             all_pairs=len(names) * (len(names) - 1) // 2,
         )
     )
+
+
+def _of_kept(
+    releases: Mapping[str, PrivateSketch], sizes: Sequence[tuple[str, tuple[str, str, str]]], chosen: Chosen
+) -> list[tuple[PrivateSketch, tuple[str, str, str]]]:
+    every = list(releases.values())
+    return [(every[place], sizes[place][1]) for place in chosen.kept]
+
+
+def _size(release: PrivateSketch, cells: tuple[str, str, str]) -> tuple[float, str]:
+    """Return a stream's size, to sort by, and in words."""
+    return float(squared_norm(release).value), f"{cells[0]} ± {cells[1]}, 95\u00a0% interval {cells[2]}"
 
 
 def made(on: dt.date | None = None) -> str:

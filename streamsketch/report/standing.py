@@ -18,7 +18,7 @@ from streamsketch.estimation import (
 from streamsketch.report.choice import Chosen, tells_apart
 from streamsketch.report.series import series_in
 
-_MOST_NAMED = 12
+_MOST_NAMED = 6
 
 
 class Groups(NamedTuple):

@@ -3,20 +3,21 @@
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+
+from streamsketch.core import jinja2
 
 _NO_BREAK = "\u00a0"
 
 
 @cache
-def templates() -> Environment:
+def templates() -> "jinja2.Environment":
     """Return the templates of the page, which escape all values, including characters that are not printable."""
-    found = Environment(
-        loader=PackageLoader("streamsketch.report"),
+    found = jinja2.Environment(
+        loader=jinja2.PackageLoader("streamsketch.report"),
         autoescape=True,
         finalize=_printable,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )

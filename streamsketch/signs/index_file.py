@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
 
-from streamsketch.core import current_limits, short, write_whole
+from streamsketch.core import current_limits, pa, short, write_whole
 from streamsketch.data import is_key_type, message_batches
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.kernels import COLUMNS, Words
@@ -73,7 +72,7 @@ def _start(numbers: int, size: int) -> int:
     return -(-(len(_MAGIC) + numbers * _NUMBER_BYTES + size) // _PAGE) * _PAGE
 
 
-def _stream_of(keys: pa.Array) -> pa.Buffer:
+def _stream_of(keys: "pa.Array") -> "pa.Buffer":
     """Return keys as an Arrow IPC stream."""
     batch, sink = pa.record_batch({"key": keys}), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -81,7 +80,7 @@ def _stream_of(keys: pa.Array) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _keys_in(content: Any, count: int) -> pa.Array:
+def _keys_in(content: Any, count: int) -> "pa.Array":
     """Return the keys in mapped bytes, which hold a column of ``count`` keys that takes no more than they do."""
     try:
         schema, batches = message_batches(pa.py_buffer(content), len(content))

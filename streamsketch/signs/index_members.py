@@ -3,10 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from streamsketch.agreement import check_same
-from streamsketch.core import check_int
+from streamsketch.core import check_int, pa
 from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.kernels import COLUMNS, Words, in_blocks
 from streamsketch.release import RELEASE_ID_BYTES
@@ -27,7 +26,7 @@ class Content(NamedTuple):
     """The codes, as `in_blocks` returns them."""
     ids: Words
     """The release ids as little-endian numbers, ascending."""
-    keys: pa.Array | None
+    keys: "pa.Array | None"
     """In the order of the codes."""
 
 
@@ -65,7 +64,7 @@ class Members:
         self.blocks += in_blocks(rows[:count]).data.cast("B")
         self._rows, self._waiting = [rows[count:]], len(rows) - count
 
-    def content(self, keys: pa.Array | None) -> Content:
+    def content(self, keys: "pa.Array | None") -> Content:
         """Return all that was added, with the keys of as many.
 
         Raises

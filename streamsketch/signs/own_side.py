@@ -12,10 +12,9 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
-from scipy.special import ndtr
 
 from streamsketch.agreement import check_same
-from streamsketch.core import Floats, check_int
+from streamsketch.core import Floats, check_int, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate, Interval, SecretEstimate, quantile
 from streamsketch.projections import MapVariance
@@ -231,7 +230,7 @@ def _plain_means(places: Floats, kept: float = 1.0) -> Means:
         with np.errstate(divide="ignore"):
             slopes = np.cos(angles) / np.maximum(np.sin(angles), 1e-300)
         with np.errstate(over="ignore", invalid="ignore"):
-            found: Floats = kept * (2 * ndtr(slopes[:, None] * places) - 1)
+            found: Floats = kept * (2 * special.ndtr(slopes[:, None] * places) - 1)
         return found
 
     return means
@@ -263,7 +262,7 @@ def _curves(cells: Cells, group: int, angles: Floats) -> Floats:
     sine, cosine = np.maximum(np.sin(angles), 1e-12), np.cos(angles)
     found = np.empty((angles.size, _NODES.size))
     for place in range(angles.size):
-        shares = ndtr((_NODES[:, None] * cosine[place] - at) / sine[place])
+        shares = special.ndtr((_NODES[:, None] * cosine[place] - at) / sine[place])
         found[place] = shares @ jumps - jumps.sum() / 2
     return found
 

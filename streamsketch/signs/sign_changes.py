@@ -5,11 +5,9 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from scipy.integrate import quad
-from scipy.special import bdtrc, ndtr, ndtri
 
 from streamsketch.accounting import grid_steps
-from streamsketch.core import Ints
+from streamsketch.core import Ints, integrate, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import FlipLaw, Neighbours, Shape
 from streamsketch.projections import MAX_ENUMERATED, Projection
@@ -94,10 +92,10 @@ def neighbourhood_change_bound(dim: int, ratio: float) -> float:
     """
 
     def given_rank(rank: float) -> float:
-        largest = ndtri(0.5 + 0.5 * rank ** (1 / dim))  # the quantile of max|w_i|, by substitution
-        return float(2 * ndtr(ratio * largest) - 1)
+        largest = special.ndtri(0.5 + 0.5 * rank ** (1 / dim))  # the quantile of max|w_i|, by substitution
+        return float(2 * special.ndtr(ratio * largest) - 1)
 
-    value, _ = quad(given_rank, 0, 1, epsabs=1e-12, epsrel=1e-10, limit=200)
+    value, _ = integrate.quad(given_rank, 0, 1, epsabs=1e-12, epsrel=1e-10, limit=200)
     return float(value)
 
 
@@ -120,7 +118,7 @@ def binomial_count(cells: int, chance: float, delta: float) -> int:
     low, high = 0, cells  # bisect: the tail falls with N, and is 0 at cells
     while low < high:
         middle = (low + high) // 2
-        if bdtrc(middle, cells, min(chance, 1.0)) * _SAFETY <= delta:
+        if special.bdtrc(middle, cells, min(chance, 1.0)) * _SAFETY <= delta:
             high = middle
         else:
             low = middle + 1
@@ -159,10 +157,10 @@ def pair_change_bound(dim: int, ratio: Fraction, fraction_bits: int, max_entry: 
         s = reach / math.sqrt(sigma_squared + 1)
 
         def density(x: float) -> float:
-            return float(math.exp(-x * x / 2) / math.sqrt(2 * math.pi) * ndtr(x * cotangent))
+            return float(math.exp(-x * x / 2) / math.sqrt(2 * math.pi) * special.ndtr(x * cotangent))
 
-        widened, _ = quad(density, 0, s, epsabs=1e-15, epsrel=1e-9)
-        return (angle / math.pi + 4 * float(widened)) / (1 - 4 * float(ndtr(-reach)))
+        widened, _ = integrate.quad(density, 0, s, epsabs=1e-15, epsrel=1e-9)
+        return (angle / math.pi + 4 * float(widened)) / (1 - 4 * float(special.ndtr(-reach)))
 
     if smoothing > 1:
         raise InvalidInputError(f"dim={dim} independent entries on this grid are too many to bound; add fraction_bits")

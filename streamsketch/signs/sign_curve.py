@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.integrate import cumulative_simpson
 
-from streamsketch.core import Floats
+from streamsketch.core import Floats, integrate
 
 Gain: TypeAlias = Callable[[Floats], Floats]
 
@@ -66,7 +65,7 @@ def sign_curve(pairs: list[tuple[Gain, Gain]]) -> SignCurve:
         # a² + b² - 2ab sin φ = (a - b)² + 2ab(1 - sin φ), and (1 - sin φ) / cos²φ = 1 / (1 + sin φ) even at 0 / 0
         density = np.exp(-squares / (2 * cosine[place] ** 2) - products / (1 + sine[place])) / (2 * np.pi)
         rates[place] = np.mean([first @ density @ second for first, second in jumps])
-    rises = cumulative_simpson(rates, x=phi, initial=0)
+    rises = integrate.cumulative_simpson(rates, x=phi, initial=0)
     return SignCurve(
         np.concatenate([np.pi / 2 - phi[::-1], np.pi / 2 + phi[1:]]),
         np.concatenate([rises[::-1], -rises[1:]]),

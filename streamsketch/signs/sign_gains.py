@@ -5,9 +5,8 @@ from numbers import Real
 from typing import NamedTuple, cast
 
 import numpy as np
-from scipy.special import erf, ndtr
 
-from streamsketch.core import Floats, Ints, short
+from streamsketch.core import Floats, Ints, short, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Budget, FlipLaw, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection, check_entries
@@ -107,11 +106,11 @@ def gain_of(release: Cells, group: int) -> Gain:
 
 def _gain_near_zero(release: Cells, method: Method, reach: float, step: float) -> Gain:
     """Return the gain of the cells that were perturbed, whose number is taken to be its expectation."""
-    count = max(1.0, release.cells * (2 * float(ndtr(reach)) - 1))
+    count = max(1.0, release.cells * (2 * float(special.ndtr(reach)) - 1))
     if method in ("iDP-SignRP-G", "iDP-SignOPORP-G"):
         moved = 1.0 if method == "iDP-SignOPORP-G" else count
         noise = noise_near_zero(math.ceil(moved * step * step), math.ceil(moved), release.budget)
         scale = release.deviation / math.sqrt(2 * noise.cumulants.k2)
-        return lambda cells: cast("Floats", erf(cells * scale))
+        return lambda cells: cast("Floats", special.erf(cells * scale))
     share = release.budget.epsilon if method == "iDP-SignOPORP" else release.budget.epsilon / count
     return lambda cells: np.sign(cells) * math.tanh(share / 2)

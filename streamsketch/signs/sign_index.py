@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from streamsketch.agreement import check_same
-from streamsketch.core import Floats, check_int, short
+from streamsketch.core import Floats, check_int, pa, pc, short
 from streamsketch.data import key_column
 from streamsketch.errors import DependentNoiseError, IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.kernels import Words
@@ -130,7 +128,7 @@ class SignIndex:
         return self._content.first
 
     @property
-    def keys(self) -> pa.Array | None:
+    def keys(self) -> "pa.Array | None":
         """The members' keys, a column in their order; None if they have none."""
         return self._content.keys
 
@@ -274,7 +272,7 @@ def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
         raise type(error)(f"{os.fspath(path)}: {error}") from None
 
 
-def _joined(parts: list[pa.Array]) -> pa.Array:
+def _joined(parts: "list[pa.Array]") -> "pa.Array":
     """Return the keys of several files as one column; raise `InvalidInputError` if one is there twice."""
     larger = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
     if sum(part.nbytes for part in parts) > _MOST_SMALL and parts[0].type in larger:

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import erf
 
-from streamsketch.core import Floats, short
+from streamsketch.core import Floats, short, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection
@@ -122,7 +121,7 @@ def shared_covariance(products: Sequence[SignProducts]) -> Floats:
 
 def _plain(theta: float) -> Floats:
     """Return E[exact sign | U] of a few cells U > 0, the sign of U cos θ + Z sin θ: (1, cells)."""
-    return np.asarray(erf(_CELLS[None] * math.cos(theta) / max(math.sin(theta), _TINY) / math.sqrt(2)))
+    return np.asarray(special.erf(_CELLS[None] * math.cos(theta) / max(math.sin(theta), _TINY) / math.sqrt(2)))
 
 
 def _given(gain: Gain, theta: float) -> Floats:

@@ -3,10 +3,9 @@
 from collections.abc import Collection, Iterable
 from typing import Any
 
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, warn_outside
+from streamsketch.core import Ints, pa, warn_outside
 from streamsketch.data import key_column, keys_named, value_type
 from streamsketch.errors import InvalidInputError, KeyTypeWarning
 from streamsketch.projections import Projection
@@ -24,14 +23,14 @@ def keyed_steps(
     return *codes_of(column), encoded, quantised
 
 
-def codes_of(column: pa.Array) -> tuple[list[Any], NDArray[Any]]:
+def codes_of(column: "pa.Array") -> tuple[list[Any], NDArray[Any]]:
     """Return the distinct keys of a column, and the place of each row's key among them."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     return python_keys(column.dictionary), column.indices.to_numpy(zero_copy_only=False)
 
 
-def table_keys(column: Any) -> pa.Array:
+def table_keys(column: Any) -> "pa.Array":
     """Return a key column as a plain or dictionary-encoded Arrow array."""
     array = key_column(column, "key")
     if pa.types.is_timestamp(value_type(array)):
@@ -60,7 +59,7 @@ def warn_of_other_types(named: Collection[Any], held: Iterable[Any]) -> None:
         )
 
 
-def python_keys(array: pa.Array) -> list[Any]:
+def python_keys(array: "pa.Array") -> list[Any]:
     """Return the keys of an Arrow array as Python objects."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()

@@ -1,4 +1,5 @@
 from .alarms import OTHER_BYTES, REFUSED, WITHHELD, Alarm
+from .epochs import claim_epoch
 from .logs import EVENT, log_event
 from .policy import StreamPolicy
 from .release_once import Released, ReleaseOnce
@@ -29,6 +30,7 @@ __all__ = [
     "StreamPolicy",
     "check_root_key",
     "check_stream",
+    "claim_epoch",
     "fetch_root_key",
     "hkdf",
     "joined",

@@ -30,6 +30,7 @@ from streamsketch.privacy import Budget, Clip, Neighbours, SketchL2, check_delta
 from streamsketch.release import AdditiveNoise, CalibratedNoise
 from streamsketch.schedules import Schedule, schedule_of
 from streamsketch.sketching import check_clip
+from streamsketch.streams.slots import check_stream
 
 WITHIN = "none"
 """The ``clip`` of rows that are asserted to keep to the bounds."""
@@ -231,9 +232,12 @@ class StreamPolicy:
             if self.period is None:
                 raise InvalidInputError("max_windows goes with period: in how many windows of which period")
 
-    def check_one_machine(self) -> None:
-        """Raise `InvalidInputError` if the policy has a field that only jobs follow."""
-        if given := [name for name in _OF_JOBS if getattr(self, name) is not None]:
+    def check_one_machine(self, *, is_named: bool = False) -> None:
+        """Raise `InvalidInputError` if the policy has a field that only jobs follow; with a name, if it has none."""
+        if is_named:
+            check_stream(self.stream)
+        fields = [name for name in _OF_JOBS if not (is_named and name == "stream")]
+        if given := [name for name in fields if getattr(self, name) is not None]:
             raise InvalidInputError(
                 f"the policy has {', '.join(given)} for `streamsketch job stream`: leave out what a log on one machine "
                 f"does not have"

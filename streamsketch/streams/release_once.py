@@ -15,8 +15,9 @@ from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.privacy import KeyedBits
 from streamsketch.release import Calibrated, sketches_to_release, warn_of_exceeded
 from streamsketch.sketching import Sketch, SketchTable, public_names
-from streamsketch.streams.alarms import OTHER_BYTES, REFUSED, WITHHELD, Alarm
+from streamsketch.streams.alarms import REFUSED, Alarm
 from streamsketch.streams.logs import log_event
+from streamsketch.streams.publishing import in_order, is_filled, put_window
 from streamsketch.streams.root_keys import KEY_BYTES, RootKey, fetch_root_key, hkdf, joined
 from streamsketch.streams.sinks import Sink
 from streamsketch.streams.slots import Slot, check_stream, named_key, start_of
@@ -69,8 +70,8 @@ class ReleaseOnce:
         The keys, each of which is released in every window, with rows in it or without; sketches of other keys are left
         out. None asserts that the keys that are given are public, and do not depend on the data.
     ledger, dataset
-        Charge each window to a data set first, once: with the same sums again nothing is charged, other sums are
-        charged again.
+        Charge each window to a data set before it is drawn, once: the same sums cost nothing more. Other sums are
+        charged again, unless all slots of the window are filled, so that nothing more of it can be published.
     unit
         The unit that the ledger knows, where the guarantee's is one in a window, such as ``"customer in one hour"``:
         a unit in several windows spends what each of them costs.
@@ -151,7 +152,8 @@ class ReleaseOnce:
         Returns
         -------
         held, alarms
-            As `Released` has them. If the ledger refuses, nothing is drawn, and all keys have an alarm.
+            As `Released` has them. If the ledger refuses, nothing is drawn, and all keys have an alarm. A window whose
+            slots are all filled is not charged.
 
         Raises
         ------
@@ -162,16 +164,19 @@ class ReleaseOnce:
             nothing more.
         """
         start, exact = start_of(window), self._exact(sketches)
+        slots = {key: Slot(self._stream, start, *named_key(key)) for key in exact}
         named = {key: self._named(start, key, sketch) for key, sketch in exact.items()}
         ids = self._ids(start)
-        if not self._is_covered(start, named, ids.with_keys(exact)):
-            return Released({}, [Alarm(self._slot(start, key), REFUSED, self._epoch) for key in exact])
+        if not (is_filled(self._sink, slots.values()) or self._is_covered(start, named, ids.with_keys(exact))):
+            return Released({}, [Alarm(slot, REFUSED, self._epoch) for slot in slots.values()])
         noise = self._secret("noise")
         releases = {
             key: self._publisher.release(_with_ids(sketch, ids.of_key(key)), KeyedBits(noise, named[key]))
             for key, sketch in exact.items()
         }
-        return self._put(start, releases)
+        contents = {key: (slots[key], release.to_bytes()) for key, release in releases.items()}
+        held, alarms = put_window(self._sink, contents, self._epoch)
+        return Released({key: releases[key] for key in held}, alarms)
 
     def _exact(self, sketches: Mapping[Any, Sketch] | SketchTable) -> dict[Any, Sketch]:
         """Return the sketches to release in the order in which they are put, which is a function of the keys alone."""
@@ -196,7 +201,7 @@ class ReleaseOnce:
                 self._publisher.on(sketch)
         largest, neighbours = max(sketch.largest for sketch in found.values()), self._publisher.guarantee.neighbours
         warn_of_exceeded(largest, neighbours, self._publisher.projection)
-        return {key: found[key] for key in sorted(found, key=canonical_bytes)}
+        return {key: found[key] for key in in_order(found)}
 
     def _named(self, start: int, key: Any, sketch: Sketch) -> bytes:
         """Return a digest of all that a release is made of, the exact numbers included."""
@@ -217,9 +222,6 @@ class ReleaseOnce:
     def _secret(self, use: str, *, outlives_epochs: bool = False) -> bytes:
         epoch = [] if outlives_epochs else [str(self._epoch)]
         return hkdf(self._key, *(part.encode() for part in ("release once", self._stream, use, *epoch)))
-
-    def _slot(self, start: int, key: Any) -> Slot:
-        return Slot(self._stream, start, *named_key(key))
 
     def _is_covered(self, start: int, named: Mapping[Any, bytes], ids: DataIds) -> bool:
         """Charge a window with these sums, unless it was charged; return whether the ledger covers it."""
@@ -242,23 +244,6 @@ class ReleaseOnce:
             log_event(_LOG, logging.ERROR, "refused", **where, text=f"nothing is released: {error}")
             return False
         return True
-
-    def _put(self, start: int, releases: Mapping[Any, Any]) -> Released:
-        """Fill the slots of a window in their order, up to the first that holds other bytes."""
-        found = Released({}, [])
-        for key, release in releases.items():
-            slot, content = self._slot(start, key), release.to_bytes()
-            if found.alarms:
-                found.alarms.append(Alarm(slot, WITHHELD, self._epoch))
-                continue
-            held = self._sink.put(slot, content)
-            if held is None or held == content:
-                found.held[key] = release
-                continue
-            where = {"stream": slot.stream, "epoch": self._epoch, "window": slot.window, "key": slot.file}
-            log_event(_LOG, logging.ERROR, "alarm", **where, text=OTHER_BYTES)
-            found.alarms.append(Alarm.of(slot, self._sink.result, self._epoch, held, content))
-        return found
 
 
 def _with_ids(sketch: Sketch, ids: DataIds) -> Sketch:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from streamsketch.core import create_file
+from streamsketch.core import create_file, write_new
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake import EventWindows
 from streamsketch.streams.slots import Slot
 
 _PUBLIC = 0o644  # for releases, which readers of other accounts may read
@@ -59,6 +60,15 @@ class Sink:
             None if the slot was empty, and holds the content now; what it held before and still holds otherwise.
         """
 
+    def get(self, slot: Slot) -> bytes | None:
+        """Return what a slot holds; None if it is empty, or if the sink cannot tell without filling it, as here."""
+        del slot
+        return None
+
+    def name(self, slot: Slot) -> str:
+        """Return what people call the place of a slot."""
+        return str(slot)
+
     def __enter__(self) -> Self:
         self.open()
         return self
@@ -97,6 +107,50 @@ class FileSink(Sink):
         """
         path = self.path(slot)
         return None if create_file(path, content, mode=_PUBLIC) else path.read_bytes()
+
+    def get(self, slot: Slot) -> bytes | None:
+        """Return what the file of a slot holds; as `Sink.get`."""
+        return _content(self.path(slot))
+
+    def name(self, slot: Slot) -> str:
+        """Return the path of a slot's file."""
+        return str(self.path(slot))
+
+
+class WindowFiles(Sink):
+    """Files of whole windows that are created once: ``FOLDER/2013-01-01T05-00Z.parquet``, by one writer at a time.
+
+    A file shows when its window ends, and not when it was written.
+
+    Parameters
+    ----------
+    folder
+        Where they are.
+    windows
+        The windows, which name them.
+    suffix
+        End of their names.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], windows: EventWindows, suffix: str) -> None:
+        self._folder, self._windows, self.result = Path(folder), windows, suffix
+
+    def path(self, slot: Slot) -> Path:
+        """Return the file of a window."""
+        return self._folder / f"{self._windows.name(self._windows.number(slot.start))}.{self.result}"
+
+    def put(self, slot: Slot, content: bytes) -> bytes | None:
+        """Create the file of a window; as `Sink.put`."""
+        path, end = self.path(slot), self._windows.start(self._windows.number(slot.start) + 1)
+        return None if write_new(path, content, modified=end / 10**6) else path.read_bytes()
+
+    def get(self, slot: Slot) -> bytes | None:
+        """Return what the file of a window holds; as `Sink.get`."""
+        return _content(self.path(slot))
+
+    def name(self, slot: Slot) -> str:
+        """Return the name of a window's file."""
+        return self.path(slot).name
 
 
 class DatabaseSink(Sink):
@@ -180,12 +234,14 @@ class DatabaseSink(Sink):
     def put(self, slot: Slot, content: bytes) -> bytes | None:
         """Insert the row of a slot; as `Sink.put`. Errors are those of the driver; nothing is inserted then."""
         marks = ", ".join([self._mark] * 5)
-        where = " AND ".join(f"{name} = {self._mark}" for name in ("stream", "window_start", "kind", "key"))
         insert = f"INSERT INTO {self.result} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - checked name
-        if self._run(insert, *slot, content).rowcount == 1:
-            return None
-        held = self._run(f"SELECT release FROM {self.result} WHERE {where}", *slot).fetchone()  # noqa: S608
-        return bytes(held[0])
+        return None if self._run(insert, *slot, content).rowcount == 1 else self.get(slot)
+
+    def get(self, slot: Slot) -> bytes | None:
+        """Return what the row of a slot holds; as `Sink.get`."""
+        where = " AND ".join(f"{name} = {self._mark}" for name in ("stream", "window_start", "kind", "key"))
+        found = self._run(f"SELECT release FROM {self.result} WHERE {where}", *slot).fetchone()  # noqa: S608 - as above
+        return None if found is None else bytes(found[0])
 
     def _run(self, statement: str, *values: Any) -> Any:
         cursor = self._connection.cursor()
@@ -257,15 +313,20 @@ class ObjectSink(Sink):
 
     def put(self, slot: Slot, content: bytes) -> bytes | None:
         """Put the object of a slot, if there is none; as `Sink.put`. Errors are those of the store."""
-        obstore, name = importlib.import_module("obstore"), self.name(slot)
         for patience in _PATIENCE:
-            if self._create(name, content):
+            if self._create(self.name(slot), content):
                 return None
-            try:
-                return bytes(obstore.get(self._store, name).bytes())
-            except FileNotFoundError:  # another put of it is not complete
-                time.sleep(patience)
-        raise OSError(f"{name} is neither there nor can it be put: another writer has not finished")
+            if (held := self.get(slot)) is not None:
+                return held
+            time.sleep(patience)  # another put of it is not complete
+        raise OSError(f"{self.name(slot)} is neither there nor can it be put: another writer has not finished")
+
+    def get(self, slot: Slot) -> bytes | None:
+        """Return what the object of a slot holds; as `Sink.get`."""
+        try:
+            return bytes(importlib.import_module("obstore").get(self._store, self.name(slot)).bytes())
+        except FileNotFoundError:
+            return None
 
     def _create(self, name: str, content: bytes) -> bool:
         """Return whether an object was not there; a put whose answer was lost is tried again, and then it was."""
@@ -275,3 +336,10 @@ class ObjectSink(Sink):
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
             return False
         return True
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None

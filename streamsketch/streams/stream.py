@@ -12,16 +12,19 @@ import numpy as np
 import pyarrow as pa
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import write_new
 from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.release import PrivateTable, sketches_to_release, warn_of_exceeded
 from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
+from streamsketch.streams.alarms import Alarm
 from streamsketch.streams.draws import Draw, DrawSecret
 from streamsketch.streams.open_windows import Windows
 from streamsketch.streams.policy import StreamPolicy
+from streamsketch.streams.publishing import in_order, is_filled, put_window
 from streamsketch.streams.rows import ANEW, Charge, OtherRowsError, Rows, RowsOf
+from streamsketch.streams.sinks import Sink, WindowFiles
+from streamsketch.streams.slots import Slot, named_key
 from streamsketch.streams.state import Saved, read_state, write_state
 
 _ID_BYTES = 16
@@ -55,6 +58,9 @@ class Stream:
         The secret state. The caller holds it (`exclusive`) until the stream ends.
     charge
         Charges each window before it is drawn, or all rows of a schedule before the first.
+    sink
+        Where releases are published, opened: each public key of a window in the slot of its own that a job on a cluster
+        fills, of the policy's ``stream``. By default files of whole windows in the policy's ``folder``.
 
     Raises
     ------
@@ -66,13 +72,24 @@ class Stream:
     """
 
     def __init__(
-        self, policy: StreamPolicy, agreement: Agreement, path: str | os.PathLike[str], charge: Charge | None = None
+        self,
+        policy: StreamPolicy,
+        agreement: Agreement,
+        path: str | os.PathLike[str],
+        charge: Charge | None = None,
+        *,
+        sink: Sink | None = None,
     ) -> None:
         self._policy, self._agreement, self._path, self._charge = policy, agreement, Path(path), charge
-        policy.check_one_machine()
+        policy.check_one_machine(is_named=sink is not None)
         self._publisher = policy.publisher(agreement)
         # of a unit in all its windows: releases of several add up for it, and rows are of all of them together
         self._spent = dataclasses.replace(self._publisher.guarantee, neighbours=policy.noise(agreement).neighbours)
+        self._sink = sink
+        self.sink = sink or WindowFiles(
+            policy.folder, policy.windows, "sketch" if policy.public_keys is None else "parquet"
+        )
+        """Where releases are published."""
         self.position: dict[str, Any] | None = None
         """How far the log was read, or each of the sources: what the caller gives to `save`."""
         self.events = self.released = self.bad_lines = 0
@@ -181,8 +198,18 @@ class Stream:
 
     # --- windows --------------------------------------------------------------------------------------------
 
-    def save(self, position: dict[str, Any]) -> list[str]:
-        """Write the state with how far the log was read, and publish what is over; return what others had published.
+    def save(self, position: dict[str, Any]) -> list[Alarm]:
+        """Write the state with how far the log was read, and publish what is over.
+
+        Parameters
+        ----------
+        position
+            How far the log was read, or each of the sources: what JSON can hold, and `position` says to a restart.
+
+        Returns
+        -------
+        list of Alarm
+            Slots that hold other bytes, which stay as they are, and others of their windows.
 
         Raises
         ------
@@ -193,64 +220,68 @@ class Stream:
         OtherRowsError
             If another row of a schedule is published where one of this state is to be.
         """
-        existing: list[str] = []
+        alarms: list[Alarm] = []
         self.position = position
         while True:
             try:
-                existing += self._draw()
+                self._draw()
             finally:
                 write_state(self._saved(), self._path)
-                existing += self._publish()
+                alarms += self._publish()
             if not self.windows.is_over:
-                return existing
+                return alarms
 
-    def _draw(self) -> list[str]:
-        """Draw releases of windows that are over, not too many at once; return names that were there already."""
-        existing = []
+    def _draw(self) -> None:
+        """Draw releases of windows that are over, not too many at once."""
         while self.windows.is_over and sum(map(len, self._waiting.values())) < _MOST_WAITING:
             number = self.windows.next
             table, summary = self.windows.closing()
             if self._rows is not None:
                 self._waiting[number] = self._rows.draw(table, number, self._draws, self._charge)
-                self.released += 1
-            elif self.file_of(number).exists():  # of a state that was lost: it stays the only release
-                existing.append(self.file_of(number).name)
             else:
                 ids = self._ids_of(number)
                 sketches = self._sketches(table, ids)
                 draw = self._draws.draw(number, self._publisher, sketches)
-                if self._charge is not None:
+                # where all of a window is published, drawing it shows whether it is the same, and publishes nothing
+                if self._charge is not None and not is_filled(self.sink, self._slots(number)):
                     once = f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}"
                     self._charge(self._spent, ids, once)
                 self._waiting[number] = self._released(sketches, draw)
-                self.released += 1
+            self.released += 1
             self.windows.advance(summary)
             self._draws = self._draws.after()
-        return existing
 
-    def _publish(self) -> list[str]:
-        """Publish what the state on disk holds, in the order of windows; return names that others had published."""
-        existing = []
+    def _publish(self) -> list[Alarm]:
+        """Publish what the state on disk holds, in the order of windows; return alarms of what others had published."""
+        alarms: list[Alarm] = []
         for number, data in self._waiting.items():
-            path, end = self.file_of(number), self._policy.windows.start(number + 1)
-            if not write_new(path, data, modified=end / 10**6) and path.read_bytes() != data:
-                if self._rows is not None:
-                    raise OtherRowsError(
-                        f"{path} is not the row of {self._path}, but of another state or of another log. Rows of a "
-                        f"schedule are read together: restore the newest backup of the state, with the log that it "
-                        f"was made of, or {ANEW}"
-                    )
-                existing.append(path.name)
+            found = put_window(self.sink, self._contents(number, data)).alarms
+            if found and self._rows is not None:
+                name = self.sink.name(found[0].slot)
+                raise OtherRowsError(
+                    f"{name} is not the row of {self._path}, but of another state or of another "
+                    f"log. Rows of a schedule are read together: restore the newest backup of the state, with the log "
+                    f"that it was made of, or {ANEW}"
+                )
+            alarms += found
         self._waiting = {}
-        return existing
+        return alarms
 
-    def file_of(self, number: int) -> Path:
-        """Return where a window's release is."""
-        return Path(self._policy.folder) / f"{self._policy.windows.name(number)}{self._suffix}"
+    def _slots(self, number: int) -> list[Slot]:
+        """Return the slots of a window."""
+        of_keys = self._sink is not None and self.windows.public is not None
+        keys = in_order(self.windows.public) if of_keys and self.windows.public is not None else [NO_KEY]
+        return [self._slot(number, key) for key in keys]
 
-    @property
-    def _suffix(self) -> str:
-        return ".sketch" if self.windows.public is None else ".parquet"
+    def _slot(self, number: int, key: Any) -> Slot:
+        return Slot(self._policy.stream or "", self._policy.windows.start(number), *named_key(key))
+
+    def _contents(self, number: int, data: bytes) -> dict[Any, tuple[Slot, bytes]]:
+        """Return what a release, as the state holds it, puts into each slot of its window."""
+        if self._sink is None or self.windows.public is None:
+            return {NO_KEY: (self._slot(number, NO_KEY), data)}
+        rows = PrivateTable.from_bytes(data).items()
+        return {key: (self._slot(number, key), row.to_bytes()) for key, row in rows}
 
     def _saved(self) -> Saved:
         windows = self.windows
@@ -296,17 +327,30 @@ class Stream:
         return RowsOf(*public, stream=self._id, secret=self._secret, spent=self._spent)
 
     def _check_new(self) -> None:
-        """Raise `InvalidInputError` if there are rows of a schedule in the folder, and no state."""
-        end, folder = self.windows.end, Path(self._policy.folder)
-        present = {path.name for path in folder.iterdir()} if end is not None and folder.is_dir() else set()
-        if not present:
+        """Raise `InvalidInputError` if there are rows of a schedule already, and no state."""
+        if self._policy.schedule is None:
             return
-        names = self._policy.windows.names(np.arange(self._policy.first, end)).to_pylist()
-        if taken := sorted(present & {f"{name}{self._suffix}".replace(":", "") for name in names}):
+        taken = next((slot for slot in self._slots(self._policy.first) if self.sink.get(slot) is not None), None)
+        taken = taken or self._file_of_a_row()
+        if taken is not None:
             raise InvalidInputError(
-                f"{folder} has {taken[0]}, and there is no {self._path}. The state has sums of earlier windows, which "
-                f"the rows of later ones need: restore it from a backup, or {ANEW}"
+                f"{self.sink.name(taken)} is published, and there is no {self._path}. The state has sums of earlier "
+                f"windows, which the rows of later ones need: restore it from a backup, or {ANEW}"
             )
+
+    def _file_of_a_row(self) -> Slot | None:
+        """Return the first slot of a row whose file is in the folder."""
+        folder, end = Path(self._policy.folder), self.windows.end
+        if self._sink is not None or end is None or not folder.is_dir():
+            return None
+        if not (present := {path.name for path in folder.iterdir()}):
+            return None
+        numbers = np.arange(self._policy.first, end)
+        names = (
+            f"{name}.{self.sink.result}".replace(":", "") for name in self._policy.windows.names(numbers).to_pylist()
+        )
+        taken = (number for number, name in zip(numbers.tolist(), names, strict=True) if name in present)
+        return next((self._slot(number, NO_KEY) for number in taken), None)
 
     def _restored_rows(self, first_draw: str | None, held: bytes | None) -> Rows | None:
         """Return the rows of a state; raise `WireFormatError` for what no stream writes."""

@@ -6,10 +6,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-import pyarrow as pa
-
 from streamsketch.agreement import Agreement, check_fingerprint, fingerprint_of
-from streamsketch.core import current_limits, read_open
+from streamsketch.core import current_limits, pa, read_open
 from streamsketch.errors import WireFormatError
 from streamsketch.projections import Projection
 from streamsketch.signs import Signs, SignTable, is_index

@@ -8,9 +8,9 @@ from collections.abc import Generator
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamsketch.core import pa
 from streamsketch.data import joined_bytes, key_column
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.kernels import Words
@@ -38,7 +38,7 @@ class SignRows(NamedTuple):
     """uint64, (n, ⌈k / 64⌉)."""
     ids: bytes
     """Their release ids, 8 bytes each."""
-    keys: pa.Array
+    keys: "pa.Array"
     """Their n keys."""
 
 
@@ -145,7 +145,7 @@ class _Alike:
         return words.view("<u8"), ids, data_ids.astype(np.uint64).ravel()
 
 
-def _keys(column: pa.Array) -> pa.Array:
+def _keys(column: "pa.Array") -> "pa.Array":
     """Return a batch's keys, plain; raise `WireFormatError` for other keys than tables have."""
     try:
         keys = key_column(column, "key")
@@ -156,5 +156,5 @@ def _keys(column: pa.Array) -> pa.Array:
     return keys
 
 
-def _memory(keys: pa.Array, words: Words) -> int:
+def _memory(keys: "pa.Array", words: Words) -> int:
     return int(keys.nbytes + words.nbytes + RELEASE_ID_BYTES * len(words))

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from streamsketch.core import check_length, current_limits, short
+from streamsketch.core import check_length, current_limits, pa, pq, short
 from streamsketch.data import is_key_type, key_column, times_of
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.projections import Projection
@@ -72,7 +70,7 @@ def read_table(
 class Reading(NamedTuple):
     """An open table, once all that its footer and its page headers say was checked."""
 
-    parquet: pq.ParquetFile
+    parquet: "pq.ParquetFile"
     kind: type[PublishedTable[Any]]
     rows: int
     """At a time, within memory."""
@@ -131,7 +129,7 @@ def _decode(
     return read_table(io.BytesIO(data), len(data), kind, expect=expect, max_bytes=max_bytes)
 
 
-def _opened(file: BinaryIO, size: int) -> pq.ParquetFile:
+def _opened(file: BinaryIO, size: int) -> "pq.ParquetFile":
     """Return an open Parquet file; lists in its footer have no more entries than the footer has bytes."""
     most = min(current_limits().max_header_bytes // 4, max(_LEAST_FOOTER, size // 4))
     footer = check_footer(file, size, most)
@@ -142,7 +140,7 @@ def _opened(file: BinaryIO, size: int) -> pq.ParquetFile:
         raise WireFormatError("columns", "have names that are not UTF-8") from None
 
 
-def _names(parquet: pq.ParquetFile) -> list[str]:
+def _names(parquet: "pq.ParquetFile") -> list[str]:
     try:
         return list(parquet.schema_arrow.names)
     except UnicodeDecodeError:
@@ -150,7 +148,7 @@ def _names(parquet: pq.ParquetFile) -> list[str]:
 
 
 def _read(
-    parquet: pq.ParquetFile, kind: type[PublishedTable[Any]], expect: Projection | None, rows: int, most: int
+    parquet: "pq.ParquetFile", kind: type[PublishedTable[Any]], expect: Projection | None, rows: int, most: int
 ) -> dict[Any, Any]:
     releases: dict[Any, Any] = {}
     kept = row = 0
@@ -187,7 +185,7 @@ def _memory_of(key: Any, release: Any) -> int:
     return int(sys.getsizeof(key) + size + _ID_BYTES * ids + sum(map(sys.getsizeof, texts)) + _ROW_BYTES)
 
 
-def _check_columns(schema: pa.Schema, names: list[str], column: str) -> None:
+def _check_columns(schema: "pa.Schema", names: list[str], column: str) -> None:
     if any(names.count(name) != 1 for name in ("key", column)):
         raise WireFormatError("columns", f"must include key and {column} once each, got {short(names)}")
     kind = schema.field(column).type
@@ -198,7 +196,7 @@ def _check_columns(schema: pa.Schema, names: list[str], column: str) -> None:
         raise WireFormatError("key", f"must be text, bytes, integers, dates or times, got {short(str(kind))}")
 
 
-def _keys(column: pa.Array) -> list[Any]:
+def _keys(column: "pa.Array") -> list[Any]:
     try:
         column = key_column(column, "key")
         if not pa.types.is_dictionary(column.type):
@@ -210,7 +208,7 @@ def _keys(column: pa.Array) -> list[Any]:
         raise WireFormatError("key", f"must be text, bytes, integers, dates or times, all present: {error}") from None
 
 
-def _values(keys: pa.Array) -> list[Any]:
+def _values(keys: "pa.Array") -> list[Any]:
     values: list[Any] = times_of(keys) if pa.types.is_timestamp(keys.type) else keys.to_pylist()
     return values
 

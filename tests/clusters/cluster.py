@@ -100,24 +100,26 @@ class FlinkCluster:
         """Address of Flink's own page about the cluster and its jobs."""
         return f"http://127.0.0.1:{self._rest}"
 
-    def pipeline_options(self) -> list[str]:
-        """Return the options that make a Beam pipeline run here."""
+    def pipeline_options(self, parallelism: int | None = None) -> list[str]:
+        """Return the options that make a Beam pipeline run here, by default in all slots there were at the start."""
         return [
             "--runner=PortableRunner",
             f"--job_endpoint=127.0.0.1:{self._jobs}",
             "--environment_type=EXTERNAL",
             f"--environment_config=127.0.0.1:{self._workers}",
-            f"--parallelism={self._count}",
+            f"--parallelism={parallelism or self._count}",
             # without it each task manager ends its Python worker whenever none of its steps happens to run; but it
             # keeps dead ones as well, and must have forgotten them when a job starts again
             f"--environment_cache_millis={_RESTART_MS // 2}",
         ]
 
-    def stream_options(self, *, interval: int = 1000, backend: str = "filesystem", bundle: int = 50) -> list[str]:
+    def stream_options(
+        self, *, interval: int = 1000, backend: str = "filesystem", bundle: int = 50, parallelism: int | None = None
+    ) -> list[str]:
         """Return the options of a pipeline that never ends: checkpoints every ``interval`` milliseconds."""
         return [
             # its steps always run, so their workers need not be kept
-            *(one for one in self.pipeline_options() if "environment_cache" not in one),
+            *(one for one in self.pipeline_options(parallelism) if "environment_cache" not in one),
             "--streaming",
             f"--checkpointing_interval={interval}",
             f"--state_backend={backend}",

@@ -110,6 +110,11 @@ class Kafka:
         name = f"create-{topic}"
         self._end_of(self._processes.start(name, self._tool("create", topic, str(partitions))), name)
 
+    def grow(self, topic: str, partitions: int) -> None:
+        """Let a topic have more partitions."""
+        name = f"grow-{topic}"
+        self._end_of(self._processes.start(name, self._tool("grow", topic, str(partitions))), name)
+
     @contextlib.contextmanager
     def writer(self, topic: str) -> Iterator["Writer"]:
         """Write records to a topic; all are in it at the end of the block."""

@@ -64,11 +64,18 @@ def rows(minute: int, count: int, *, seed: int = 0, value: int = 1) -> pa.Record
 
 
 class Log:
-    """A topic of two partitions, with heartbeats: a window's results leave when the log goes on."""
+    """A topic of two partitions, with heartbeats: a window's results leave when the log goes on.
+
+    Attributes
+    ----------
+    partitions
+        How many have heartbeats.
+    """
 
     def __init__(self, kafka: Kafka, topic: str) -> None:
         self.kafka, self.topic = kafka, topic
-        kafka.create(topic, 2)
+        self.partitions = 2
+        kafka.create(topic, self.partitions)
         self._newest, self._lock, self._over = BASE * 1000, threading.Lock(), threading.Event()
 
     def __enter__(self) -> Self:
@@ -90,9 +97,9 @@ class Log:
             self.end(minute)
 
     def end(self, minute: int) -> None:
-        """Let a minute end, by heartbeats in both partitions."""
+        """Let a minute end, by heartbeats in all partitions."""
         self._newest = max(self._newest, (BASE + MINUTE * (minute + 1) + DELAY + 1) * 1000)
-        self._write_both()
+        self._write_beats()
 
     def write(self, partition: int, minute: int, batch: pa.RecordBatch) -> None:
         """Write a batch of a minute, in one message."""
@@ -119,11 +126,11 @@ class Log:
     def _beat(self) -> None:
         while not self._over.wait(0.3):
             self._newest += 1
-            self._write_both()
+            self._write_beats()
 
-    def _write_both(self) -> None:
+    def _write_beats(self) -> None:
         with self._lock:
-            for partition in (0, 1):
+            for partition in range(self.partitions):
                 self._writer.write(partition, self._newest)
             self._writer.flush()
 
@@ -322,7 +329,7 @@ class Job:
         return str(answer["operation"]["location"])
 
     @staticmethod
-    def wait_for(is_so: Any, what: str, *, seconds: float = 120) -> None:
+    def wait_for(is_so: Any, what: str, *, seconds: float = 300) -> None:
         deadline = time.monotonic() + seconds
         while not is_so():
             assert time.monotonic() < deadline, f"{what} did not come"

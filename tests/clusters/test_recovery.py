@@ -1,4 +1,4 @@
-"""A stream on Flink goes on after its workers were killed, and after a cancellation."""
+"""A stream on Flink goes on after its workers were killed, after a cancellation, and where its topic grows."""
 
 from pathlib import Path
 
@@ -36,5 +36,34 @@ def test_a_cancelled_job_is_restored_from_its_last_checkpoint(cluster: FlinkClus
     log.put(range(2, 5), seed=1)  # the same units again, in the same minute
     with Job(cluster, log, folder, f"--savepoint_path={checkpoint}", epoch=job.epoch) as job:
         job.wait_for(lambda: len(folder.windows()) == 5, "the windows after it")
+    assert_once(folder)
+    assert_is_the_log(log, folder, tmp_path / "again", 1, 5)
+
+
+def test_partitions_added_while_the_job_runs_and_while_it_does_not(
+    cluster: FlinkCluster, log: Log, tmp_path: Path
+) -> None:
+    """The rows are of the window that is open when the partition appears, which ends at once."""
+    folder = Folder(tmp_path / "stream")
+    log.put(range(2))
+    with Job(cluster, log, folder) as job:
+        job.wait_for(lambda: len(folder.windows()) == 2 and job.checkpoints() > 1, "the first windows")
+        log.kafka.grow(log.topic, 3)
+        log.write(2, 2, rows(2, 300, seed=3))
+        log.put([2])  # ends the window in the partitions that the job reads
+        log.partitions = 3
+        log.end(2)
+        job.wait_for(lambda: len(folder.windows()) == 3, "the window with the new partition's rows")
+        assert job.failures() == 1
+        before = job.checkpoints()
+        job.wait_for(lambda: job.checkpoints() > before + 1, "two checkpoints")
+        savepoint = job.end_with_savepoint(tmp_path / "savepoint")
+    log.kafka.grow(log.topic, 4)
+    log.partitions = 4
+    log.write(3, 3, rows(3, 300, seed=4))
+    log.put(range(3, 5))
+    with Job(cluster, log, folder, f"--savepoint_path={savepoint}", epoch=job.epoch) as job:
+        job.wait_for(lambda: len(folder.windows()) == 5, "the windows after it")
+        assert job.failures() == 0
     assert_once(folder)
     assert_is_the_log(log, folder, tmp_path / "again", 1, 5)

@@ -12,16 +12,16 @@ from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
 from streamsketch.beam import ReleasePerKey, TumblingWindows
-from streamsketch.beam.streams import Slots, WriteOnce
+from streamsketch.beam.streams import WriteOnce
 from streamsketch.release import AdditiveNoise
-from streamsketch.streams import Slot
+from streamsketch.streams import Sink, Slot
 from tests.beam.rows import sketch_rows
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
 NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1))
 
 
-class Journal(Slots):
+class Journal(Sink):
     """One line of JSON for each slot in one file, which writers lock: a toy, as it reads the file at each write."""
 
     def __init__(self, path: Path) -> None:

@@ -142,7 +142,7 @@ def test_silent_and_added_partitions_are_causes(monkeypatch: pytest.MonkeyPatch)
     assert wrong == ["no record for 30 s in partitions 1"]
     assert numbers == {"partitions": 2, "partitions_silent": 1, "partitions_added": 0}
     broker.newest |= {1: 99_000, 2: 99_000}
-    assert watched.look(100, 60)[0] == ["partitions 2 were added, and a running job may not read them"]
+    assert watched.look(100, 60) == ([], {"partitions": 3, "partitions_silent": 0, "partitions_added": 1})
     broker.newest.clear()
     assert watched.look(100, 60)[0] == ["Kafka cannot be asked: Kafka says: no metadata (wrong password)"]
 

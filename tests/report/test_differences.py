@@ -37,7 +37,7 @@ def section_of(page: str) -> str:
 
 def test_a_pair_is_compared_once_and_several_each_with_the_others() -> None:
     found = {"north": release(900, 300), "south": release(850, 300), "east": release(100, 4000)}
-    assert "What differs" not in page_of(found, title="t")
+    assert "<h2>What differs" not in page_of(found, title="t")
     page = page_of(found, title="t", why=Dictionary(NAMES))
     section = section_of(page)
     assert section.count("<svg") == 3

@@ -1,10 +1,14 @@
 """The report: what it says, that it is safe and readable, and how a browser shows it."""
 
+import base64
+import hashlib
+import html
 import json
 import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
+import zlib
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
@@ -20,6 +24,7 @@ from streamsketch.estimation.estimate import format_value
 from streamsketch.planning import Plan, TypicalUnit, plan_units
 from streamsketch.report.page import page_of
 from streamsketch.report.pictures import colour, luminance, readable_on
+from streamsketch.report.script import script
 from tests.cli.running import Forks
 from tests.tampering import tampered
 
@@ -38,6 +43,11 @@ def releases(names: list[str]) -> dict[str, ss.PrivateSketch]:
     return {name: release(300 * place) for place, name in enumerate(names, 1)}
 
 
+def static(text: str) -> str:
+    """Return a page without its script and facts."""
+    return re.sub("<script.*?</script>", "", text, flags=re.DOTALL)
+
+
 class Page(HTMLParser):
     """Collects what a browser would find, and fails on tags that do not match."""
 
@@ -47,6 +57,7 @@ class Page(HTMLParser):
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text: list[str] = []
+        self.scripts: list[str] = []
         self._open: list[str] = []
         self.feed(text)
         self.close()
@@ -64,7 +75,7 @@ class Page(HTMLParser):
         assert self._open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text.append(data)
+        (self.scripts if self._open[-1:] == ["script"] else self.text).append(data)
 
     def count(self, tag: str) -> int:
         return sum(name == tag for name, _ in self.tags)
@@ -276,7 +287,15 @@ def test_two_releases_are_enough_and_one_is_not() -> None:
 
 def test_hostile_names_are_text() -> None:
     page = Page(page_of(releases(HOSTILE), title=HOSTILE[0]))
-    assert {"script", "img", "iframe", "object", "link"}.isdisjoint(name for name, _ in page.tags)
+    assert {"img", "iframe", "object", "link"}.isdisjoint(name for name, _ in page.tags)
+    assert [attributes for name, attributes in page.tags if name == "script"] == [
+        {"type": "application/json", "id": "page-data"},
+        {},
+    ]
+    facts, program = page.scripts
+    assert not set("<>&") & set(facts), "no text of a name reads as HTML"
+    assert json.loads(facts)["names"][0] == HOSTILE[0]
+    assert program == script()
     assert [attributes["href"] for name, attributes in page.tags if name == "a"] == ["#guarantee"]
     assert not any(attribute.startswith("on") for _, attributes in page.tags for attribute in attributes)
     text = "".join(page.text)
@@ -290,6 +309,10 @@ def test_hostile_names_are_text() -> None:
 def test_the_page_asks_nothing_of_the_network() -> None:
     text = page_of(releases(["a", "b"]), title="t")
     assert "default-src 'none'" in text
+    digest = base64.b64encode(hashlib.sha256(Page(text).scripts[1].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in html.unescape(text), "no other script runs"
+    assert not re.search(r"fetch\(|XMLHttpRequest|WebSocket|sendBeacon|import\(", text)
+    text = static(text)
     assert not re.search(r"https?://|url\(|@import|src=|href=\"[^#]", text)
 
 
@@ -342,6 +365,33 @@ def test_text_is_readable_in_light_and_dark() -> None:
             for paper in ("paper", "band"):
                 bright, dark = sorted([colours[ink], colours[paper]], reverse=True)
                 assert (bright + 0.05) / (dark + 0.05) >= 4.5, (ink, paper)
+
+
+def test_the_facts_of_the_script_are_the_numbers_of_the_page() -> None:
+    found = releases(["north", "south", "east"])
+    facts = json.loads(Page(page_of(found, title="Shops", by="distance")).scripts[0])
+    assert facts["title"] == "Shops"
+    packed = zlib.decompress(base64.b64decode(facts["pairs"]["base64"]))
+    planes = np.frombuffer(packed, np.uint8).reshape(4, 8, 3)
+    value, error, low, high = np.ascontiguousarray(planes.transpose(0, 2, 1)).view("<f8")[..., 0]
+    for place, (first, second) in enumerate(combinations(facts["names"], 2)):
+        estimate = ss.squared_distance(found[first], found[second])
+        assert (value[place], error[place]) == (pytest.approx(estimate.value), pytest.approx(estimate.standard_error))
+        assert (low[place], high[place]) == pytest.approx(estimate.interval(0.95))
+    assert sorted(facts["similar"]) == [0, 1, 2]
+    assert len(facts["tree"]) == 2
+    assert facts["windows"] is None
+
+
+def test_the_facts_of_windows_have_their_keys_in_time_order() -> None:
+    names = ["north 2024-W10", "south 2024-W09", "north 2024-W09"]
+    facts = json.loads(Page(page_of(releases(names), title="t")).scripts[0])
+    assert facts["names"] == ["north 2024-W09", "north 2024-W10", "south 2024-W09"]
+    assert facts["windows"] == {
+        "keys": ["north", "south"],
+        "names": ["2024-W09", "2024-W10"],
+        "of": [[0, 0], [0, 1], [1, 0]],
+    }
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

@@ -1,5 +1,10 @@
-"""Object stores of this machine."""
+"""Object stores of this machine: in memory, in a folder, and a server of S3's protocol."""
 
+import contextlib
+import datetime as dt
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -10,3 +15,88 @@ def store_of(kind: str, folder: Path) -> Any:
     """Return a store; skip the test without the extra ``objects``."""
     stores = pytest.importorskip("obstore.store", reason="object stores need the extra objects")
     return stores.MemoryStore() if kind == "memory objects" else stores.LocalStore(folder)
+
+
+class Bucket(ThreadingHTTPServer):
+    """A bucket as S3 serves it: puts with ``If-None-Match: *``, and gets.
+
+    Parameters
+    ----------
+    honours
+        Whether it follows the condition of a put, as some that follow the protocol do not.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, *, honours: bool = True) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.honours, self.objects, self.lock = honours, dict[str, bytes](), threading.Lock()
+        self.lose_answers = 0
+        """How many puts are carried out, and then not answered."""
+        self.conflicts = 0
+        """How many puts are refused since another one of the same object is not complete (409)."""
+
+    @property
+    def store(self) -> Any:
+        """A client of it."""
+        stores = pytest.importorskip("obstore.store", reason="object stores need the extra objects")
+        return stores.S3Store(
+            "bucket",
+            endpoint=f"http://127.0.0.1:{self.server_port}",
+            access_key_id="key",
+            secret_access_key="key",  # noqa: S106 - of a server of this test
+            region="local",
+            virtual_hosted_style_request=False,
+            client_options={"allow_http": True},
+            retry_config={"max_retries": 3, "backoff": {"init_backoff": dt.timedelta(milliseconds=1)}},
+        )
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Bucket
+    protocol_version = "HTTP/1.1"
+
+    def do_PUT(self) -> None:
+        bucket, content = self.server, self.rfile.read(int(self.headers["Content-Length"]))
+        with bucket.lock:
+            if bucket.conflicts:
+                bucket.conflicts -= 1
+                self._answer(409)
+                return
+            if bucket.honours and self.headers["If-None-Match"] == "*" and self.path in bucket.objects:
+                self._answer(412)
+                return
+            bucket.objects[self.path] = content
+            if bucket.lose_answers:
+                bucket.lose_answers -= 1
+                self._answer(503)
+                return
+        self._answer(200)
+
+    def do_GET(self) -> None:
+        content = self.server.objects.get(self.path)
+        self._answer(404 if content is None else 200, content or b"")
+
+    def _answer(self, status: int, content: bytes = b"") -> None:
+        self.send_response(status)
+        self.send_header("ETag", '"1"')
+        self.send_header("Last-Modified", "Mon, 23 Nov 2026 12:00:00 GMT")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def bucket(**how: Any) -> Iterator[Bucket]:
+    """Serve a bucket."""
+    with Bucket(**how) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

@@ -169,10 +169,12 @@ def test_rows_of_a_state_that_was_lost_are_refused(place: Place) -> None:
     """Their windows are in sums that nobody has."""
     before = place.run()
     place.state.unlink()
-    with pytest.raises(ss.InvalidInputError, match=r"out has 2026-11-22T1300Z\.parquet, and there is no .*s\.raw-str"):
+    with pytest.raises(
+        ss.InvalidInputError, match=r"2026-11-22T1300Z\.parquet is published, and there is no .*s\.raw-str"
+    ):
         place.stream()
     (place.out / min(before)).unlink()
-    with pytest.raises(ss.InvalidInputError, match=r"out has 2026-11-22T1301Z\.parquet"):
+    with pytest.raises(ss.InvalidInputError, match=r"2026-11-22T1301Z\.parquet is published"):
         place.stream()
     shutil.rmtree(place.out)
     place.stream().save({})

@@ -12,7 +12,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.core import exclusive
-from streamsketch.streams import Stream, StreamPolicy
+from streamsketch.streams import Stream, StreamPolicy, sinks
 from streamsketch.streams import stream as module
 from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, Row, batch_of, beat, bound_by, over_in, policy_of, windows_of
 
@@ -24,6 +24,12 @@ LOG = [
 
 def stream_of(out: Path, charge: Any = None, **changes: Any) -> Stream:
     return Stream(policy_of(out, **changes), AGREEMENT, out.parent / "s.raw-stream", charge)
+
+
+def file_of(stream: Stream, number: int) -> Path:
+    (slot,) = stream._slots(number)
+    assert isinstance(stream.sink, sinks.WindowFiles)
+    return stream.sink.path(slot)
 
 
 def published(out: Path) -> dict[str, bytes]:
@@ -105,14 +111,15 @@ class Killed(BaseException):
 
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, name: str, *, after: bool) -> Any:
-    real = getattr(module, name)
+    where = module if hasattr(module, name) else sinks
+    real = getattr(where, name)
 
     def failing(*arguments: Any, **options: Any) -> Any:
         if after:
             real(*arguments, **options)
         raise Killed
 
-    monkeypatch.setattr(module, name, failing)
+    monkeypatch.setattr(where, name, failing)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +148,7 @@ def test_killed_around_a_release_it_is_drawn_once(
         again.add(batch_of(LOG[20:]), 21)
     assert again.save({"row": len(LOG)}) == []
     assert {name: data for name, data in published(out).items() if name in before} == before
-    assert {again.file_of(number).read_bytes() for number in drawn} == set(drawn.values()), (
+    assert {file_of(again, number).read_bytes() for number in drawn} == set(drawn.values()), (
         "what was drawn is published"
     )
     check_exact(out, LOG, again, monkeypatch)
@@ -163,7 +170,7 @@ def test_after_a_state_is_lost_what_is_published_stays(out: Path) -> None:
     other = Path(out / "2026-11-22T1350Z.parquet")
     other.write_bytes(b"of somebody else")
     again.add(batch_of([Row(3200, "north", "a", 1, "Ann")]), 1)
-    assert again.save({}) == [other.name]
+    assert [again.sink.name(one.slot) for one in again.save({})] == [other.name]
     assert other.read_bytes() == b"of somebody else"
 
 
@@ -171,9 +178,9 @@ def test_another_file_under_a_name_that_waits_stays(out: Path) -> None:
     stream = stream_of(out)
     stream.add(batch_of(LOG), 1)
     stream._draw()
-    taken = stream.file_of(stream.windows._policy.first + 2)
+    taken = file_of(stream, stream.windows._policy.first + 2)
     taken.write_bytes(b"of somebody else")
-    assert stream.save({}) == [taken.name]
+    assert [stream.sink.name(one.slot) for one in stream.save({})] == [taken.name]
     assert taken.read_bytes() == b"of somebody else"
 
 

@@ -120,7 +120,7 @@ function dotOfSquares(x: Float64Array, y: Float64Array): number {
 }
 
 /** Return x - y in cells, and the square of their unit. */
-function difference(x: View, y: View): readonly [Float64Array, number] {
+export function difference(x: View, y: View): readonly [Float64Array, number] {
   if (x.release.multiplier.equals(y.release.multiplier)) return [x.release.cells.minus(y.release.cells), x.unit];
   const [first, second] = [x.release.multiplier.toNumber(), y.release.multiplier.toNumber()];
   return [x.cells.map((cell, i) => first * cell - second * y.cells[i]), x.unit / first ** 2];
@@ -203,7 +203,7 @@ function signOf(release: Release): number {
 const CROSS = new globalThis.Map<string, number>();
 
 /** Return what a product of two cells is in data units, rounded once. */
-function crossUnit(x: View, y: View): number {
+export function crossUnit(x: View, y: View): number {
   if (x.release.multiplier.equals(y.release.multiplier)) return x.unit;
   const name = `${x.map.name} ${x.release.multiplier} ${y.release.multiplier}`;
   let found = CROSS.get(name);

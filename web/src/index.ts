@@ -19,3 +19,7 @@ export { checkNoise, compositionOf, guaranteeInWords, guaranteeText, historyText
 export { readTable, keyText, Table, type TableKey } from "./table.ts";
 export { keyIdOf, keyLine, readKey, readStatement, verify, type PublicKey, type Statement } from "./statements.ts";
 export { canonicalJson, parseJson, type Json, type JsonObject } from "./json.ts";
+export { Day, hashItems, Nanoseconds, type Item, type Part } from "./hashing.ts";
+export { Matrix, type Column } from "./matrix.ts";
+export { projectionFingerprint, projectionJson, readProjection } from "./projection_json.ts";
+export { frequencies, frequency, FrequencyEstimate, missedBy, type Estimator } from "./frequency.ts";

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import * as ss from "../src/index.ts";
+import { checkEnds, checkEstimate, checkNumber } from "./comparing.ts";
 import { KIT, named, type Case } from "./kit.ts";
 
 type Estimator = (...of: any[]) => ss.Estimate;
@@ -20,31 +21,6 @@ const ESTIMATORS: Record<string, Estimator> = {
 
 function releases(one: Case): ss.Release[] {
   return one.of.map((name: string) => ss.readRelease(ss.unhex(named("releases", name).bytes)));
-}
-
-export function checkNumber(found: number, stated: { value: number; within: number }, name: string): void {
-  assert.ok(Math.abs(found - stated.value) <= stated.within, `${name}: ${found} is not ${stated.value} ± ${stated.within}`);
-}
-
-export function checkEnds(found: ss.Interval, stated: Case, name: string): void {
-  for (const end of ["low", "high"] as const) {
-    const [value, wanted] = [found[end], stated[end]];
-    if (stated.within === null || stated.within === Infinity) continue;
-    if (wanted === null) assert.ok(!Number.isFinite(value), `${name} ${end}: ${value}`);
-    else checkNumber(value, { value: wanted, within: stated.within }, `${name} ${end}`);
-  }
-}
-
-export function checkEstimate(found: ss.Estimate, stated: Case): void {
-  checkNumber(found.value, stated.value, "value");
-  checkNumber(found.projectionVariance, stated.projection_variance, "projection's variance");
-  checkNumber(found.noiseVariance, stated.noise_variance, "noise's variance");
-  checkNumber(found.standardError, stated.standard_error, "standard error");
-  if ("range" in stated) {
-    const range = [found.lowest, found.highest].map((end) => (Number.isFinite(end) ? end : null));
-    if (stated.estimate !== "normalised_inner_product") assert.deepEqual(range, stated.range);
-  }
-  for (const one of stated.intervals ?? []) checkEnds(found.interval(one.confidence, one.method), one, `${one.method} ${one.confidence}`);
 }
 
 KIT.estimates.forEach((one, place) => {

@@ -15,8 +15,7 @@ import org.apache.kafka.common.record.TimestampType;
 
 /**
  * A consumer that hands out many small records as one, which Beam and its workers then pay for once. Its value is theirs
- * joined, and its key their lengths, four
- * bytes each, the lowest first; a record that stays alone has no key.
+ * joined, and its key their lengths, four bytes each, the lowest first; a record that stays alone has no key.
  *
  * <p>Records that are joined follow each other in one partition and lie in one window, so none of them can make another
  * late: they are late if the first is. The offset and the timestamp are the largest of theirs. Records without content,
@@ -25,13 +24,11 @@ import org.apache.kafka.common.record.TimestampType;
 class Batching extends KafkaConsumer<byte[], byte[]> {
   private static final int MOST_BYTES = 1 << 20, MOST_RECORDS = 1 << 14;
 
-  private final long size, offset;
+  private final Log log;
 
-  /** Length and start of the windows are in milliseconds. */
-  Batching(Map<String, Object> settings, long size, long offset) {
+  Batching(Map<String, Object> settings, Log log) {
     super(settings);
-    this.size = size;
-    this.offset = offset;
+    this.log = log;
   }
 
   @Override
@@ -96,7 +93,7 @@ class Batching extends KafkaConsumer<byte[], byte[]> {
   }
 
   private long window(ConsumerRecord<byte[], byte[]> record) {
-    return Math.floorDiv(record.timestamp() - offset, size);
+    return log.window(record.timestamp());
   }
 
   private static int length(ConsumerRecord<byte[], byte[]> record) {

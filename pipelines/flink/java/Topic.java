@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -18,8 +19,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * What the demo and the tests do with a topic, so that Python needs no client: {@code create TOPIC PARTITIONS}, {@code
- * write TOPIC} from standard input, {@code read TOPIC} to standard output, what is committed. A record is its partition
+ * What the demo and the tests do with a topic, so that Python needs no client: {@code create TOPIC PARTITIONS}, {@code grow
+ * TOPIC PARTITIONS} to so many, {@code write TOPIC} from standard input, {@code read TOPIC} to standard output, what is committed. A record is its partition
  * (int), timestamp (long, ms), length (int) and bytes, big-endian; one that is read has its key as well, length first.
  * {@code write} flushes, and prints a line, when a record has no length.
  */
@@ -31,6 +32,12 @@ public class Topic {
         try (Admin admin = Admin.create(server)) {
           var topic = new NewTopic(arguments[2], Integer.parseInt(arguments[3]), (short) 1);
           admin.createTopics(List.of(topic)).all().get();
+        }
+      }
+      case "grow" -> {
+        try (Admin admin = Admin.create(server)) {
+          var all = NewPartitions.increaseTo(Integer.parseInt(arguments[3]));
+          admin.createPartitions(Map.of(arguments[2], all)).all().get();
         }
       }
       case "write" -> write(server, arguments[2]);

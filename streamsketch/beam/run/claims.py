@@ -126,9 +126,9 @@ def create_once(path: str, content: bytes, *, mode: int = 0o600) -> bool:
     OSError
         If the file cannot be written.
     """
+    if is_local(path):
+        return create_file(local_path(path), content, mode=mode)
     scheme = FileSystems.get_scheme(path)
-    if scheme is None or scheme == "file":
-        return create_file(_local(path), content, mode=mode)
     if scheme == "gs":
         return _create_gcs(path, content)
     if scheme == "s3":
@@ -139,7 +139,13 @@ def create_once(path: str, content: bytes, *, mode: int = 0o600) -> bool:
     )
 
 
-def _local(path: str) -> Path:
+def is_local(path: str) -> bool:
+    """Return whether a path of Beam's is on a local or mounted file system."""
+    return FileSystems.get_scheme(path) in (None, "file")
+
+
+def local_path(path: str) -> Path:
+    """Return such a path as the system has it."""
     return Path(path.removeprefix("file://"))
 
 
@@ -177,8 +183,8 @@ def read_claim(path: str) -> bytes:
 
 
 def _replace(path: str, content: bytes) -> None:
-    if FileSystems.get_scheme(path) in (None, "file"):
-        write_whole(_local(path), content, secret=True)
+    if is_local(path):
+        write_whole(local_path(path), content, secret=True)
         return
     with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
         file.write(content)

@@ -5,7 +5,7 @@ from .folder import ReadGrowingFolder
 from .lateness import PartitionClock, TakeOnTime
 from .messages import DecodeMessages, encoded_batch
 from .secret import claim_epoch, configure_stream
-from .sinks import Slots, WriteFilesOnce, WriteOnce, WriteRowsOnce
+from .sinks import WriteFilesOnce, WriteOnce, WriteRowsOnce
 from .slots import slot_of
 from .stable import StableParDo
 from .topic import ReadTopic
@@ -17,7 +17,6 @@ __all__ = [
     "PartitionClock",
     "ReadGrowingFolder",
     "ReadTopic",
-    "Slots",
     "StableParDo",
     "TakeOnTime",
     "WindowChange",

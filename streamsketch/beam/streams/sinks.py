@@ -1,10 +1,7 @@
 """Sinks that fill each slot of a stream once, however often and by whomever it is written."""
 
-import hashlib
-import importlib
 import json
 import logging
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,31 +13,13 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import IntervalWindow
 
 from streamsketch.beam.intake.keys import METRICS
-from streamsketch.beam.run.claims import create_once
+from streamsketch.beam.run.claims import create_once, is_local, local_path
 from streamsketch.beam.streams.slots import slot_of
-from streamsketch.errors import InvalidInputError
 from streamsketch.release import Published
-from streamsketch.streams import Alarm, Slot, log_event
+from streamsketch.streams import OTHER_BYTES, Alarm, DatabaseSink, FileSink, Sink, Slot, log_event
 
 ALARMS = "alarms"
 _LOG = logging.getLogger(__name__)
-
-
-class Slots:
-    """A place with one slot for each key and window of a stream; extend it for a sink of your own.
-
-    Workers get pickled copies, and call `open` before they write.
-    """
-
-    def open(self) -> None:
-        """Connect."""
-
-    def close(self) -> None:
-        """Disconnect."""
-
-    @abstractmethod
-    def put(self, slot: Slot, content: bytes) -> bytes | None:
-        """Fill a slot that is empty, in one step; return what is in it otherwise, and None if it was empty."""
 
 
 class WriteOnce(beam.PTransform):
@@ -55,20 +34,20 @@ class WriteOnce(beam.PTransform):
 
     Parameters
     ----------
-    slots
-        Where the slots are.
+    sink
+        Where the slots are. Workers get pickled copies, which they open.
     stream
         Name of the stream.
     result
-        Which result of a slot this is, as alarms name it. Other results than releases, such as dictionaries, are
-        written as one line of JSON.
+        Which result of a slot this is, as alarms name it, by default as the sink does. Other results than releases,
+        such as dictionaries, are written as one line of JSON.
     epoch
         Epoch of the job, which alarms and the log name.
     """
 
-    def __init__(self, slots: Slots, stream: str, *, result: str, epoch: int | None = None) -> None:
+    def __init__(self, sink: Sink, stream: str, *, result: str | None = None, epoch: int | None = None) -> None:
         super().__init__()
-        self._write = _Write(stream, slots, result, epoch)
+        self._write = _Write(stream, sink, result or sink.result, epoch)
 
     def expand(self, releases: beam.PCollection) -> Any:
         """Apply the transform."""
@@ -121,7 +100,7 @@ class WriteFilesOnce(WriteOnce):
     """
 
     def __init__(self, folder: str, stream: str, *, suffix: str = "sketch", epoch: int | None = None) -> None:
-        super().__init__(_Files(folder, suffix), stream, result=suffix, epoch=epoch)
+        super().__init__(_files(folder, suffix), stream, epoch=epoch)
 
 
 class WriteRowsOnce(WriteOnce):
@@ -154,39 +133,32 @@ class WriteRowsOnce(WriteOnce):
     def __init__(
         self, connect: Callable[[], Any], stream: str, *, table: str = "releases", epoch: int | None = None
     ) -> None:
-        if not (table.isascii() and table.isidentifier()):
-            raise InvalidInputError(f"table must be letters, digits and '_', got {table!r:.80}")
-        super().__init__(_Rows(connect, table), stream, result=table, epoch=epoch)
+        super().__init__(_Rows(connect, table), stream, epoch=epoch)
 
 
 class _Write(beam.DoFn):
-    def __init__(self, stream: str, slots: Slots, result: str, epoch: int | None) -> None:
-        self._stream, self._slots, self._result, self._epoch = stream, slots, result, epoch
+    def __init__(self, stream: str, sink: Sink, result: str, epoch: int | None) -> None:
+        self._stream, self._sink, self._result, self._epoch = stream, sink, result, epoch
 
     def setup(self) -> None:
-        self._slots.open()
+        self._sink.open()
 
     def teardown(self) -> None:
-        self._slots.close()
+        self._sink.close()
 
     def process(self, keyed: tuple[Any, Any], window: IntervalWindow = beam.DoFn.WindowParam) -> Iterator[Any]:
         key, release = keyed
         slot, content = slot_of(self._stream, key, window), _content(release)
-        held = self._slots.put(slot, content)
+        held = self._sink.put(slot, content)
         if held is None:
             Metrics.counter(METRICS, "written").inc()
         elif held != content:
             Metrics.counter(METRICS, ALARMS).inc()
-            self._say(slot)
-            digests = [hashlib.sha256(image).hexdigest() for image in (held, content)]
-            yield beam.pvalue.TaggedOutput(ALARMS, Alarm(slot, self._result, self._epoch, *digests))
+            where = {"stream": slot.stream, "epoch": self._epoch, "window": slot.window, "key": slot.file}
+            log_event(_LOG, logging.ERROR, "alarm", **where, result=self._result, text=OTHER_BYTES)
+            yield beam.pvalue.TaggedOutput(ALARMS, Alarm.of(slot, self._result, self._epoch, held, content))
             return
         yield keyed
-
-    def _say(self, slot: Slot) -> None:
-        text = "the slot holds other bytes than this result, which is not published"
-        where = {"stream": slot.stream, "epoch": self._epoch, "window": slot.window, "key": slot.file}
-        log_event(_LOG, logging.ERROR, "alarm", **where, result=self._result, text=text)
 
 
 def _content(result: Any) -> bytes:
@@ -196,65 +168,25 @@ def _content(result: Any) -> bytes:
     return json.dumps(result, sort_keys=True, ensure_ascii=False).encode() + b"\n"
 
 
-class _Files(Slots):
+def _files(folder: str, suffix: str) -> Sink:
+    return FileSink(local_path(folder), suffix) if is_local(folder) else _Objects(folder, suffix)
+
+
+class _Objects(Sink):
+    """Files of gs:// and s3://, reached as Beam does."""
+
     def __init__(self, folder: str, suffix: str) -> None:
-        self._folder, self._suffix = folder, suffix
+        self._folder, self.result = folder, suffix
 
     def put(self, slot: Slot, content: bytes) -> bytes | None:
-        path = str(FileSystems.join(self._folder, slot.stream, slot.window, f"{slot.file}.{self._suffix}"))
+        path = str(FileSystems.join(self._folder, slot.stream, slot.window, f"{slot.file}.{self.result}"))
         if create_once(path, content, mode=0o644):
             return None
         with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
             return bytes(file.read())
 
 
-class _Rows(Slots):
-    _MARKS = {"qmark": "?", "format": "%s", "pyformat": "%s"}  # noqa: RUF012 - never changed
+class _Rows(DatabaseSink):
+    """The same with Beam's pickler, which takes the functions that pickle refuses."""
 
-    def __init__(self, connect: Callable[[], Any], table: str) -> None:
-        self._connect, self._table = connect, table
-        self._connection: Any = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_connect": pickler.dumps(self._connect), "_table": self._table}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(pickler.loads(state["_connect"]), state["_table"])  # type: ignore[misc]
-
-    def open(self) -> None:
-        self._connection = self._connect()
-        driver = importlib.import_module(type(self._connection).__module__.partition(".")[0])
-        style = driver.paramstyle
-        if style not in self._MARKS:
-            raise InvalidInputError(
-                f"drivers with paramstyle {style!r} are not known; use one with {list(self._MARKS)}"
-            )
-        self._mark = self._MARKS[style]
-        bytes_type = "BLOB" if driver.__name__ == "sqlite3" else "BYTEA"
-        self._run(
-            f"CREATE TABLE IF NOT EXISTS {self._table} (stream TEXT, window_start BIGINT, kind TEXT, key TEXT, "
-            f"release {bytes_type} NOT NULL, PRIMARY KEY (stream, window_start, kind, key))"
-        )
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-
-    def put(self, slot: Slot, content: bytes) -> bytes | None:
-        marks = ", ".join([self._mark] * 5)
-        where = " AND ".join(f"{name} = {self._mark}" for name in ("stream", "window_start", "kind", "key"))
-        insert = f"INSERT INTO {self._table} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - checked name
-        if self._run(insert, *slot, content).rowcount == 1:
-            return None
-        held = self._run(f"SELECT release FROM {self._table} WHERE {where}", *slot).fetchone()  # noqa: S608
-        return bytes(held[0])
-
-    def _run(self, statement: str, *values: Any) -> Any:
-        cursor = self._connection.cursor()
-        try:
-            cursor.execute(statement, values)
-            self._connection.commit()
-        except BaseException:
-            self._connection.rollback()
-            raise
-        return cursor
+    _dumps, _loads = staticmethod(pickler.dumps), staticmethod(pickler.loads)

@@ -2,23 +2,23 @@
 
 import csv
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-
+from streamsketch.core import pa, pa_csv
 from streamsketch.data.readers.opening import (
-    NUMBER,
     NUMBER_FORM,
     arrows_own,
     check_columns,
     compression,
+    number_type,
     raise_if_of_the_file_system,
     uncompressed,
 )
 from streamsketch.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _HEADER_BYTES = 1 << 16
 _PLACES = [
@@ -28,7 +28,7 @@ _PLACES = [
 
 def batches(
     file: Any, path: str, columns: list[str], text: list[str], delimiter: str = ","
-) -> Iterator[pa.RecordBatch]:
+) -> "Iterator[pa.RecordBatch]":
     """Yield the columns of a CSV file with a header line."""
     header = _check_csv_header(file, path, columns, delimiter)
     options = _csv_options(columns, text, delimiter)
@@ -82,7 +82,7 @@ def _check_csv_header(file: Any, path: str, columns: list[str], delimiter: str) 
 
 
 def _csv_options(columns: list[str], text: list[str], delimiter: str) -> dict[str, Any]:
-    types = {name: pa.string() if name in text else NUMBER for name in columns}
+    types = {name: pa.string() if name in text else number_type() for name in columns}
     return {
         "parse_options": pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         "convert_options": pa_csv.ConvertOptions(
@@ -129,7 +129,7 @@ def csv_header(line: bytes, path: str, columns: list[str], delimiter: str = ",")
 
 def csv_piece(
     data: bytes, header: list[str], path: str, columns: list[str], text: list[str], delimiter: str = ",", first: int = 2
-) -> pa.RecordBatch:
+) -> "pa.RecordBatch":
     """Return rows of CSV, from row ``first`` where the header is row 1, as a record batch; errors as for a file."""
     reading = pa_csv.ReadOptions(column_names=header, block_size=len(data) + 1, use_threads=False)
     options = _csv_options(columns, text, delimiter)

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeAlias
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from streamsketch.data.readers import delimited, json_lines, parquet, text_lines
 from streamsketch.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from streamsketch.core import pa
 
 Format: TypeAlias = Literal["csv", "jsonl", "lines", "avro", "parquet"]
 
@@ -42,7 +43,7 @@ def batches(  # noqa: PLR0913 - what a format leaves open
     delimiter: str = ",",
     any_text: bool = False,
     lenient: Sequence[str] = (),
-) -> Iterator[pa.RecordBatch]:
+) -> "Iterator[pa.RecordBatch]":
     """Return the batches of a part of a file, columns of ``text`` as text where the format leaves it open.
 
     With ``any_text``, JSON's numbers, booleans and nulls are taken in them too; in those ``lenient``, all of JSON is.
@@ -57,7 +58,7 @@ def batches(  # noqa: PLR0913 - what a format leaves open
     return (text_lines.batches if form == "lines" else _avro)(file, path, columns, text)
 
 
-def _avro(file: Any, path: str, columns: list[str], text: list[str]) -> Iterator[pa.RecordBatch]:
+def _avro(file: Any, path: str, columns: list[str], text: list[str]) -> "Iterator[pa.RecordBatch]":
     try:
         from streamsketch.data.readers import avro  # noqa: PLC0415 - an extra, which only Avro files need
     except ImportError:

@@ -6,11 +6,15 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.json as pa_json
-
+from streamsketch.core import pa, pa_json
 from streamsketch.data.lenient import decimal_text, lenient_json, lenient_text
-from streamsketch.data.readers.opening import NUMBER, NUMBER_FORM, arrows_own, blocks_of_lines, uncompressed
+from streamsketch.data.readers.opening import (
+    NUMBER_FORM,
+    arrows_own,
+    blocks_of_lines,
+    number_type,
+    uncompressed,
+)
 from streamsketch.errors import InvalidInputError
 
 _PLAIN_BYTES = 4000  # of a line: no integer in it has more digits than Python reads
@@ -26,7 +30,7 @@ def batches(
     *,
     any_text: bool = False,
     lenient: Sequence[str] = (),
-) -> Iterator[pa.RecordBatch]:
+) -> "Iterator[pa.RecordBatch]":
     """Yield the columns of a file of JSON lines; ``any_text`` and ``lenient`` as in `json_batch`."""
     first = 1
     for lines in blocks_of_lines(uncompressed(file, path), path):
@@ -43,7 +47,7 @@ def json_batch(
     *,
     any_text: bool = False,
     lenient: Sequence[str] = (),
-) -> pa.RecordBatch:
+) -> "pa.RecordBatch":
     """Return lines of JSON objects as a record batch: the ``text`` columns as text, the others as exact decimals.
 
     Integers among the text columns become text, so that the number 7 is the key "7" in files of every kind. With
@@ -62,7 +66,7 @@ def json_batch(
     )
 
 
-def _by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> pa.RecordBatch | None:
+def _by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> "pa.RecordBatch | None":
     """Return what `_line_by_line` would, of plain lines, many times as fast; None for others, sound or not.
 
     Plain lines are flat objects without escapes: each begins with its only brace, so that none holds two objects or a
@@ -84,7 +88,7 @@ def _by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> pa.Rec
         if name not in text:
             if len(re.findall(value + _PLAIN_NUMBER, data)) != len(lines):
                 return None
-            kinds.append(NUMBER)
+            kinds.append(number_type())
         else:  # those of the first line, or none
             kinds.append(pa.int64() if re.search(value + rb"[-0-9]", (lines or [b""])[0]) else pa.string())
     parsing = pa_json.ParseOptions(
@@ -99,7 +103,7 @@ def _by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> pa.Rec
     if found.num_rows != len(lines) or any(column.null_count for column in found.columns):
         return None
     (batch,) = found.combine_chunks().to_batches()
-    arrays = [batch.column(name).cast(pa.string() if name in text else NUMBER) for name in columns]
+    arrays = [batch.column(name).cast(pa.string() if name in text else number_type()) for name in columns]
     return pa.RecordBatch.from_arrays(arrays, columns)
 
 
@@ -112,7 +116,7 @@ def _line_by_line(
     *,
     any_text: bool = False,
     lenient: Sequence[str] = (),
-) -> pa.RecordBatch:
+) -> "pa.RecordBatch":
     to_text = _any_text if any_text else _json_text
     cells: list[list[Any]] = [[] for _ in columns]
     for number, line in enumerate(lines, first):
@@ -138,7 +142,7 @@ def _line_by_line(
             ) from None
         for column, value in zip(cells, found, strict=True):
             column.append(value)
-    kinds = [pa.string() if name in text else NUMBER for name in columns]
+    kinds = [pa.string() if name in text else number_type() for name in columns]
     return pa.RecordBatch.from_arrays(
         [pa.array(column, kind) for column, kind in zip(cells, kinds, strict=True)], columns
     )

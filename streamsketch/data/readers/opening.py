@@ -5,15 +5,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from streamsketch.core import pa
 from streamsketch.errors import InvalidInputError
 
 BATCH_ROWS = 1 << 17
-NUMBER = pa.decimal128(38, 12)
+
+
 NUMBER_FORM = "plain decimal numbers of up to 12 places"
 _READ_BYTES = 1 << 22
 _CODECS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
+
+
+def number_type() -> "pa.DataType":
+    """Return the type of numbers: exact, with twelve decimals."""
+    return pa.decimal128(38, 12)
 
 
 def raise_if_of_the_file_system(error: Exception) -> None:
@@ -41,7 +47,7 @@ def compression(path: str) -> str | None:
     return _CODECS.get(path.lower().rsplit(".", 1)[-1])
 
 
-def arrows_own(data: bytes) -> pa.Buffer:
+def arrows_own(data: bytes) -> "pa.Buffer":
     """Return a copy that Arrow's threads may let go of even while Python ends."""
     buffer = pa.allocate_buffer(len(data))
     np.frombuffer(buffer, dtype=np.uint8)[:] = np.frombuffer(data, dtype=np.uint8)

@@ -1,14 +1,14 @@
 """Parquet files as Arrow record batches."""
 
-from collections.abc import Iterator
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from streamsketch.core import pa, pq
 from streamsketch.data.readers.opening import BATCH_ROWS, check_columns, raise_if_of_the_file_system
 from streamsketch.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def row_groups(file: Any, path: str) -> int:
@@ -23,7 +23,7 @@ def row_groups(file: Any, path: str) -> int:
         ) from None
 
 
-def batches(file: Any, path: str, group: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def batches(file: Any, path: str, group: int, columns: list[str]) -> "Iterator[pa.RecordBatch]":
     """Yield the columns of a row group; text comes as the file's own dictionaries, so that each key is hashed once."""
     try:
         schema = pq.read_schema(file)
@@ -45,9 +45,9 @@ def batches(file: Any, path: str, group: int, columns: list[str]) -> Iterator[pa
         raise InvalidInputError(f"{path} is not a valid Parquet file ({type(error).__name__})") from None
 
 
-def _read(file: Any, group: int, columns: list[str], texts: list[str]) -> Iterator[pa.RecordBatch]:
+def _read(file: Any, group: int, columns: list[str], texts: list[str]) -> "Iterator[pa.RecordBatch]":
     yield from pq.ParquetFile(file, read_dictionary=texts).iter_batches(BATCH_ROWS, row_groups=[group], columns=columns)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _is_text(kind: "pa.DataType") -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind))

@@ -1,23 +1,25 @@
 """Lines of text as Arrow record batches."""
 
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
+from streamsketch.core import pa
 from streamsketch.data.readers.opening import blocks_of_lines, check_columns, uncompressed
 from streamsketch.errors import InvalidInputError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-def batches(file: Any, path: str, columns: list[str], _: list[str]) -> Iterator[pa.RecordBatch]:
+
+def batches(file: Any, path: str, columns: list[str], _: list[str]) -> "Iterator[pa.RecordBatch]":
     """Yield the lines of a file, and its name: the columns ``line`` and ``file``."""
     check_columns(path, columns, ["file", "line"])
     for lines in blocks_of_lines(uncompressed(file, path), path):
         yield _lines(lines, path, columns)
 
 
-def _lines(lines: list[bytes], path: str, columns: list[str]) -> pa.RecordBatch:
+def _lines(lines: list[bytes], path: str, columns: list[str]) -> "pa.RecordBatch":
     try:
         line = pa.array([line.removesuffix(b"\r") for line in lines], pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:

@@ -4,10 +4,9 @@ import hashlib
 from typing import TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel, part
+from streamsketch.core import Ints, kernel, pa, part
 from streamsketch.data import canonical_column, is_bytes_type, joined_bytes, value_type
 from streamsketch.kernels import MAX_KEY, Words, bytes_at, multiply_add
 
@@ -34,7 +33,7 @@ class UnitDigests:
         drawn = hashlib.blake2b(digest_size=16, key=secret, person=b"streamsketch.uni").digest()
         self._points = np.frombuffer(drawn, dtype="<u8").astype(np.uint64) & np.uint64(MAX_KEY)
 
-    def of(self, units: pa.Array) -> Words:
+    def of(self, units: "pa.Array") -> Words:
         """Return the digests of a column without nulls: uint64, (n, 2).
 
         Raises
@@ -58,7 +57,7 @@ class UnitDigests:
         return out
 
 
-def _as_bytes(units: pa.Array) -> tuple[int, Bytes, Ints]:
+def _as_bytes(units: "pa.Array") -> tuple[int, Bytes, Ints]:
     """Return a tag for the type of the names and what `joined_bytes` returns for them."""
     kind = value_type(units)
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from streamsketch.core import Ints, write_whole
+from streamsketch.core import Ints, pa, write_whole
 from streamsketch.intake import Events
 from streamsketch.projections import Projection
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamsketch.agreement import Agreement, check_fine
@@ -26,6 +25,7 @@ from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 
 if TYPE_CHECKING:
+    from streamsketch.core import pa
     from streamsketch.privacy import Neighbours
 
 Batch: TypeAlias = tuple[Any, Any, Any, Any]
@@ -91,7 +91,7 @@ def bound(
 
 
 def bound_batches(  # noqa: PLR0913 - those of bound, and how windows are made
-    batches: Iterable[pa.RecordBatch],
+    batches: "Iterable[pa.RecordBatch]",
     agreement: Agreement,
     *,
     table: SketchTable | None = None,

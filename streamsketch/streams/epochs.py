@@ -1,0 +1,47 @@
+"""Epochs: numbers of the launches of a stream, each of which is claimed once."""
+
+from streamsketch.streams.sinks import Sink
+from streamsketch.streams.slots import Slot, check_stream
+
+_CONTENT = b"streamsketch epoch 1\n"
+
+
+def claim_epoch(claims: Sink, stream: str) -> int:
+    """Claim the next epoch of a stream and return it: a number that no other launch has, or gets.
+
+    A launch that reads a stream anew into a sink of its own takes an epoch, so that its noise is independent of that of
+    other launches. One that goes on with a stream, after it was killed or from an earlier state, keeps its number.
+
+    Parameters
+    ----------
+    claims
+        A sink, opened, that holds nothing but claims: ``FileSink(folder, "epoch")``. They are not secret.
+    stream
+        Name of the stream.
+
+    Raises
+    ------
+    InvalidInputError
+        For a name that is none of a stream.
+
+    Examples
+    --------
+    >>> from streamsketch.streams import FileSink, claim_epoch
+    >>> claims = FileSink(getfixture("tmp_path"), "epoch")
+    >>> [claim_epoch(claims, "sales") for _ in range(3)]
+    [1, 2, 3]
+    """
+    check_stream(stream)
+    low, high = 0, 1  # the former is claimed, the latter may be
+    while claims.get(_slot(stream, high)) is not None:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if claims.get(_slot(stream, middle)) is None else (middle, high)
+    while claims.put(_slot(stream, high), _CONTENT) is not None:  # as others claim at the same time
+        high += 1
+    return high
+
+
+def _slot(stream: str, epoch: int) -> Slot:
+    return Slot(stream, 0, "integer", str(epoch))

@@ -1,0 +1,159 @@
+"""A stream that publishes into a sink: each public key of a window in a slot of its own, once."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamsketch as ss
+from streamsketch.continual import Tree
+from streamsketch.streams import OtherRowsError, Sink, Slot, Stream
+from streamsketch.streams.state import read_state
+from tests.streams.naive import AGREEMENT, KEYS, Row, batch_of, over_in, policy_of
+from tests.streams.test_draws import ONE
+from tests.streams.test_release_once import Memory
+from tests.streams.test_release_once import sink as sink  # noqa: PLC0414 - which pytest then uses here
+
+LOG = [
+    Row(second, KEYS[second % 2], "abc"[second % 3], 1 + second % 5, f"c{second % 7}") for second in range(0, 200, 3)
+]
+OTHER = [LOG[0]._replace(item="c"), *LOG[1:]]
+WINDOWS = over_in(LOG)
+
+
+class Place:
+    """A state that can be restored, and what it is charged for."""
+
+    def __init__(self, folder: Path, agreement: ss.Agreement = AGREEMENT, **changes: Any) -> None:
+        self.state, self.backup = folder / "s.raw-stream", folder / "backup"
+        self.agreement = agreement
+        self.policy = policy_of(folder / "unused", **{"epsilon": 1.0, "stream": "shops"} | changes)
+        self.charges: list[str] = []
+
+    def stream(self, sink: Sink) -> Stream:
+        def charge(_: ss.Guarantee, __: Any, once: str) -> None:
+            self.charges.append(once)
+
+        return Stream(self.policy, self.agreement, self.state, charge, sink=sink)
+
+    def run(self, sink: Sink, rows: list[Row]) -> list[str]:
+        """Read a log from the backup on, or from the first state; return alarms by key and result."""
+        stream = self.stream(sink)
+        if not self.backup.exists():
+            stream.save({})
+            shutil.copy(self.state, self.backup)
+        shutil.copy(self.backup, self.state)
+        stream = self.stream(sink)
+        stream.add(batch_of(rows), 1)
+        return [f"{one.slot.key} {one.result}" for one in stream.save({})]
+
+
+def slots(keys: list[str]) -> list[Slot]:
+    start = 1795352400 * 10**6  # 2026-11-22T13:00Z
+    return [Slot("shops", start + 60 * 10**6 * n, "text", key) for n in range(WINDOWS) for key in sorted(keys)]
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_an_earlier_state_gives_the_same_bytes_in_each_sink(
+    keyed: bool,  # noqa: FBT001
+    sink: Callable[[], Sink],
+    tmp_path: Path,
+) -> None:
+    """In the one that holds them, and in an empty one; other rows are an alarm, of one slot of their window."""
+    place = Place(tmp_path) if keyed else Place(tmp_path, ONE, public_keys=None)
+    named = slots(KEYS if keyed else [""])
+    with sink() as first, sink() as empty:
+        assert place.run(first, LOG) == []
+        found = [first.get(slot) for slot in named]
+        assert None not in found
+        for again in (first, empty):
+            assert place.run(again, LOG) == []
+            assert [again.get(slot) for slot in named] == found
+        assert len(set(place.charges)) == WINDOWS
+        alarms = place.run(first, OTHER)
+        assert alarms[0] == f"{named[0].key} {first.result}"
+        assert [first.get(slot) for slot in named] == found, "the first stays"
+        released = [ss.PrivateSketch.from_bytes(one or b"") for one in found]
+        assert len({one.data_ids for one in released}) == len(named)
+        assert {one.guarantee.neighbours.unit for one in released} == {"customer in one window of 60 s"}
+
+
+def test_the_releases_are_those_of_the_table_that_the_state_holds(tmp_path: Path) -> None:
+    place, sink = Place(tmp_path), Memory()
+    sink.breaks_after = 0
+    with pytest.raises(OSError, match="network"):
+        place.run(sink, LOG)
+    waiting = read_state(place.state).waiting
+    sink.breaks_after = 10**9
+    place.stream(sink).save({})
+    tables = [ss.PrivateTable.from_bytes(waiting[number]) for number in sorted(waiting)]
+    assert [table[key].to_bytes() for table in tables for key in sorted(KEYS)] == [*sink.slots.values()]
+
+
+def test_killed_between_two_slots_the_rest_is_of_the_same_rows(tmp_path: Path) -> None:
+    """Other rows then publish nothing more of that window, and all of those after it."""
+    place, expected = Place(tmp_path), Memory()
+    place.run(expected, LOG)
+    for kept in range(1, len(KEYS)):
+        sink = Memory()
+        sink.breaks_after = kept
+        with pytest.raises(OSError, match="network"):
+            place.run(sink, LOG)
+        sink.breaks_after = 10**9
+        again = place.stream(sink)  # the state has what was drawn
+        assert again.save({}) == []
+        assert sink.slots == expected.slots
+        for slot in list(sink.slots)[kept:]:
+            del sink.slots[slot]
+        alarms = place.run(sink, OTHER)
+        assert len(alarms) == len(KEYS)
+        assert {slot: sink.slots.get(slot) for slot in slots(KEYS)[: len(KEYS)]} == {
+            slot: expected.slots[slot] if place < kept else None for place, slot in enumerate(slots(KEYS)[: len(KEYS)])
+        }
+        assert all(slot in sink.slots for slot in slots(KEYS)[len(KEYS) :])
+
+
+def test_after_a_state_is_lost_what_is_published_stays_and_is_not_charged_again(tmp_path: Path) -> None:
+    place, sink = Place(tmp_path), Memory()
+    place.run(sink, LOG)
+    before = dict(sink.slots)
+    place.state.unlink()
+    place.backup.unlink()
+    charged = len(place.charges)
+    assert len(place.run(sink, LOG)) == len(before)
+    assert sink.slots == before
+    assert len(place.charges) == charged
+    del sink.slots[slots(KEYS)[-1]]  # as if the process that lost its state was killed between two slots
+    place.state.unlink()
+    place.backup.unlink()
+    place.run(sink, LOG)
+    assert slots(KEYS)[-1] not in sink.slots, "rows of a window are of one state"
+
+
+def test_rows_of_a_schedule_need_their_state(tmp_path: Path) -> None:
+    place, sink = Place(tmp_path, schedule=Tree(horizon=8)), Memory()
+    assert place.run(sink, LOG) == []
+    assert list(sink.slots) == slots(KEYS)
+    found = dict(sink.slots)
+    assert place.run(sink, LOG) == []
+    assert sink.slots == found
+    with pytest.raises(OtherRowsError, match="is not the row of"):
+        place.run(sink, OTHER)
+    for path in (place.state, place.backup):
+        path.unlink()
+    with pytest.raises(ss.InvalidInputError, match=r"is published, and there is no .*s\.raw-stream"):
+        place.run(sink, LOG)
+    assert sink.slots == found
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"stream": None}, "a stream's name must be"), ({"comparisons": "mean"}, "the policy has comparisons for")],
+)
+def test_a_stream_with_a_sink_has_a_name_and_nothing_else_of_a_job(
+    changes: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ss.InvalidInputError, match=said):
+        Place(tmp_path, **changes).stream(Memory())
