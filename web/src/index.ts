@@ -25,3 +25,5 @@ export { projectionFingerprint, projectionJson, readProjection } from "./project
 export { frequencies, frequency, FrequencyEstimate, missedBy, type Estimator } from "./frequency.ts";
 export { MeanAggregator, randomize, readReport, type Report } from "./local.ts";
 export { mechanismFingerprint, mechanismJson, readMechanism, squaredError } from "./local_mechanisms.ts";
+export { Sketch, type ReleaseOptions } from "./sketch.ts";
+export { systemBits, type SecretBits } from "./secret.ts";
