@@ -31,12 +31,12 @@ function controls(view: View, heat: HeatMap): HTMLElement {
   tools.append(labelled("colour", select(Object.entries(SHADES), view.shade, (shade) => view.change({ shade: shade as Shade }))));
   tools.append(
     element("span", { class: "control", role: "group", "aria-label": "Zoom" },
-      button("−", { "aria-label": "Smaller cells" }, () => heat.zoom(1 / 1.5)),
-      button("whole", { "aria-label": "Fit the whole map" }, () => heat.zoom(0)),
-      button("+", { "aria-label": "Larger cells" }, () => heat.zoom(1.5))),
+      button("−", { "aria-label": "− smaller cells" }, () => heat.zoom(1 / 1.5)),
+      button("whole", { "aria-label": "whole: fit the map" }, () => heat.zoom(0)),
+      button("+", { "aria-label": "+ larger cells" }, () => heat.zoom(1.5))),
     element("span", { class: "control", role: "group", "aria-label": "Save" },
-      button("CSV", { "aria-label": "Save the estimates as CSV" }, () => save(`${fileName(view.data.title)}.csv`, new Blob(csvOf(view), { type: "text/csv" }))),
-      button("PNG", { "aria-label": "Save the heat map as a picture" }, () => picture(view, heat))),
+      button("CSV", { "aria-label": "CSV: save the estimates" }, () => save(`${fileName(view.data.title)}.csv`, new Blob(csvOf(view), { type: "text/csv" }))),
+      button("PNG", { "aria-label": "PNG: save the heat map as a picture" }, () => picture(view, heat))),
   );
   if (view.data.windows !== null && view.data.windows.names.length > 1) tools.append(slider(view));
   return tools;
