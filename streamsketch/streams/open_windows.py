@@ -301,8 +301,9 @@ class Windows:
         self.counts.rows_after_end += int(after.sum())
         self.counts.rows_late += int((~timely & ~after).sum()) - early
         self.counts.bounding.merge(found)
+        before = clock.newest
         clock.advance(times, beats)
-        if source is not None and times.size:
+        if source is not None and clock.newest != before:  # by what moves the clock alone, as a unit's row may not
             self.clocks.idle.discard(source)
         return int(timely.sum())
 

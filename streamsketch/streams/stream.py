@@ -174,10 +174,11 @@ class Stream:
         return frozenset(self.windows.clocks.idle)
 
     def set_idle(self, source: str) -> None:
-        """Let windows end without a source, until it has rows again; those of windows that are closed are late.
+        """Let windows end without a source, until its watermark moves; its rows of windows that are closed are late.
 
         What a window holds is then a function of the logs and of when this was said, which the state keeps. Say it of a
-        source whose log was read to its end, and that nobody writes to.
+        source whose log was read to its end, and whose watermark has not moved for long: where heartbeats move it, rows
+        of units must not decide.
         """
         self.windows.clocks.of(source)
         self.windows.clocks.idle.add(source)

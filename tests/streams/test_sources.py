@@ -116,6 +116,21 @@ def test_a_source_without_rows_holds_windows_back_unless_it_is_idle(out: Path) -
     assert len(published(out)) == over_in(LOG_A), "it holds them back again"
 
 
+@pytest.mark.parametrize("clock", ["events", "heartbeats"])
+def test_a_source_stays_idle_until_its_watermark_moves(clock: str, out: Path) -> None:
+    """Not by rows of a unit where heartbeats move it: others would see that windows wait."""
+    stream = stream_of(out, clock=clock)
+    stream.add(batch_of([beat(100)]), 1, "b")
+    stream.add(batch_of([*LOG_A, beat(250)]), 1, "a")
+    stream.set_idle("b")
+    stream.add(batch_of([Row(90, "north", "a", 1, "Ann")]), 1, "b")
+    assert stream.idle == {"b"}
+    stream.add(batch_of([Row(240, "north", "a", 1, "Ann")]), 2, "b")
+    assert stream.idle == ({"b"} if clock == "heartbeats" else set())
+    stream.add(batch_of([beat(245)]), 3, "b")
+    assert stream.idle == frozenset()
+
+
 def test_a_source_that_is_added_later_counts_from_the_next_window_on(out: Path) -> None:
     stream = stream_of(out)
     stream.add(batch_of(LOG_A), 1, "a")
