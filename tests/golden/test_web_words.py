@@ -5,16 +5,20 @@
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import streamsketch as ss
+from streamsketch.agreement import Agreement
 from streamsketch.explanation import explain_release
+from streamsketch.features import Features
+from streamsketch.privacy import Counting
 from tests.golden import make_kit
 
-WORDS = Path(__file__).parents[2] / "web/tests/words.json"
+WEB = Path(__file__).parents[2] / "web/tests"
 HEADINGS = ("Guarantee", "Protected", "Only if", "Meaning", "How", "Check")
 
 
@@ -32,16 +36,46 @@ def made() -> list[dict[str, Any]]:
     return found
 
 
-def text() -> str:
-    """Return the file's text."""
-    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in made())
+def agreements() -> list[dict[str, Any]]:
+    """Return agreements of each shape, with their fingerprints."""
+    projection = ss.SJLT(sketch_dim=64, sparsity=4, seed=(1 << 64) - 1)
+    neighbours = ss.L1(100, unit="customer")
+    columns = {"item": "text", "when": "timestamp", "price": "decimal(2)", "new": "boolean"}
+    bound = ss.L1("5/2", unit="customer", max_keys=3)
+    features = json.loads((make_kit.KIT / "features.json").read_text(encoding="utf-8"))[0]["features"]
+    found = [
+        Agreement.of(projection, index="item"),
+        Agreement(projection=ss.CountSketch(dim=1000, sketch_dim=64, seed=7), index="place", value="x"),
+        Agreement(
+            projection=projection, index=columns, key={"shop": "date"}, value="amount", unit="customer",
+            neighbours=bound, clip="cut", missing="drop", title='Ä shop 🔑 "quoted" \\',
+        ),
+        Agreement(
+            projection=projection, index="item", unit="customer", neighbours=neighbours,
+            counting=Counting.of(projection, neighbours, delta=0.0),
+        ),
+        Agreement(features=Features.from_json(features), key="region"),
+    ]  # fmt: skip
+    return [{"json": one.to_json(), "fingerprint": one.fingerprint} for one in found]
+
+
+FILES: dict[str, Callable[[], list[dict[str, Any]]]] = {"words.json": made, "agreements.json": agreements}
+
+
+def text_of(cases: list[dict[str, Any]]) -> str:
+    """Return a file's text."""
+    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in cases)
     return f"[\n{lines}\n]\n"
 
 
 @pytest.mark.tools
-def test_the_words_are_current() -> None:
-    assert WORDS.read_text(encoding="utf-8") == text(), "run python -m tests.golden.test_web_words"
+@pytest.mark.parametrize("name", FILES)
+def test_the_words_are_current(name: str) -> None:
+    assert (WEB / name).read_text(encoding="utf-8") == text_of(FILES[name]()), (
+        "run python -m tests.golden.test_web_words"
+    )
 
 
 if __name__ == "__main__":
-    WORDS.write_text(text(), encoding="utf-8")
+    for file, cases in FILES.items():
+        (WEB / file).write_text(text_of(cases()), encoding="utf-8")

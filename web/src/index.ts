@@ -27,3 +27,4 @@ export { MeanAggregator, randomize, readReport, type Report } from "./local.ts";
 export { mechanismFingerprint, mechanismJson, readMechanism, squaredError } from "./local_mechanisms.ts";
 export { Sketch, type ReleaseOptions } from "./sketch.ts";
 export { systemBits, type SecretBits } from "./secret.ts";
+export { readAgreement, type AgreedColumn, type Agreement } from "./agreement.ts";

@@ -1,0 +1,132 @@
+/** Agreements: a projection, which columns of which types enter it, and under which bound. */
+import { blake2b } from "./blake2b.ts";
+import { hex, utf8 } from "./bytes.ts";
+import { ANY_NUMBER } from "./checks.ts";
+import { need } from "./errors.ts";
+import { Ratio } from "./exact.ts";
+import { canonicalJson, integerField, isObject, objectOf, parseJson, textField, type Json, type JsonObject } from "./json.ts";
+import { limitsWith, type Limits } from "./limits.ts";
+import { isPrintable } from "./printable.ts";
+import { projectionOf } from "./projection_json.ts";
+import type { Projection } from "./types.ts";
+
+const NEEDED = ["agreement", "projection", "key", "index", "value", "unit", "neighbours", "missing", "title"];
+const LATER = ["clip", "counting", "features"];
+const TYPE = /^(?:integer|text|bytes|date|timestamp|boolean|decimal\((?:[0-9]|1[0-8])\))$/;
+const KEY_TYPES = ["text", "integer", "bytes", "date"];
+const CLIPS: Readonly<Record<string, readonly string[]>> = { l1: ["scale", "cut"], l2: ["scale"], "sketch-l2": ["scale", "equal"], "one-coordinate": [] };
+const MOST_COLUMNS = 64;
+const LARGE = 1n << 63n;
+const HASHED = 1n << 60n;
+
+export interface AgreedColumn {
+  readonly name: string;
+  readonly type: string;
+}
+
+/** What parties agreed on, read and checked. */
+export interface Agreement {
+  readonly projection: Projection;
+  readonly key: AgreedColumn | null;
+  readonly index: readonly AgreedColumn[];
+  readonly value: string | null;
+  readonly unit: AgreedColumn | null;
+  readonly neighbours: { readonly relation: string; readonly bound: Ratio; readonly unit: string; readonly maxKeys: number } | null;
+  readonly missing: "refuse" | "drop" | "keep";
+  readonly title: string;
+  readonly clip: string | null;
+  readonly counting: { readonly units: number; readonly slack: number } | null;
+  /** As JSON has them: this package reads them, and does not compute them from rows. */
+  readonly features: JsonObject | null;
+  /** Hexadecimal; releases carry it. */
+  readonly fingerprint: string;
+  /** Canonical JSON. */
+  readonly json: string;
+}
+
+function nameField(value: Json | undefined, what: string): string {
+  const text = textField(value, what);
+  need(isPrintable(text), `${what} is not 1 to 200 printable characters`);
+  return text;
+}
+
+function columnOf(value: Json | undefined, what: string): AgreedColumn {
+  const fields = objectOf(value, what, ["name", "type"]);
+  const type = textField(fields.type, `the type of ${what}`);
+  need(TYPE.test(type), `${what} is of an unknown type`);
+  return { name: nameField(fields.name, `the name of ${what}`), type };
+}
+
+function boundOf(value: Json | undefined): Ratio {
+  const text = textField(value, "a bound");
+  need(/^\d{1,19}(?:\/\d{1,19})?$/.test(text), "a bound that is no ratio");
+  const found = Ratio.parse(text);
+  need(found.numerator > 0n && found.numerator < LARGE && found.denominator < LARGE && String(found) === text, "a bound out of range, or not in lowest terms");
+  return found;
+}
+
+function neighboursOf(value: Json | undefined): Agreement["neighbours"] {
+  if (value === null) return null;
+  const fields = objectOf(value, "neighbours", ["relation", "bound", "unit", "max_keys"]);
+  const relation = textField(fields.relation, "relation");
+  need(Object.keys(CLIPS).includes(relation), "an unknown neighbour relation");
+  const maxKeys = integerField(fields.max_keys, "max_keys");
+  need(maxKeys >= 1 && maxKeys <= ANY_NUMBER, "max_keys out of range");
+  return { relation, bound: boundOf(fields.bound), unit: nameField(fields.unit, "unit"), maxKeys };
+}
+
+function countingOf(value: Json | undefined, neighbours: Agreement["neighbours"], unit: AgreedColumn | null): Agreement["counting"] {
+  if (value === undefined) return null;
+  const fields = objectOf(value, "counting", ["units", "slack"]);
+  const [units, slack] = [integerField(fields.units, "units"), integerField(fields.slack, "slack")];
+  need(units >= 1 && units < 2 ** 31 && slack >= 0 && slack < 2 ** 31, "weights of counts out of range");
+  need(neighbours !== null && unit !== null, "units are counted where they are known, and bounded");
+  const inCells = neighbours.relation === "sketch-l2" && neighbours.maxKeys < ANY_NUMBER;
+  need(neighbours.relation === "l1" || inCells, "counts under neighbours that do not bound them");
+  need(!(inCells && slack > 0), "slack without a bound on totals");
+  return { units, slack };
+}
+
+/**
+ * Return the agreement in JSON text.
+ *
+ * @throws WireFormatError if it is none: not JSON, a field that is missing, repeated or unknown, a value out of range
+ */
+export function readAgreement(data: string | Uint8Array, changes: Partial<Limits> = {}): Agreement {
+  const text = typeof data === "string" ? data : new TextDecoder("utf-8", { ignoreBOM: true }).decode(data);
+  const fields = objectOf(parseJson(text, limitsWith(changes).maxJsonBytes), "an agreement", NEEDED, LATER);
+  need(fields.agreement === 1n, "an agreement of another version; this reader knows 1");
+  for (const name of LATER) need(fields[name] !== null, `${name} is null, and so left out`);
+  const projection = projectionOf(fields.projection);
+  const key = fields.key === null ? null : columnOf(fields.key, "the key column");
+  need(key === null || KEY_TYPES.includes(key.type), "keys of a type that keys do not have");
+  const unit = fields.unit === null ? null : columnOf(fields.unit, "the unit column");
+  need(Array.isArray(fields.index) && fields.index.length <= MOST_COLUMNS, `the index is a list of at most ${MOST_COLUMNS} columns`);
+  const index = fields.index.map((one) => columnOf(one, "an index column"));
+  need(new Set(index.map((one) => one.name)).size === index.length, "an index column that is there twice");
+  const value = fields.value === null ? null : nameField(fields.value, "the name of the value column");
+  const neighbours = neighboursOf(fields.neighbours);
+  const missing = textField(fields.missing, "missing");
+  need(missing === "refuse" || missing === "drop" || missing === "keep", "an unknown way to take missing values");
+  const title = textField(fields.title, "title");
+  need(title === "" || isPrintable(title), "a title that is not printable");
+  const clip = fields.clip === undefined ? null : textField(fields.clip, "clip");
+  need(clip === null || (neighbours !== null && CLIPS[neighbours.relation].includes(clip)), "a way to clip that the neighbours do not allow");
+  need(key !== null || neighbours === null || neighbours.maxKeys === 1 || neighbours.maxKeys === ANY_NUMBER, "max_keys without a column of keys");
+  const features = fields.features ?? null;
+  need(features === null || isObject(features), "features are no object");
+  if (features === null) {
+    need(index.length > 0, "an index of no column");
+    const isWhole = index.length === 1 && /^(?:integer|boolean|decimal)/.test(index[0].type);
+    need(projection.dim === HASHED || isWhole, "a projection that takes one index column of integers");
+  } else {
+    need(index.length === 0 && value === null && projection.kind === "identity", "features beside an index, or under another projection than the identity");
+    need(isObject(features.columns) || Array.isArray(features.columns), "features without columns");
+  }
+  const json = canonicalJson(fields);
+  return {
+    projection, key, index, value, unit, neighbours, missing, title, clip, features, json,
+    counting: countingOf(fields.counting, neighbours, unit),
+    fingerprint: hex(blake2b(utf8(json), 16)),
+  };
+}

@@ -1,0 +1,41 @@
+/** Agreements that Python wrote: every field, and the fingerprint. */
+import assert from "node:assert/strict";
+import test from "node:test";
+import * as ss from "./api.ts";
+import json from "./agreements.json";
+
+const agreements = json as unknown as { json: string; fingerprint: string }[];
+
+for (const one of agreements) {
+  test(`agreement ${one.fingerprint}`, () => {
+    const found = ss.readAgreement(one.json);
+    assert.equal(found.json, one.json);
+    assert.equal(found.fingerprint, one.fingerprint);
+    assert.equal(ss.readAgreement(`\n ${one.json.replaceAll(",", " , ")}\n`.replace(' , "', ', "')).fingerprint, found.fingerprint);
+  });
+}
+
+test("agreements with a field that is missing, repeated, unknown or of another kind are refused", () => {
+  const { json: text } = agreements[2];
+  const fields = JSON.parse(text);
+  const projection = /"projection":\{.*?\}/.exec(text)?.[0] as string; // its integers are beyond doubles
+  const changed = (changes: object) => JSON.stringify({ ...fields, projection: undefined, ...changes }).replace("{", `{${projection},`);
+  ss.readAgreement(changed({}));
+  const bad = [
+    { agreement: 2 }, { extra: 1 }, { missing: "maybe" }, { key: { name: "k", type: "boolean" } }, { key: 7 }, { index: [] }, { index: "item" },
+    { clip: "equal" }, { clip: null }, { neighbours: { ...fields.neighbours, bound: "10/4" } }, { neighbours: { ...fields.neighbours, max_keys: 0 } },
+    { neighbours: null }, { title: "a\nb" }, { counting: { units: 0, slack: 0 } }, { unit: undefined }, { value: 7 },
+    { index: [{ name: "a", type: "decimal(19)" }] }, { index: [{ name: "a", type: "text" }, { name: "a", type: "text" }] }, { features: {} },
+  ];
+  for (const one of bad) assert.throws(() => ss.readAgreement(changed(one)), ss.WireFormatError, JSON.stringify(one));
+  for (const one of [`${text} x`, text.slice(0, -1), text.replace('"value"', '"unit"'), "[]", "7", "", "{", `${"[".repeat(100)}`, '{"a":1e999}', `{"a":${"9".repeat(99)}}`]) {
+    assert.throws(() => ss.readAgreement(one), ss.WireFormatError, one.slice(0, 40));
+  }
+  assert.throws(() => ss.readAgreement(text, { maxJsonBytes: 10 }), ss.WireFormatError);
+});
+
+test("canonical JSON has the form that hashes are taken over", () => {
+  const value = { b: [1n, 0.1, 1e-6, 1.5e16, 1e16, 1e15, -0, 100], a: 'Ä\u007f"\\\n\u0001🔑', z: null, é: true } as unknown as ss.Json;
+  assert.equal(ss.canonicalJson(value), '{"a":"\\u00c4\\u007f\\"\\\\\\n\\u0001\\ud83d\\udd11","b":[1,0.1,1e-06,1.5e+16,1e+16,1000000000000000.0,-0.0,100.0],"z":null,"\\u00e9":true}');
+  assert.equal(ss.canonicalJson("Ä", true), '"Ä"');
+});
