@@ -218,19 +218,21 @@ class KeyedSketches:
             if found := _OURS.search(str(error)):  # of a worker, whose traceback is in the error that caused this one
                 raise InvalidInputError(found[1]) from error
             raise
-        keys, encoded, largest = (column.to_pylist() for column in rows.columns)
-        sketches = [decode_partial(one) for one in encoded]
-        counts = [sketch.counts_so_far for sketch in sketches]
+        cells = np.empty((len(rows), self.projection.sketch_dim), dtype=np.int64)
+        masses, counts = np.empty(len(rows), dtype=np.int64), np.empty((len(rows), 2), dtype=np.int64)
+        for place, encoded in enumerate(rows["sketch"]):
+            sketch = decode_partial(encoded.as_py())
+            cells[place], masses[place], counts[place] = sketch.state(), sketch.mass, sketch.counts_so_far
         return SketchTable.from_state(
             self.projection,
-            [key_of(key) for key in keys],
-            np.array([sketch.state() for sketch in sketches], dtype=np.int64).reshape(-1, self.projection.sketch_dim),
-            np.array([sketch.mass for sketch in sketches], dtype=np.int64),
-            largest=max(largest, default=0),
+            [key_of(key) for key in rows["key"].to_pylist()],
+            cells,
+            masses,
+            largest=max(rows["largest"].to_pylist(), default=0),
             ids=self._ids,
             agreement=self._agreement,
             bounds=self._bounds,
-            counts=np.array(counts, dtype=np.int64).reshape(-1, 2) if self._bounds.counted else None,
+            counts=counts if self._bounds.counted else None,
         )
 
     def __repr__(self) -> str:
