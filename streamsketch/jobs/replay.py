@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.transforms.window import IntervalWindow, TimestampedValue
-from apache_beam.utils.timestamp import MIN_TIMESTAMP
 
 from streamsketch.beam.streams import PartitionClock, slot_of
 from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import micros_in
+from streamsketch.intake import micros_in, window_time
 from streamsketch.jobs.run import beam_options
 from streamsketch.jobs.stream import StreamJob
 from streamsketch.jobs.topics import Record
@@ -67,14 +66,17 @@ def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
         raise InvalidInputError(f"there are no releases in {policy.folder} to compare with the log")
     windows = policy.of_one_length
     timing = policy.delay_micros, windows.size, windows.offset
-    clocks: dict[int, PartitionClock] = defaultdict(lambda: PartitionClock(*timing, clock=policy.clock))
-    elements, end = [], windows.start(policy.first) + windows.size
+    clocks: dict[int, PartitionClock] = defaultdict(
+        lambda: PartitionClock(*timing, clock=policy.clock, limit=policy.limit)
+    )
+    elements = []
     for record in log:
-        late = clocks[record.partition].is_late(record.timestamp * 1000, heartbeat=not record.content)
-        elements.append(TimestampedValue(record.content, MIN_TIMESTAMP if late else record.timestamp / 1000))
-        if record.content and not late:
-            end = max(end, windows.end_of(record.timestamp * 1000))
-    stop = min(end, policy.stop_micros or end)
+        clock = clocks[record.partition]
+        elements.append(TimestampedValue(record.content, clock.timestamp))
+        clock.is_late(record.timestamp * 1000, heartbeat=not record.content)
+    last = max(name.split("/")[1] for name in published)
+    stop = (window_time(last) or windows.start(policy.first)) + windows.size
+    stop = min(stop, policy.stop_micros or stop)
     if policy.schedule is not None:
         stop = min(stop, windows.start(policy.first + policy.schedule.horizon))
     with tempfile.TemporaryDirectory(prefix="replay-") as folder:
@@ -90,7 +92,6 @@ def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
         plain = _plain_sums(job, Path(folder))
     nothing = job.agreement.projection.sketch().state()
     names = [name.removesuffix(".sketch") for name in published]
-    last = max(name.split("/")[1] for name in published)
     return Replay(
         len(published),
         sum(expected.get(name) == image for name, image in published.items()),

@@ -47,7 +47,7 @@ class Source(Protocol):
         """What a message is, as in `streamsketch.beam.streams.DecodeMessages`."""
 
     def read(self, pipeline: beam.Pipeline, agreement: Agreement, policy: StreamPolicy) -> beam.PCollection:
-        """Return the messages, late ones marked, with a watermark that is a function of the log."""
+        """Return the messages, each with the watermark of its partition before it, a function of the log."""
 
 
 class Topic(NamedTuple):
@@ -224,6 +224,8 @@ class StreamJob:
             time=policy.time,
             format=self.source.format,
             count_private_data=self.count_private_data,
+            delay=policy.delay_micros / 10**6,
+            limit=policy.limit,
             **windows,
         )
         batches, late, malformed = log | "Decode" >> decode
@@ -304,7 +306,7 @@ def _windows(policy: StreamPolicy) -> dict[str, Any]:
 
 
 def _timing(policy: StreamPolicy) -> dict[str, Any]:
-    return {"delay": policy.delay_micros / 10**6, "clock": policy.clock, **_windows(policy)}
+    return {"delay": policy.delay_micros / 10**6, "clock": policy.clock, "limit": policy.limit, **_windows(policy)}
 
 
 def _change(keyed: tuple[Any, WindowChange], name: str) -> tuple[Any, dict[str, Any]]:

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.transforms.window import TimestampedValue
-from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
 import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
@@ -167,11 +166,9 @@ class Files:
             for batch in pq.read_table(path).to_batches():
                 for row in range(batch.num_rows):
                     moment, is_beat = batch.column("time")[row].value, not batch.column("unit")[row].is_valid
-                    late = own.is_late(moment, heartbeat=is_beat)
                     if not is_beat:
-                        yield TimestampedValue(
-                            encoded_batch(batch.slice(row, 1)), MIN_TIMESTAMP if late else Timestamp(micros=moment)
-                        )
+                        yield TimestampedValue(encoded_batch(batch.slice(row, 1)), own.timestamp)
+                    own.is_late(moment, heartbeat=is_beat)
 
 
 class Folder:
@@ -391,5 +388,6 @@ def assert_is_the_log(
 
 
 def _as_read(record: Record, clock: PartitionClock) -> TimestampedValue:
-    late = clock.is_late(record.timestamp * 1000, heartbeat=not record.content)
-    return TimestampedValue(record.content, MIN_TIMESTAMP if late else record.timestamp / 1000)
+    before = clock.timestamp
+    clock.is_late(record.timestamp * 1000, heartbeat=not record.content)
+    return TimestampedValue(record.content, before)

@@ -2,6 +2,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -17,14 +18,15 @@ import org.apache.kafka.common.record.TimestampType;
  * A consumer that hands out many small records as one, which Beam and its workers then pay for once. Its value is theirs
  * joined, and its key their lengths, four bytes each, the lowest first; a record that stays alone has no key.
  *
- * <p>Records that are joined follow each other in one partition and lie in one window, so none of them can make another
- * late: they are late if the first is. The offset and the timestamp are the largest of theirs. Records without content,
- * heartbeats, stay alone.
+ * <p>Records that are joined follow each other in one partition. Their timestamps, less the delay, lie in one window, and so
+ * does that of the record before them: none of them lets another window end, so their rows are judged alike, whichever
+ * are joined. The offset and the timestamp are the largest of theirs. Records without content, heartbeats, stay alone.
  */
 class Batching extends KafkaConsumer<byte[], byte[]> {
   private static final int MOST_BYTES = 1 << 20, MOST_RECORDS = 1 << 14;
 
   private final Log log;
+  private final Map<TopicPartition, Long> windows = new HashMap<>(); // of the last records that were read
 
   Batching(Map<String, Object> settings, Log log) {
     super(settings);
@@ -45,17 +47,20 @@ class Batching extends KafkaConsumer<byte[], byte[]> {
   private ConsumerRecords<byte[], byte[]> joined(ConsumerRecords<byte[], byte[]> found) {
     var joined = new LinkedHashMap<TopicPartition, List<ConsumerRecord<byte[], byte[]>>>();
     for (TopicPartition partition : found.partitions()) {
-      joined.put(partition, joined(found.records(partition)));
+      joined.put(partition, joined(partition, found.records(partition)));
     }
     return new ConsumerRecords<>(joined);
   }
 
-  private List<ConsumerRecord<byte[], byte[]>> joined(List<ConsumerRecord<byte[], byte[]>> records) {
+  private List<ConsumerRecord<byte[], byte[]>> joined(
+      TopicPartition partition, List<ConsumerRecord<byte[], byte[]>> records) {
     var out = new ArrayList<ConsumerRecord<byte[], byte[]>>();
     for (int first = 0, next; first < records.size(); first = next) {
       next = first + 1;
       long window = window(records.get(first)), bytes = length(records.get(first));
-      while (bytes > 0 && next < records.size() && next - first < MOST_RECORDS) {
+      Long before = windows.put(partition, window);
+      boolean alone = bytes == 0 || before == null || before != window;
+      while (!alone && next < records.size() && next - first < MOST_RECORDS) {
         int length = length(records.get(next));
         if (length == 0 || bytes + length > MOST_BYTES || window(records.get(next)) != window) {
           break;
@@ -93,7 +98,7 @@ class Batching extends KafkaConsumer<byte[], byte[]> {
   }
 
   private long window(ConsumerRecord<byte[], byte[]> record) {
-    return log.window(record.timestamp());
+    return log.windowOfWatermark(record.timestamp());
   }
 
   private static int length(ConsumerRecord<byte[], byte[]> record) {

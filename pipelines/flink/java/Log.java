@@ -15,13 +15,28 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 /** A topic, how its brokers are reached, and how time passes in it: see {@link ReadLog}. */
 record Log(
     String servers, String topic, String group, String clientSettings, long delay, long size, long offset,
-    boolean beatsAlone)
+    boolean beatsAlone, long most, long first)
     implements Serializable {
   static final Coder<byte[]> BYTES = NullableCoder.of(ByteArrayCoder.of());
+
+  private static final long ANY = Long.MIN_VALUE, MOST_AT_FIRST = 10_000; // windows, as streamsketch.intake.AheadLimit
 
   /** The number of the window in which a time lies. */
   long window(long moment) {
     return Math.floorDiv(moment - offset, size);
+  }
+
+  /** The number of the window in which the watermark lies that a record with this timestamp would move it to. */
+  long windowOfWatermark(long timestamp) {
+    return window(timestamp - delay);
+  }
+
+  /** The last window that the watermark may advance to after this newest timestamp, or without one. */
+  long reach(Long newest) {
+    if (newest == null) {
+      return first == ANY ? Long.MAX_VALUE : first + Math.max(most, MOST_AT_FIRST);
+    }
+    return Math.max(windowOfWatermark(newest), first) + most;
   }
 
   /** A client that asks brokers about the topic. */

@@ -7,11 +7,12 @@ import org.apache.beam.sdk.values.PBegin;
 import org.apache.beam.sdk.values.PCollection;
 
 /**
- * Reads a Kafka topic with watermarks and lateness from each partition's own log: the watermark is the newest timestamp
- * less the allowed delay, and a record is late, which the earliest of all timestamps marks, if its window was over by
- * then. So both are functions of the log, and a replay decides alike; no clock has a say. A partition without records
- * holds every window back: producers send heartbeats, which are records without content. Where these alone move the
- * watermark, no other record decides which records are late, or when windows end.
+ * Reads a Kafka topic with watermarks from each partition's own log: the watermark is the newest timestamp less the
+ * allowed delay. Each record has the watermark before it as Beam's timestamp, by which the rows in it are late or not.
+ * So both are functions of the log, and a replay decides alike; no clock has a say. A partition without records holds
+ * every window back: producers send heartbeats, which are records without content. Where these alone move the watermark,
+ * no other record decides which rows are late, or when windows end. A record that is too far ahead moves nothing: its
+ * timestamp less the delay is more than {@code most} windows after the watermark's, or after the {@code first} window.
  */
 public class ReadLog extends PTransform<PBegin, PCollection<KV<byte[], byte[]>>> {
   private final Log log;
@@ -21,13 +22,14 @@ public class ReadLog extends PTransform<PBegin, PCollection<KV<byte[], byte[]>>>
   }
 
   /**
-   * Times are in milliseconds. Offsets are committed to the group once a checkpoint holds them, for monitors alone.
-   * Settings of TLS and SASL are in a file of this name on each machine; empty for none.
+   * Times are in milliseconds, the last two are numbers of windows; the first record may be at any time with the least.
+   * Offsets are committed to the group once a checkpoint holds them, for monitors alone. Settings of TLS and SASL are in
+   * a file of this name on each machine; empty for none.
    */
   public static ReadLog topic(
       String servers, String topic, String group, String settings, long delay, long size, long offset,
-      boolean beatsAlone) {
-    return new ReadLog(new Log(servers, topic, group, settings, delay, size, offset, beatsAlone));
+      boolean beatsAlone, long most, long first) {
+    return new ReadLog(new Log(servers, topic, group, settings, delay, size, offset, beatsAlone, most, first));
   }
 
   @Override

@@ -16,11 +16,11 @@ from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, 
 from numpy.typing import NDArray
 
 from streamsketch.beam.intake.windows import column_of
-from streamsketch.beam.streams.lateness import PartitionClock, agree_on_clock
+from streamsketch.beam.streams.lateness import EARLY, PartitionClock, agree_on_clock, micros_of
 from streamsketch.beam.streams.messages import encoded_batch
 from streamsketch.data import batches, parts_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Clock, ClockKind, Tumbling, microseconds, missing
+from streamsketch.intake import AheadLimit, Clock, ClockKind, Tumbling, microseconds, missing
 
 
 class ReadGrowingFolder(beam.PTransform):
@@ -33,7 +33,8 @@ class ReadGrowingFolder(beam.PTransform):
     the files so far less the delay, so a replay decides alike. One worker reads.
 
     With heartbeats, rows whose columns are all empty but for the time, these alone move the watermark, and a row is
-    late if the heartbeats before it ended its window. Give `configure_stream` the same clock.
+    late if the heartbeats before it ended its window. Give `configure_stream` the same clock, and `DecodeMessages` the
+    same delay, windows and limit.
 
     Parameters
     ----------
@@ -53,6 +54,8 @@ class ReadGrowingFolder(beam.PTransform):
         Name of a file that ends the stream when it appears; it is not read.
     clock
         What moves the watermark: ``"events"``, every row, or ``"heartbeats"``.
+    limit
+        How far a row may be ahead: one that is further ahead moves nothing. By default there is no limit.
     """
 
     def __init__(  # noqa: PLR0913 - what a stream's windows are belongs together
@@ -67,6 +70,7 @@ class ReadGrowingFolder(beam.PTransform):
         every: float = 1.0,
         last: str = "_END",
         clock: ClockKind = "events",
+        limit: AheadLimit | None = None,
     ) -> None:
         super().__init__()
         Clock(0, clock)  # which knows the kinds
@@ -75,6 +79,7 @@ class ReadGrowingFolder(beam.PTransform):
         micros = [microseconds(delay, "delay", least=0), microseconds(size, "size"), round(offset * 10**6)]
         self._folder, self._step = folder, _Read(list(dict.fromkeys(columns)), time, micros, every, last)
         self._step.clock = clock
+        self._step.limit = limit
 
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
@@ -127,6 +132,7 @@ class _Read(beam.DoFn):
     def __init__(self, columns: list[str], time: str, micros: list[int], every: float, last: str) -> None:
         self._columns, self._time, self._micros, self._every, self._last = columns, time, micros, every, last
         self.clock: ClockKind = "events"
+        self.limit: AheadLimit | None = None
 
     @beam.DoFn.unbounded_per_element()
     def process(
@@ -140,7 +146,8 @@ class _Read(beam.DoFn):
         delay, size, offset = self._micros
         before = estimator.current_watermark()
         known = before is not None and before > MIN_TIMESTAMP
-        clock = PartitionClock(delay, size, offset, before.micros + delay if known else None, clock=self.clock)
+        newest = before.micros + EARLY + delay if known else None
+        clock = PartitionClock(delay, size, offset, newest, clock=self.clock, limit=self.limit)
         names, began = self._names(folder), time.monotonic()
         for name in names:
             if name > tracker.current_restriction() and name != self._last:
@@ -149,7 +156,7 @@ class _Read(beam.DoFn):
                     for timestamp, part in self._parts(batch, clock):
                         yield TimestampedValue(encoded_batch(part), timestamp)
                 if clock.newest is not None:
-                    estimator.set_watermark(Timestamp(micros=clock.watermark))
+                    estimator.set_watermark(clock.passed)
                 if time.monotonic() > began + self._every:  # a checkpoint has to wait for this call's end
                     tracker.defer_remainder()
                     return
@@ -169,27 +176,30 @@ class _Read(beam.DoFn):
                 yield from batches(file, path, part, self._columns, [])
 
     def _parts(self, batch: pa.RecordBatch, clock: PartitionClock) -> Iterator[tuple[Timestamp, pa.RecordBatch]]:
-        """Yield the rows of each window with their earliest time, or the mark of late ones; others have no time."""
+        """Yield rows with the watermark before them; in a batch, those of earlier windows first."""
         batch = batch.filter(column_of(batch, self._time).is_valid())
-        times = _micros(column_of(batch, self._time), self._time)
+        times = micros_of(column_of(batch, self._time), self._time)
         if self.clock == "events":
             for places in self._windows(times):
-                earliest = int(times[places].min())
-                is_late = clock.is_late(earliest)
-                clock.go_on(int(times[places].max()))
-                yield MIN_TIMESTAMP if is_late else Timestamp(micros=earliest), batch.take(pa.array(places))
+                yield clock.timestamp, batch.take(pa.array(places))
+                _, ahead = clock.judge(times[places])
+                clock.advance(times[places[~ahead]])
             return
         beats = np.ones(batch.num_rows, dtype=bool)
         for name in self._columns:
             if name != self._time:
                 beats &= missing(column_of(batch, name))
+        before = clock.watermarks_before(times, beats)
+        ahead = clock.ahead(times, beats) & ~beats
         late = clock.are_late(times, beats) & ~beats
-        if late.any():
-            yield MIN_TIMESTAMP, batch.filter(pa.array(late))
-        (timely,) = np.nonzero(~late & ~beats)
+        if late.any():  # by all heartbeats, as by those before them
+            yield clock.timestamp, batch.filter(pa.array(late))
+        for mark in np.unique(before[ahead]).tolist():
+            yield Timestamp(micros=mark), batch.filter(pa.array(ahead & (before == mark)))
+        (timely,) = np.nonzero(~late & ~ahead & ~beats)
         for places in self._windows(times[timely]):
             rows = timely[places]
-            yield Timestamp(micros=int(times[rows].min())), batch.take(pa.array(rows))
+            yield Timestamp(micros=int(before[rows].max())), batch.take(pa.array(rows))
 
     def _windows(self, times: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
         """Yield the places of each window's times, by window."""
@@ -200,17 +210,3 @@ class _Read(beam.DoFn):
         for places in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
             if places.size:
                 yield places
-
-
-def _micros(times: pa.Array, name: str) -> NDArray[np.int64]:
-    """Return times in microseconds, rounded down: int64, (n,). Those beyond 64 bits are at the ends, which are late."""
-    if pa.types.is_date(times.type):
-        times = times.cast(pa.timestamp("ms"))
-    if not pa.types.is_timestamp(times.type):
-        raise InvalidInputError(f"the column {name} must hold Arrow times, got {times.type}; write it as timestamps")
-    counts: NDArray[np.int64] = times.cast(pa.int64()).to_numpy()
-    if times.type.unit == "ns":
-        return counts // 1000
-    factor = {"s": 10**6, "ms": 10**3, "us": 1}[times.type.unit]
-    most = int(np.iinfo(np.int64).max) // factor
-    return np.clip(counts, -most, most) * factor

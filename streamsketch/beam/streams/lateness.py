@@ -1,12 +1,17 @@
 """Which events come too late, decided where a log is read, by that log alone.
 
-A runner decides by how far all its sources happen to be, so a replay may let in what was late before. Here a record is
-late if a newer one before it *in its own partition* was more than the allowed delay past the end of its window. So what
-a window holds is a function of the log, and a window computed again has the same bytes.
+A runner decides by how far all its sources happen to be, so a replay may let in what was late before. Here a row is
+late if a newer record before its own *in its own partition* was more than the allowed delay past the end of the row's
+window. So what a window holds is a function of the log, and a window computed again has the same bytes.
 
-Where each record moves the clock, one record far ahead makes all others late, which no bound on contributions covers:
+Sources give each message the watermark of its partition before it as Beam's timestamp; before the first record it is
+the earliest that Beam has. `DecodeMessages` judges each row by that, whatever the time of its message: a producer
+that is some seconds behind loses nothing, as long as the delay covers them.
+
+Where each record moves the clock, one record ahead makes others late, which no bound on contributions covers:
 timestamps must not be set by those whose data they carry, and releases state this as a condition. Where it is moved by
-heartbeats alone, records that carry nobody's data, no unit decides about others, and there is no condition.
+heartbeats alone, records that carry nobody's data, no unit decides about others, and there is no condition. Either way
+a record that is further ahead than `AheadLimit` allows moves nothing.
 """
 
 from collections.abc import Iterator
@@ -24,7 +29,10 @@ from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.intake.windows import LATE
 from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Clock, ClockKind, Tumbling
+from streamsketch.intake import AheadLimit, Clock, ClockKind, Tumbling
+
+EARLY = 1000
+"""Microseconds: a runner ends a window at its last millisecond, when rows in it are still on time."""
 
 
 def agree_on_clock(pipeline: beam.Pipeline, clock: ClockKind) -> None:
@@ -36,6 +44,26 @@ def agree_on_clock(pipeline: beam.Pipeline, clock: ClockKind) -> None:
             f"clock={clock!r} here, and clock={known!r} before it in the same pipeline: the guarantee depends on what "
             f"moves the watermark. Give configure_stream and all sources the same"
         )
+
+
+def micros_of(times: pa.Array, name: str) -> Ints:
+    """Return Arrow times in microseconds, rounded down: int64, (n,). Those beyond 64 bits are at the ends.
+
+    Raises
+    ------
+    InvalidInputError
+        For a column of another type.
+    """
+    if pa.types.is_date(times.type):
+        times = times.cast(pa.timestamp("ms"))
+    if not pa.types.is_timestamp(times.type):
+        raise InvalidInputError(f"the column {name} must hold Arrow times, got {times.type}; write it as timestamps")
+    counts: Ints = times.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    if times.type.unit == "ns":
+        return counts // 1000
+    factor = {"s": 10**6, "ms": 10**3, "us": 1}[times.type.unit]
+    most = int(np.iinfo(np.int64).max) // factor
+    return np.clip(counts, -most, most) * factor
 
 
 class PartitionClock(Clock):
@@ -53,14 +81,23 @@ class PartitionClock(Clock):
         Newest timestamp so far, in microseconds; for going on where another clock stopped.
     clock
         What moves it: ``"events"``, each record, or ``"heartbeats"``, those alone.
+    limit
+        How far ahead a record may be; by default any time that Beam can hold.
     """
 
     def __init__(
-        self, delay: int, size: int, offset: int = 0, newest: int | None = None, *, clock: ClockKind = "events"
+        self,
+        delay: int,
+        size: int,
+        offset: int = 0,
+        newest: int | None = None,
+        *,
+        clock: ClockKind = "events",
+        limit: AheadLimit | None = None,
     ) -> None:
         margin = size + delay  # so that what follows stays within 64 bits
         span = MIN_TIMESTAMP.micros + margin, GlobalWindow().max_timestamp().micros - margin
-        super().__init__(delay, clock, newest=newest, span=span)
+        super().__init__(delay, clock, newest=newest, span=span, limit=limit)
         self._windows = Tumbling(size, offset)
 
     @property
@@ -68,6 +105,32 @@ class PartitionClock(Clock):
         """No record that is on time has an earlier timestamp: microseconds."""
         found = super().watermark
         return MIN_TIMESTAMP.micros if found is None else found
+
+    @property
+    def passed(self) -> Timestamp:
+        """What a source gives the runner as its watermark, `EARLY` before: rows of a window that it ends are late."""
+        return Timestamp(micros=self.watermark - (self.newest is not None) * EARLY)
+
+    @property
+    def timestamp(self) -> Timestamp:
+        """What a source gives the next record as its timestamp: the watermark before it."""
+        return Timestamp(micros=self.watermark)
+
+    def watermarks_before(self, times: Ints, heartbeats: NDArray[np.bool_]) -> Ints:
+        """Return the watermark before each of some records in a row, in microseconds: int64, (n,)."""
+        newest = self.newest_before(times, heartbeats)[:-1]
+        found: Ints = np.where(newest <= self._low, MIN_TIMESTAMP.micros, newest - self.delay)
+        return found
+
+    def floor(self, watermark: int) -> int:
+        """Return the earliest watermark by which rows are judged as by this one: the start of its window."""
+        return watermark if watermark <= MIN_TIMESTAMP.micros else self._windows.start_of(watermark)
+
+    def judge(self, times: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which of the rows of one record are late, and which are too far ahead; the clock stays."""
+        # no row moves it
+        still = PartitionClock(self.delay, *self._windows, self.newest, clock="heartbeats", limit=self._limit)
+        return still.late(times, self._windows), still.ahead(times)
 
     def is_late(self, time: int, *, heartbeat: bool = False) -> bool:
         """Say whether a record with this timestamp is late, then let the clock go on with it, if it moves the clock."""
@@ -85,10 +148,10 @@ class PartitionClock(Clock):
 
 
 class TakeOnTime(beam.PTransform):
-    """Split what a log gives in what is on time and what is late: ``→ (on_time, late)``.
+    """Split rows of a source of your own in what is on time and what is late: ``→ (on_time, late)``.
 
-    Sources mark late elements by the earliest timestamp that Beam has. The second output is **secret**, for monitoring
-    alone, and in the global window; it is never released.
+    The source gives late rows the earliest timestamp that Beam has, and others their own. The second output is
+    **secret**, for monitoring alone, and in the global window; it is never released.
 
     Parameters
     ----------

@@ -22,16 +22,17 @@ from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.intake.rows import alike_rows, feature_columns
 from streamsketch.beam.intake.windows import LATE, column_of
+from streamsketch.beam.streams.lateness import PartitionClock, micros_of
 from streamsketch.core import current_limits
 from streamsketch.data import lenient_column, lenient_json, message_batches
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Intake, Tumbling, microseconds, salvage
+from streamsketch.intake import AheadLimit, Intake, Tumbling, microseconds, salvage
 
 Format: TypeAlias = Literal["arrow", "json"]
 
 MALFORMED = "malformed"
-_WAITING_BYTES = 1 << 22  # of messages; then those of a window are read
-_ROWS = 8192  # messages of a window that wait to be read
+_WAITING_BYTES = 1 << 22  # of messages that are judged alike; then they are read
+_ROWS = 8192  # such messages that wait to be read
 _LONGEST_LINE = 4000  # bytes of a row: Python reads no longer numbers
 _ODD = (b"\r", b"\0", b"[", b"NaN", b"Inf")
 _GROUP = 4096  # messages that are read together
@@ -41,16 +42,16 @@ _ANY = Exception
 
 
 class DecodeMessages(beam.PTransform):
-    """Decode messages that sources marked as on time or late: ``PCollection[bytes] → (batches, late, malformed)``.
+    """Decode messages and judge their rows by the log's clock: ``PCollection[bytes] → (batches, late, malformed)``.
 
-    An element is a message, or a list of messages of one window: small ones cost less together. A message holds rows of
-    one window; its own timestamp is the earliest of them, or any of that window. An empty message is a heartbeat. Rows
-    whose time is in a window before their message's are late, as their message was too late for them. A row that cannot
-    be decoded is dropped, and no other with it: what one unit wrote must not remove what others did. Its message is set
-    aside, as stopping for it would stop the stream for good.
+    An element is a message, or a list of messages: small ones cost less together. Its timestamp is the watermark of its
+    partition before it, as sources give it (`PartitionClock.timestamp`). An empty message is a heartbeat. A row is late
+    if its window was over by that watermark; the time of its message does not matter, nor do other rows. A row
+    that cannot be decoded, or is too far ahead of the watermark, is dropped, and no other with it: what one unit wrote
+    must not remove what others did. It is set aside, as stopping for it would stop the stream for good.
 
-    The second and third outputs are **secret**, for monitoring alone: batches of late rows, and messages as they came
-    of which rows were dropped.
+    The second and third outputs are **secret**, for monitoring alone: batches of late rows; and messages as they came,
+    of which rows were dropped, with batches of rows that are too far ahead.
 
     Parameters
     ----------
@@ -65,9 +66,14 @@ class DecodeMessages(beam.PTransform):
         ``"arrow"``: an Arrow IPC stream a message, the fast way. ``"json"``: a JSON object, or one a line; times are
         numbers of the column's unit since 1970, or text in ISO 8601. A column of features may hold anything, or
         nothing: what does not fit it is missing, and its row is kept.
+    delay
+        How far messages of a partition may be out of order, as the source has it, in seconds or as text.
+    limit
+        How far a row may be ahead of the newest time in its partition, such as `StreamPolicy.limit`; by default there
+        is no limit. Give the source the same.
     count_private_data
-        Count late rows and messages set aside as Beam metrics (``rows_late``, ``messages_malformed``): data without
-        noise, for the operator's eyes only.
+        Count rows that are late or too far ahead, and messages set aside, as Beam metrics (``rows_late``,
+        ``rows_ahead``, ``messages_malformed``): data without noise, for the operator's eyes only.
 
     Raises
     ------
@@ -84,6 +90,8 @@ class DecodeMessages(beam.PTransform):
         size: float | str,
         offset: float = 0,
         format: Format = "arrow",  # noqa: A002 - what it is called everywhere
+        delay: float | str = 0,
+        limit: AheadLimit | None = None,
         count_private_data: bool = False,
     ) -> None:
         super().__init__()
@@ -95,9 +103,9 @@ class DecodeMessages(beam.PTransform):
                 f"the column {time!r} must hold times, and the agreement has it as {agreed.get(time, 'values')}; agree "
                 f"on timestamp, or name another column"
             )
-        self._step = _Decode(
-            agreement, time, Tumbling(microseconds(size, "size"), round(offset * 10**6)), format, count_private_data
-        )
+        windows = Tumbling(microseconds(size, "size"), round(offset * 10**6))
+        waits = microseconds(delay, "delay", least=0)
+        self._step = _Decode(agreement, time, PartitionClock(waits, *windows, limit=limit), format, count_private_data)
 
     def expand(self, messages: beam.PCollection) -> Any:
         """Apply the transform."""
@@ -137,11 +145,11 @@ class _Decode(beam.DoFn):
         self,
         agreement: Agreement,
         time: str,
-        windows: Tumbling,
+        clock: PartitionClock,
         format: Format,  # noqa: A002
         count: bool,  # noqa: FBT001
     ) -> None:
-        self._time, self._windows, self._format, self._count = time, windows, format, count
+        self._time, self._clock, self._format, self._count = time, clock, format, count
         self._intake = Intake(agreement, bounded=agreement.unit is not None, time=time)
         self._names = list(dict.fromkeys([*agreement.names, time]))
         self._plain = plain_types(agreement, time)
@@ -158,25 +166,25 @@ class _Decode(beam.DoFn):
             return ()
         if self._format == "arrow":
             return self._outputs(itertools.chain.from_iterable(map(self._decoded, found)), timestamp.micros)
-        # rows wait for others of their window: one by one they would cost many times as much
-        start = self._start(timestamp.micros)
-        waiting = self._waiting.setdefault(start, [])
+        # rows wait for others that are judged alike: one by one they would cost many times as much
+        watermark = self._clock.floor(timestamp.micros)
+        waiting = self._waiting.setdefault(watermark, [])
         waiting += found
         self._bytes += sum(map(len, found))
         if len(waiting) < _ROWS and self._bytes < _WAITING_BYTES:
             return ()
         self._bytes = 0
-        return self._outputs(self._read_lines(self._waiting.pop(start)), start)
+        return self._outputs(self._read_lines(self._waiting.pop(watermark)), watermark)
 
     def finish_bundle(self) -> Iterator[Any]:
-        for start, messages in self._waiting.items():
-            for output in self._outputs(self._read_lines(messages), start):
+        for watermark, messages in self._waiting.items():
+            for output in self._outputs(self._read_lines(messages), watermark):
                 tag, found = (output.tag, output.value) if isinstance(output, TaggedOutput) else (None, output)
                 windowed = WindowedValue(found.value, found.timestamp, (GlobalWindow(),))
                 yield windowed if tag is None else TaggedOutput(tag, windowed)
 
-    def _outputs(self, found: Iterable[pa.RecordBatch | bytes], time: int) -> Iterator[Any]:
-        """Yield valid rows, late rows, and each message that has others, once."""
+    def _outputs(self, found: Iterable[pa.RecordBatch | bytes], watermark: int) -> Iterator[Any]:
+        """Yield valid rows, late rows, rows too far ahead, and each message that has others, once."""
         malformed: set[int] = set()
         for one in found:
             if isinstance(one, bytes):
@@ -185,12 +193,13 @@ class _Decode(beam.DoFn):
                     self._add(f"messages_{MALFORMED}", 1)
                     yield TaggedOutput(MALFORMED, TimestampedValue(one, MIN_TIMESTAMP))
                 continue
-            on_time, late = self._split(one, time)
+            on_time, late, ahead = self._split(one, watermark)
             if on_time.num_rows:
-                yield TimestampedValue(on_time, Timestamp(micros=time))
-            if late.num_rows:
-                self._add("rows_late", late.num_rows)
-                yield TaggedOutput(LATE, TimestampedValue(late, MIN_TIMESTAMP))
+                yield TimestampedValue(on_time, Timestamp(micros=watermark))
+            for tag, name, rows in ((LATE, "rows_late", late), (MALFORMED, "rows_ahead", ahead)):
+                if rows.num_rows:
+                    self._add(name, rows.num_rows)
+                    yield TaggedOutput(tag, TimestampedValue(rows, MIN_TIMESTAMP))
 
     def _decoded(self, message: bytes) -> Iterator[pa.RecordBatch | bytes]:
         """Yield the rows of an Arrow message that are valid, or the message where they are not."""
@@ -275,20 +284,20 @@ class _Decode(beam.DoFn):
         # without the message's own schema, which might say that it was cast already
         return self._intake.cast(pa.RecordBatch.from_pydict(columns))
 
-    def _start(self, time: int) -> int:
-        """Return the start of a moment's window; the mark itself of what sources marked as late."""
-        return time if time <= MIN_TIMESTAMP.micros else self._windows.start_of(time)
-
-    def _split(self, batch: pa.RecordBatch, time: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        if time <= MIN_TIMESTAMP.micros:
-            return batch.slice(0, 0), batch
-        start = pa.scalar(self._windows.start_of(time), pa.timestamp("us"))
-        column = batch.column(self._time)
-        plain = column.cast(pa.timestamp(column.type.unit))  # times, whatever time zone they are shown in
-        if not pc.less(pc.min(plain), start).as_py():  # nearly always; the least of nulls alone is null
-            return batch, batch.slice(0, 0)
-        late = pc.fill_null(pc.less(plain, start), False)  # noqa: FBT003 - Arrow's signature
-        return batch.filter(pc.invert(late)), batch.filter(late)
+    def _split(self, batch: pa.RecordBatch, watermark: int) -> tuple[pa.RecordBatch, pa.RecordBatch, pa.RecordBatch]:
+        """Return the rows that are on time, late, and too far ahead."""
+        none, column = batch.slice(0, 0), batch.column(self._time)
+        self._clock.newest = None if watermark <= MIN_TIMESTAMP.micros else watermark + self._clock.delay
+        ends = pc.min_max(column)
+        if not ends["min"].is_valid:
+            return batch, none, none
+        both = pa.array([ends["min"].value, ends["max"].value], pa.int64()).cast(column.type)
+        if not np.any(self._clock.judge(micros_of(both, self._time))):  # nearly always
+            return batch, none, none
+        timed = column.is_valid()
+        late, ahead = self._clock.judge(micros_of(pc.fill_null(column, ends["min"]), self._time))
+        late, ahead = (pc.and_(pa.array(flags), timed) for flags in (late, ahead))
+        return batch.filter(pc.invert(pc.or_(late, ahead))), batch.filter(late), batch.filter(ahead)
 
     def _add(self, name: str, count: int) -> None:
         if self._count:

@@ -7,13 +7,16 @@ import apache_beam as beam
 from apache_beam.transforms.external import JavaExternalTransform
 
 from streamsketch.beam.streams.lateness import agree_on_clock
-from streamsketch.intake import Clock, ClockKind
+from streamsketch.intake import AheadLimit, Clock, ClockKind
+
+_ANY = -(1 << 63)  # Java's least number: the first record may be at any time
+_FAR = 1 << 62  # windows
 
 
 class ReadTopic(beam.PTransform):
-    """Read the messages of a Kafka topic by ``ReadLog`` of ``pipelines/flink``, late ones marked.
+    """Read the messages of a Kafka topic by ``ReadLog`` of ``pipelines/flink``, with their partition's watermark.
 
-    Elements are messages, and lists of small ones of one window: what `DecodeMessages` takes.
+    Elements are messages, and lists of small ones that follow each other: what `DecodeMessages` takes.
 
     Parameters
     ----------
@@ -24,7 +27,7 @@ class ReadTopic(beam.PTransform):
     delay
         How far messages of a partition may be out of order, in seconds.
     size, offset
-        Length and start of the windows in seconds, by which lateness is judged.
+        Length and start of the windows in seconds, by which lateness is judged. Give `DecodeMessages` the same.
     expansion
         Address of the expansion service.
     clock
@@ -36,6 +39,8 @@ class ReadTopic(beam.PTransform):
     client_settings
         Name of a file on every machine of the runner by which the brokers are reached, as
         `streamsketch.jobs.client_settings` reads it.
+    limit
+        How far a message may be ahead: one that is further ahead moves nothing. By default there is no limit.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only where there are many
@@ -50,18 +55,24 @@ class ReadTopic(beam.PTransform):
         clock: ClockKind = "events",
         group: str = "streamsketch",
         client_settings: str | None = None,
+        limit: AheadLimit | None = None,
     ) -> None:
         super().__init__()
         Clock(0, clock)  # which knows the kinds
         self._group, self._client_settings = group, client_settings or ""
         self._servers, self._topic, self._expansion, self._clock = servers, topic, expansion, clock
         self._times = [round(seconds * 1000) for seconds in (delay, size, offset)]
+        most, first = (_FAR, None) if limit is None else (limit.most, limit.first)
+        self._limit = most, _ANY if first is None else first
 
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
         agree_on_clock(start.pipeline, self._clock)
         read = JavaExternalTransform("ReadLog", self._expansion).topic(
-            self._servers, self._topic, self._group, self._client_settings, *self._times, self._clock == "heartbeats"
+            *(self._servers, self._topic, self._group, self._client_settings),
+            *self._times,
+            self._clock == "heartbeats",
+            *self._limit,
         )
         return start | "Read the log" >> read | "Contents" >> beam.MapTuple(_content).with_output_types(Any)
 

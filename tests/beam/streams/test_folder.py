@@ -13,6 +13,7 @@ from apache_beam.utils.timestamp import MIN_TIMESTAMP
 
 import streamsketch as ss
 from streamsketch.beam.streams import DecodeMessages, PartitionClock, ReadGrowingFolder, folder
+from streamsketch.beam.streams.lateness import micros_of
 from tests.beam.streams.prism import BASE, MINUTE, run
 
 SCHEMA = pa.schema({"key": pa.string(), "time": pa.timestamp("us", "UTC")})
@@ -78,6 +79,17 @@ def test_lengths_of_time_may_be_text() -> None:
     assert texts == numbers
 
 
+def judged(parts: list[tuple[Any, pa.RecordBatch]], micros: list[int]) -> tuple[list[str], list[str]]:
+    """Return the keys of rows that are on time, and of late ones, by the watermark that each part has."""
+    timely, late = list[str](), list[str]()
+    for moment, part in parts:
+        newest = None if moment == MIN_TIMESTAMP else moment.micros + micros[0]
+        flags, _ = PartitionClock(*micros, newest).judge(micros_of(part.column("time"), "time"))
+        for key, is_late in zip(part.column("key").to_pylist(), flags.tolist(), strict=True):
+            (late if is_late else timely).append(key)
+    return timely, late
+
+
 @pytest.mark.parametrize("clock", ["events", "heartbeats"])
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_a_time_far_off_does_not_end_the_stream(unit: str, clock: Any) -> None:
@@ -100,9 +112,8 @@ def test_a_time_far_off_does_not_end_the_stream(unit: str, clock: Any) -> None:
         step.clock = clock
         partition = PartitionClock(*step._micros, clock=clock)
         parts = list(step._parts(batch, partition))
-        timely = [(moment, part.column("key").to_pylist()) for moment, part in parts if moment > MIN_TIMESTAMP]
-        found.append((timely, partition.newest))
-        late = [key for moment, part in parts if moment == MIN_TIMESTAMP for key in part.column("key").to_pylist()]
+        timely, late = judged(parts, step._micros)
+        found.append((sorted(timely, key=str), partition.newest))
         assert late == ["e"] * len(late)
         assert len(late) == (len(beyond) if len(rows) > len(crowd) else 0)
     assert found[0] == found[1]

@@ -1,5 +1,6 @@
 """What moves a log's clock: every record, or heartbeats alone, which no unit writes."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,20 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.beam import ReleasePerKey, TumblingWindows
-from streamsketch.beam.streams import PartitionClock, ReadGrowingFolder, TakeOnTime, configure_stream
+from streamsketch.beam.streams import (
+    DecodeMessages,
+    PartitionClock,
+    ReadGrowingFolder,
+    TakeOnTime,
+    configure_stream,
+    encoded_batch,
+)
 from streamsketch.beam.streams.folder import _Read
-from streamsketch.intake import ClockKind
+from streamsketch.beam.streams.lateness import micros_of
+from streamsketch.intake import AheadLimit, ClockKind, Tumbling
 from streamsketch.release import AdditiveNoise
+from streamsketch.streams import StreamPolicy
+from streamsketch.streams.open_windows import Windows
 from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.streams.prism import BASE, MINUTE, run, with_minute
 from tests.jobs import job
@@ -57,6 +68,65 @@ def test_a_time_that_beam_cannot_hold_is_late_and_moves_nothing(moment: int) -> 
     assert not clock.is_late(100)
     assert clock.is_late(moment)
     assert clock.watermark == 100 - DELAY
+
+
+SECOND = 10**6
+AGREED = ss.Agreement(
+    PROJECTION.replace(dim=2**60), key="key", index="item", neighbours=ss.L1(1, unit="row"), missing="drop"
+)
+HERE = StreamPolicy(
+    time="time", window=1, delay=3, start="1970-01-01", epsilon=1, folder="out", public_keys=["a"], clip="none"
+)
+
+
+def of_second(second: int, key: str | None) -> pa.RecordBatch:
+    columns = [pa.array([key], pa.string()), pa.array([key], pa.string())]
+    return pa.RecordBatch.from_arrays(
+        [*columns, pa.array([second * SECOND], pa.timestamp("us", "UTC"))], names=["key", "item", "time"]
+    )
+
+
+def in_job(sent: list[tuple[int, int | None]], clock: ClockKind) -> tuple[int, int, int]:
+    """Return how many rows are on time, late and too far ahead, of messages at a time with a row of another."""
+    partition = PartitionClock(3 * SECOND, SECOND, clock=clock, limit=HERE.limit)
+    decode = DecodeMessages(AGREED, time="time", size=1, delay=3, limit=HERE.limit)._step
+    counts = dict.fromkeys(["", "late", "malformed"], 0)
+    for moment, row in sent:
+        content = b"" if row is None else encoded_batch(of_second(row, "a"))
+        for found in decode.process(content, partition.timestamp):
+            tag, timed = (found.tag, found.value) if isinstance(found, beam.pvalue.TaggedOutput) else ("", found)
+            counts[tag] += timed.value.num_rows
+        partition.is_late(moment * SECOND, heartbeat=row is None)
+    return counts[""], counts["late"], counts["malformed"]
+
+
+def on_one_machine(sent: list[tuple[int, int | None]], clock: ClockKind) -> tuple[int, int, int]:
+    windows = Windows(dataclasses.replace(HERE, clock=clock), AGREED, bytes(32))
+    rows = [of_second(moment if row is None else row, None if row is None else "a") for moment, row in sent]
+    kept, far = 0, 0
+    for place, row in enumerate(rows):
+        try:
+            kept += windows.add(row, place + 1)
+        except ss.InvalidInputError:
+            far += 1
+    return kept, windows.counts.rows_late, far + windows.counts.bounding.rows_malformed
+
+
+@pytest.mark.parametrize("clock", ["events", "heartbeats"])
+@pytest.mark.parametrize("engine", [in_job, on_one_machine])
+@pytest.mark.parametrize("behind", [0, 2, 3, 4, 9, -9, -20_000])
+def test_a_producer_loses_rows_only_beyond_the_delay_and_each_is_counted(
+    behind: int, engine: Any, clock: ClockKind
+) -> None:
+    """It sends a row each second, which is some seconds old, or has a clock that is ahead; others send heartbeats."""
+    sent = [(100, None), *((second, second - behind) for second in range(100, 110))]
+    if clock == "heartbeats":
+        sent = [pair for second, row in sent for pair in ((second, row), (second, None))]
+    kept, late, far = engine(sent, clock)
+    expected = {4: (9, 1, 0), 9: (0, 10, 0), -20_000: (0, 0, 10)}.get(behind, (10, 0, 0))
+    if engine is on_one_machine and clock == "events" and behind == 9:
+        expected = (4, 6, 0)  # the clock is that of its own rows, but for the first heartbeat
+    assert (kept, late, far) == expected
 
 
 ROWS: list[tuple[int, Any]] = [  # None is a heartbeat
@@ -130,20 +200,21 @@ def test_rows_of_a_folder_are_late_by_the_heartbeats_among_them() -> None:
     batch = pa.RecordBatch.from_arrays(columns, names=["key", "time"])
     step = _Read(["key", "time"], "time", [DELAY * 10**6, SIZE * 10**6, 0], 1.0, "_END")
     step.clock = "heartbeats"
+    limit = AheadLimit(Tumbling(SIZE * 10**6), 100)
+    step.limit = limit
     for cut in range(len(rows) + 1):  # batches of any size give the same
-        clock = PartitionClock(DELAY * 10**6, SIZE * 10**6, clock="heartbeats")
-        late, timely = [], []
+        clock = PartitionClock(DELAY * 10**6, SIZE * 10**6, clock="heartbeats", limit=limit)
+        found: dict[str, list[str]] = {"late": [], "ahead": [], "timely": []}
         for part in (batch.slice(0, cut), batch.slice(cut)):
-            for moment, found in step._parts(part, clock):
-                keys = found.column("key").to_pylist()
-                if moment == MIN_TIMESTAMP:
-                    late += keys
-                else:
-                    timely += keys
-                    first = min(value.value for value in found.column("time"))
-                    assert moment.micros == first
-        assert late == ["late", "late too"]
-        assert sorted(timely) == ["a", "b", "c", "far"]
+            for moment, one in step._parts(part, clock):
+                newest = None if moment == MIN_TIMESTAMP else moment.micros + DELAY * 10**6
+                judge = PartitionClock(DELAY * 10**6, SIZE * 10**6, newest=newest, limit=limit)
+                late, ahead = judge.judge(micros_of(one.column("time"), "time"))
+                for key, *flags in zip(one.column("key").to_pylist(), late, ahead, strict=True):
+                    found["late" if flags[0] else "ahead" if flags[1] else "timely"].append(key)
+        assert found["late"] == ["late", "late too"]
+        assert sorted(found["ahead"]) == ["far"]
+        assert sorted(found["timely"]) == ["a", "b", "c"]
         assert clock.newest == 130 * 10**6
 
 

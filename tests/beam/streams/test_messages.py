@@ -9,12 +9,12 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pytest
-from apache_beam.utils.timestamp import Timestamp
+from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
 import streamsketch as ss
 from streamsketch.beam import TumblingWindows
 from streamsketch.beam.streams import DecodeMessages, encoded_batch
-from streamsketch.intake import Intake
+from streamsketch.intake import AheadLimit, Intake, Tumbling
 from tests.beam.streams.prism import BASE, MINUTE, log, run, with_minute
 
 COUNTS = ss.Agreement(
@@ -72,6 +72,20 @@ def test_rows_of_both_formats_are_read_and_late_ones_set_apart() -> None:
     assert decoded(message(["a", "b", "late"], [1, 2, 3], [60, 61, 59])) == expected
     assert decoded("\n".join(LINES).encode(), format="json") == expected
     assert decoded(b"") == ([], [], []), "a heartbeat"
+
+
+def test_a_row_is_judged_by_its_own_time_and_the_watermark_before_its_message() -> None:
+    """So no other row of the message has a say, nor has the time of the message."""
+    limit = AheadLimit(Tumbling(60 * 10**6), 2)
+    rows = ["over", "open", "now", "reach", "far"], [1, 2, 3, 4, 5], [59, 60, 119, 264, 265]
+    for moment, late, ahead in ((Timestamp(119), ["over"], ["far"]), (MIN_TIMESTAMP, [], [])):
+        step = DecodeMessages(COUNTS, time="time", size=60, delay=25, limit=limit)._step
+        found = list(step.process(message(*rows), moment))
+        kept, *others = found
+        assert kept.timestamp == moment
+        tagged = {one.tag: [row[0] for row in rows_of(one.value.value)] for one in others}
+        assert tagged == {tag: keys for tag, keys in (("late", late), ("malformed", ahead)) if keys}
+        assert [row[0] for row in rows_of(kept.value)] == [key for key in rows[0] if key not in [*late, *ahead]]
 
 
 def test_json_is_decoded_together_and_each_message_that_has_unsound_rows_is_set_aside_once() -> None:
