@@ -201,6 +201,15 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
     log: Annotated[
         Log, typer.Option(help="text, with all that Beam says, for the operator alone, or json without private values.")
     ] = Log.text,
+    dead_letters: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder for rows that are late or too far ahead and messages that cannot be read: secret. By default "
+            "they are counted alone.",
+            show_default=False,
+        ),
+    ] = None,
+    dead_letters_bytes: Annotated[int, typer.Option(help="How large that folder may get.")] = 1 << 30,
     count_private_data: Annotated[
         bool, typer.Option("--count-private-data", help="Count late rows as Beam metrics, for the operator alone.")
     ] = False,
@@ -232,6 +241,8 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
             claims=claims,
             epoch=epoch,
             database=database,
+            dead_letters=dead_letters,
+            dead_letters_bytes=dead_letters_bytes,
             count_private_data=count_private_data,
         )
     raise typer.Exit(job.run(beam or [], log=log.value))
@@ -244,6 +255,14 @@ def watch(  # noqa: PLR0913 - a command's options are its parameters
     database: Database = None,
     alarms: Annotated[
         Path | None, typer.Option(help="Folder of alarms, to count them: CLAIMS/STREAM.alarms.", show_default=False)
+    ] = None,
+    counts: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the workers' counts, CLAIMS/STREAM.counts: dropped rows say why. Private: for the operator "
+            "alone.",
+            show_default=False,
+        ),
     ] = None,
     port: Annotated[int, typer.Option(help="On 127.0.0.1; 0 is any that is free.")] = 9100,
     health: Annotated[Path | None, typer.Option(help="File to keep the line of health in.", show_default=False)] = None,
@@ -285,6 +304,8 @@ def watch(  # noqa: PLR0913 - a command's options are its parameters
     released_by = StreamPolicy.load(policy)
     with _imports():
         causes: list[jobs.Cause] = [] if flink is None else [jobs.FlinkJob(flink, job_id)]
+        if counts is not None:
+            causes.append(jobs.DroppedRows(counts, released_by.max_dropped))
         if servers is not None:
             silent = released_by.of_one_length.size / 10**6 if silent_after is None else silent_after
             reached = _reached(client_settings)

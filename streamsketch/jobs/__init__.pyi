@@ -1,5 +1,6 @@
 from .brokers import TopicError, client_settings
 from .causes import Cause, FlinkJob
+from .dropped import DroppedRows
 from .files import FilesJob
 from .logs import LogForm, logs
 from .replay import Replay, replay
@@ -12,6 +13,7 @@ from .watch import Watch
 
 __all__ = [
     "Cause",
+    "DroppedRows",
     "FilesJob",
     "FlinkJob",
     "GrowingFolder",

@@ -84,7 +84,9 @@ def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
         computed = dataclasses.replace(job, policy=again)
         with beam.Pipeline(options=beam_options([])) as pipeline:
             computed.configure(pipeline)
-            steps = computed.build(pipeline | beam.Create(elements, reshuffle=False).with_output_types(bytes))
+            steps = computed.build(
+                pipeline | beam.Create(elements, reshuffle=False).with_output_types(bytes), again=True
+            )
             steps["sketches"] | "Keep sums" >> beam.Map(_keep_sums, job.stream, folder)
             steps["batches"] | "Keep rows" >> beam.Map(_keep_rows, folder)
         expected = _files(Path(again.folder), "*.sketch")

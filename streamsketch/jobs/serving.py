@@ -97,6 +97,11 @@ METRICS = {
     "partitions": "Partitions of the topic",
     "partitions_silent": "Partitions of the topic that had no record for a time, which delays all windows",
     "partitions_added": "Partitions that were added to the topic since the watch began",
+    "rows_read": "Rows that workers have read, repeated work included; private",
+    "rows_late": "Rows whose window was over, and which were dropped; private",
+    "rows_ahead": "Rows that were too far ahead of the log's clock (max_ahead), and were dropped; private",
+    "rows_malformed": "Messages of which rows could not be read, and were dropped; private",
+    "rows_lost": "Dropped rows and messages that the folder of dead letters had no room for; private",
     "partition_lag_records": "Records of a partition that the stream has not read, by the offsets it has committed",
 }
 """What each metric is, by its name without the prefix."""

@@ -24,11 +24,13 @@ from streamsketch.beam.streams import (
     WindowChange,
     WindowDistances,
     WriteAlarms,
+    WriteDeadLetters,
     WriteFilesOnce,
     WriteRowsOnce,
     configure_stream,
     refused_alarm,
 )
+from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError, StreamsketchError
 from streamsketch.intake import microseconds
 from streamsketch.jobs.databases import connection
@@ -37,6 +39,8 @@ from streamsketch.jobs.run import beam_options
 from streamsketch.streams import StreamPolicy, log_event
 
 _LOG = logging.getLogger(__name__)
+MOST_BYTES = 1 << 30
+"""How large a folder of dead letters may get by default."""
 
 
 class Source(Protocol):
@@ -108,6 +112,12 @@ class StreamJob:
         Epoch of a job that is restored; None for a new launch, which claims the next one.
     database
         Where releases go instead of files: ``sqlite:PATH``, or ``postgresql`` with libpq's environment variables.
+    dead_letters
+        A folder that all workers share, for rows that are late or too far ahead and messages that cannot be read, in
+        files of mode 0600: secret. By default they are dropped, and counted alone. Counts are in ``STREAM.counts``
+        among the claims, where these are on a local or mounted file system.
+    dead_letters_bytes
+        How large that folder may get; what does not fit is counted alone.
     count_private_data
         Count late rows as Beam metrics, for the operator alone.
 
@@ -124,6 +134,8 @@ class StreamJob:
     claims: str
     epoch: int | None = None
     database: str | None = None
+    dead_letters: str | None = None
+    dead_letters_bytes: int = MOST_BYTES
     count_private_data: bool = False
 
     def __post_init__(self) -> None:
@@ -144,6 +156,18 @@ class StreamJob:
                 "averages need the number of units: make an agreement that counts them (counting), or say "
                 '"comparisons": "distance"'
             )
+        check_int(self.dead_letters_bytes, "dead_letters_bytes", 1, 1 << 62)
+        if self.dead_letters is not None and _is_within(self.dead_letters, policy.folder):
+            raise InvalidInputError(
+                f"dead letters are secret, and their folder {self.dead_letters} lies where results are published, "
+                f"{policy.folder}: name another"
+            )
+
+    @property
+    def counts(self) -> str | None:
+        """Folder in which workers count rows, for the operator alone; None where claims are not on a file system."""
+        folder = str(FileSystems.join(self.claims, f"{self.stream}.counts"))
+        return folder if FileSystems.get_scheme(folder) is None else None
 
     @property
     def stream(self) -> str:
@@ -216,9 +240,15 @@ class StreamJob:
             return unit
         return str(policy.publisher(self.agreement).guarantee.neighbours.unit)
 
-    def build(self, log: beam.PCollection, epoch: int | None = None) -> dict[str, beam.PCollection]:
-        """Add the steps from messages to releases and comparisons, each written once; return the outputs by name."""
+    def build(
+        self, log: beam.PCollection, epoch: int | None = None, *, again: bool = False
+    ) -> dict[str, beam.PCollection]:
+        """Add the steps from messages to releases and comparisons, each written once; return the outputs by name.
+
+        Where a log is read ``again``, what is dropped is neither counted nor kept.
+        """
         agreement, policy, windows = self.agreement, self.policy, _windows(self.policy)
+        counts = None if again else self.counts
         decode = DecodeMessages(
             agreement,
             time=policy.time,
@@ -226,9 +256,13 @@ class StreamJob:
             count_private_data=self.count_private_data,
             delay=policy.delay_micros / 10**6,
             limit=policy.limit,
+            counts=counts,
             **windows,
         )
         batches, late, malformed = log | "Decode" >> decode
+        if self.dead_letters is not None and not again:
+            keep = WriteDeadLetters(self.dead_letters, most_bytes=self.dead_letters_bytes, counts=counts)
+            (late, malformed) | "Dead letters" >> keep
         events = batches | "Windows" >> TumblingWindows(**windows, column=policy.time)
         if policy.is_enforced:
             events |= "Bound" >> self._bounds()
@@ -297,6 +331,12 @@ class StreamJob:
         if self.database is None:
             return WriteFilesOnce(self.policy.folder, self.stream, epoch=epoch)
         return WriteRowsOnce(connection(self.database), self.stream, epoch=epoch)
+
+
+def _is_within(folder: str, published: str) -> bool:
+    """Return whether a folder is another one, or lies in it."""
+    here, there = (Path(path.removeprefix("file://")).resolve() for path in (folder, published))
+    return here.is_relative_to(there)
 
 
 def _windows(policy: StreamPolicy) -> dict[str, Any]:

@@ -1,4 +1,5 @@
 from .alarms import OTHER_BYTES, REFUSED, WITHHELD, Alarm
+from .counts import MAX_DROPPED, RowCounts, Tally, counts_in
 from .epochs import claim_epoch
 from .logs import EVENT, log_event
 from .policy import StreamPolicy
@@ -12,6 +13,7 @@ from .stream import Stream
 
 __all__ = [
     "EVENT",
+    "MAX_DROPPED",
     "OTHER_BYTES",
     "REFUSED",
     "STREAM_SUFFIX",
@@ -24,13 +26,16 @@ __all__ = [
     "ReleaseOnce",
     "Released",
     "RootKey",
+    "RowCounts",
     "Sink",
     "Slot",
     "Stream",
     "StreamPolicy",
+    "Tally",
     "check_root_key",
     "check_stream",
     "claim_epoch",
+    "counts_in",
     "fetch_root_key",
     "hkdf",
     "joined",

@@ -65,7 +65,7 @@ def policy_of(place: Path, **changed: Any) -> StreamPolicy:
 
 def job_of(place: Path, agreement: ss.Agreement = AGREEMENT, **changed: Any) -> StreamJob:
     """Return the job, with a folder for all that it reads and writes, and its own options and the policy's changed."""
-    own = {name: changed.pop(name) for name in ("epoch", "database") if name in changed}
+    own = {name: changed.pop(name) for name in ("epoch", "database", "dead_letters") if name in changed}
     return StreamJob(
         agreement=agreement,
         policy=policy_of(place, **changed),

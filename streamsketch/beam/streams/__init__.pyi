@@ -1,6 +1,7 @@
 from .alarms import WriteAlarms, refused_alarm
 from .bound import BoundAcrossWindows
 from .changes import ChangesBetweenWindows, WindowChange, WindowDistances
+from .dead_letters import WriteDeadLetters
 from .folder import ReadGrowingFolder
 from .lateness import PartitionClock, TakeOnTime
 from .messages import DecodeMessages, encoded_batch
@@ -22,6 +23,7 @@ __all__ = [
     "WindowChange",
     "WindowDistances",
     "WriteAlarms",
+    "WriteDeadLetters",
     "WriteFilesOnce",
     "WriteOnce",
     "WriteRowsOnce",

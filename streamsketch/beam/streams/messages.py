@@ -27,6 +27,7 @@ from streamsketch.core import current_limits
 from streamsketch.data import lenient_column, lenient_json, message_batches
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import AheadLimit, Intake, Tumbling, microseconds, salvage
+from streamsketch.streams import RowCounts, Tally
 
 Format: TypeAlias = Literal["arrow", "json"]
 
@@ -71,6 +72,9 @@ class DecodeMessages(beam.PTransform):
     limit
         How far a row may be ahead of the newest time in its partition, such as `StreamPolicy.limit`; by default there
         is no limit. Give the source the same.
+    counts
+        A local or mounted folder in which each worker keeps a file of how many rows it read and dropped
+        (`streamsketch.streams.RowCounts`): **secret**, as data without noise are.
     count_private_data
         Count rows that are late or too far ahead, and messages set aside, as Beam metrics (``rows_late``,
         ``rows_ahead``, ``messages_malformed``): data without noise, for the operator's eyes only.
@@ -82,7 +86,7 @@ class DecodeMessages(beam.PTransform):
         ``timestamp``.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a stream's windows are belongs together
         self,
         agreement: Agreement,
         *,
@@ -92,6 +96,7 @@ class DecodeMessages(beam.PTransform):
         format: Format = "arrow",  # noqa: A002 - what it is called everywhere
         delay: float | str = 0,
         limit: AheadLimit | None = None,
+        counts: str | None = None,
         count_private_data: bool = False,
     ) -> None:
         super().__init__()
@@ -106,6 +111,7 @@ class DecodeMessages(beam.PTransform):
         windows = Tumbling(microseconds(size, "size"), round(offset * 10**6))
         waits = microseconds(delay, "delay", least=0)
         self._step = _Decode(agreement, time, PartitionClock(waits, *windows, limit=limit), format, count_private_data)
+        self._step.counts = counts
 
     def expand(self, messages: beam.PCollection) -> Any:
         """Apply the transform."""
@@ -155,8 +161,10 @@ class _Decode(beam.DoFn):
         self._plain = plain_types(agreement, time)
         self._features = {name: lists for name, lists in feature_columns(agreement).items() if name != time}
         self._lenient = [place for place, name in enumerate(self._names) if name in self._features]
+        self.counts: str | None = None
 
     def start_bundle(self) -> None:
+        self._found = RowCounts()
         self._waiting: dict[int, list[bytes]] = {}
         self._bytes = 0
 
@@ -182,6 +190,14 @@ class _Decode(beam.DoFn):
                 tag, found = (output.tag, output.value) if isinstance(output, TaggedOutput) else (None, output)
                 windowed = WindowedValue(found.value, found.timestamp, (GlobalWindow(),))
                 yield windowed if tag is None else TaggedOutput(tag, windowed)
+        if self.counts is not None:
+            tally = Tally.of(self.counts)
+            tally.add(self._found)
+            tally.flush()
+
+    def teardown(self) -> None:
+        if self.counts is not None:
+            Tally.of(self.counts).flush(now=True)
 
     def _outputs(self, found: Iterable[pa.RecordBatch | bytes], watermark: int) -> Iterator[Any]:
         """Yield valid rows, late rows, rows too far ahead, and each message that has others, once."""
@@ -191,9 +207,11 @@ class _Decode(beam.DoFn):
                 if id(one) not in malformed:  # two may hold the same
                     malformed.add(id(one))
                     self._add(f"messages_{MALFORMED}", 1)
+                    self._found = self._found.plus(RowCounts(read=1, malformed=1))
                     yield TaggedOutput(MALFORMED, TimestampedValue(one, MIN_TIMESTAMP))
                 continue
             on_time, late, ahead = self._split(one, watermark)
+            self._found = self._found.plus(RowCounts(one.num_rows, late.num_rows, ahead.num_rows))
             if on_time.num_rows:
                 yield TimestampedValue(on_time, Timestamp(micros=watermark))
             for tag, name, rows in ((LATE, "rows_late", late), (MALFORMED, "rows_ahead", ahead)):

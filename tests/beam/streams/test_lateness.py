@@ -90,6 +90,7 @@ def in_job(sent: list[tuple[int, int | None]], clock: ClockKind) -> tuple[int, i
     """Return how many rows are on time, late and too far ahead, of messages at a time with a row of another."""
     partition = PartitionClock(3 * SECOND, SECOND, clock=clock, limit=HERE.limit)
     decode = DecodeMessages(AGREED, time="time", size=1, delay=3, limit=HERE.limit)._step
+    decode.start_bundle()
     counts = dict.fromkeys(["", "late", "malformed"], 0)
     for moment, row in sent:
         content = b"" if row is None else encoded_batch(of_second(row, "a"))

@@ -80,6 +80,7 @@ def test_a_row_is_judged_by_its_own_time_and_the_watermark_before_its_message() 
     rows = ["over", "open", "now", "reach", "far"], [1, 2, 3, 4, 5], [59, 60, 119, 264, 265]
     for moment, late, ahead in ((Timestamp(119), ["over"], ["far"]), (MIN_TIMESTAMP, [], [])):
         step = DecodeMessages(COUNTS, time="time", size=60, delay=25, limit=limit)._step
+        step.start_bundle()
         found = list(step.process(message(*rows), moment))
         kept, *others = found
         assert kept.timestamp == moment

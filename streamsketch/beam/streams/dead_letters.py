@@ -1,0 +1,134 @@
+"""Dead letters: rows and messages that a stream dropped, in files for the operator: secret."""
+
+import datetime as dt
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.transforms.window import GlobalWindow
+from apache_beam.utils.timestamp import MIN_TIMESTAMP
+from apache_beam.utils.windowed_value import WindowedValue
+
+from streamsketch.beam.intake.windows import LATE
+from streamsketch.beam.run.claims import create_once
+from streamsketch.beam.streams.messages import MALFORMED
+from streamsketch.beam.streams.stable import publishing_step
+from streamsketch.streams import RowCounts, Tally
+
+AHEAD = "ahead"
+_MOST_FILES = 10_000
+_FILE_BYTES = 1 << 22  # of rows or messages; then a file is written before the bundle ends
+_SECONDS = 30.0  # between two looks at how full the folder is
+
+
+class WriteDeadLetters(beam.PTransform):
+    """Write what `DecodeMessages` dropped to files for the operator: ``(late, malformed) → None``.
+
+    Files are ``late-TIME-ID.parquet`` and ``ahead-TIME-ID.parquet``, with the agreed columns and the time, and
+    ``malformed-TIME-ID.parquet``, with a column ``message`` of the messages as they came. Local files have mode 0600.
+    They are **secret**. A file's name is drawn before the step that a runner may repeat, and each is created once, so a
+    retry neither repeats rows nor loses any.
+
+    Parameters
+    ----------
+    folder
+        A folder that all workers share, on a local or mounted file system, gs:// or s3://, and not where results are
+        published.
+    most_bytes
+        How large all files together may be. What does not fit, or would be more than 10,000 files, is not kept, but
+        counted. Workers look at the folder each half minute, so it may be a little more.
+    counts
+        A folder of counts, as in `DecodeMessages`, in which it is counted.
+    """
+
+    def __init__(self, folder: str, *, most_bytes: int = 1 << 30, counts: str | None = None) -> None:
+        super().__init__()
+        self._step = _Write(folder, most_bytes, counts)
+
+    def expand(self, dropped: Any) -> None:
+        """Apply the transform."""
+        packed = [
+            one | f"Pack {kind}" >> beam.ParDo(_Pack(kind)).with_output_types(tuple[str, int, bytes])
+            for kind, one in zip((LATE, MALFORMED), dropped, strict=True)
+        ]
+        # or the steps before would be one with this one, and wait for checkpoints as it does
+        files = packed | beam.Flatten() | beam.Reshuffle()
+        files | "Write" >> publishing_step(files, self._step)
+
+
+class _Pack(beam.DoFn):
+    """Makes files of what comes in a bundle: (name, number of rows, content)."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def start_bundle(self) -> None:
+        self._rows: dict[tuple[str, Any], list[pa.RecordBatch]] = defaultdict(list)
+        self._bytes = 0
+
+    def process(self, dropped: pa.RecordBatch | bytes) -> Iterator[tuple[str, int, bytes]]:
+        if isinstance(dropped, bytes):
+            kind, batch = self._kind, pa.RecordBatch.from_pydict({"message": pa.array([dropped], pa.binary())})
+        else:
+            kind, batch = AHEAD if self._kind == MALFORMED else self._kind, _plain(dropped)
+        self._rows[kind, batch.schema].append(batch)
+        self._bytes += batch.nbytes
+        if self._bytes > _FILE_BYTES:
+            yield from self._files()
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        for file in self._files():
+            yield WindowedValue(file, MIN_TIMESTAMP, (GlobalWindow(),))
+
+    def _files(self) -> Iterator[tuple[str, int, bytes]]:
+        for (kind, schema), batches in self._rows.items():
+            table, sink = pa.Table.from_batches(batches, schema), pa.BufferOutputStream()
+            pq.write_table(table, sink)
+            now = dt.datetime.now(dt.UTC)
+            yield (
+                f"{kind}-{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex}.parquet",
+                table.num_rows,
+                sink.getvalue().to_pybytes(),
+            )
+        self.start_bundle()
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch without dictionaries and metadata, so that batches of one agreement have one schema."""
+    columns = [
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+class _Write(beam.DoFn):
+    def __init__(self, folder: str, most_bytes: int, counts: str | None) -> None:
+        self._folder, self._most, self._counts = folder, most_bytes, counts
+        self._looked = -_SECONDS
+        self._used = self._files = 0
+
+    def process(self, file: tuple[str, int, bytes]) -> None:
+        name, rows, content = file
+        self._look()
+        if self._used + len(content) > self._most or self._files >= _MOST_FILES:
+            if self._counts is not None:
+                tally = Tally.of(self._counts)
+                tally.add(RowCounts(lost=rows))
+                tally.flush(now=True)
+            return
+        if create_once(str(FileSystems.join(self._folder, name)), content):
+            self._used, self._files = self._used + len(content), self._files + 1
+
+    def _look(self) -> None:
+        """Look at how full the folder is, if that was long ago."""
+        if time.monotonic() - self._looked < _SECONDS:
+            return
+        (found,) = FileSystems.match([FileSystems.join(self._folder, "*.parquet")])
+        self._used = sum(metadata.size_in_bytes for metadata in found.metadata_list)
+        self._files, self._looked = len(found.metadata_list), time.monotonic()

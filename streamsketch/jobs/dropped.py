@@ -1,0 +1,50 @@
+"""Why a stream lacks rows: what its workers counted of rows that were late, too far ahead or malformed."""
+
+from pathlib import Path
+from typing import Any
+
+from streamsketch.jobs.causes import Found
+from streamsketch.streams import MAX_DROPPED, RowCounts, counts_in
+
+
+class DroppedRows:
+    """The counts of a job's workers, in a local or mounted folder: private data, for the operator alone.
+
+    Parameters
+    ----------
+    folder
+        The folder, ``CLAIMS/STREAM.counts``.
+    max_dropped
+        The largest share of rows that may be dropped, as a policy says; None is 0.01.
+    """
+
+    def __init__(self, folder: Path, max_dropped: float | None = None) -> None:
+        self._folder, self._most = folder, MAX_DROPPED if max_dropped is None else max_dropped
+        self._before: list[tuple[float, dict[str, RowCounts]]] = []
+
+    def look(self, now: float, stale_after: float) -> Found:
+        """Return what is wrong with the rows of the last ``stale_after`` seconds, and counts of all.
+
+        At the first look, these are all rows that were counted.
+        """
+        try:
+            found = counts_in(self._folder)
+        except (OSError, ValueError, TypeError) as error:
+            return [f"the counts of rows cannot be read: {type(error).__name__}"], {}
+        # the last look that is as old as that, or else the first
+        while len(self._before) > 1 and now - self._before[1][0] >= stale_after:
+            self._before.pop(0)
+        first, before = self._before[0] if self._before else (None, {})
+        recent = _total({name: one.since(before.get(name, RowCounts())) for name, one in found.items()})
+        self._before.append((now, found))
+        words = "that were read" if first is None else f"of the last {now - first:.0f} s"
+        total = _total(found)
+        numbers: dict[str, Any] = {f"rows_{name}": float(count) for name, count in total._asdict().items()}
+        return recent.complaints(self._most, words), numbers
+
+
+def _total(counts: dict[str, RowCounts]) -> RowCounts:
+    found = RowCounts()
+    for one in counts.values():
+        found = found.plus(one)
+    return found

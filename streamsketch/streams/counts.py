@@ -1,0 +1,139 @@
+"""Counts of the rows that a stream read and dropped, in files for the operator: secret."""
+
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from streamsketch.core import write_whole
+
+_SECONDS = 1.0  # between two writes of a worker
+_SUFFIX = ".json"
+
+
+class RowCounts(NamedTuple):
+    """How many rows were read, and how many of them were dropped: private data, without noise.
+
+    Parameters
+    ----------
+    read
+        Rows that were read. A message that is set aside counts as one.
+    late
+        Rows whose window was over.
+    ahead
+        Rows that were too far ahead of the log's clock.
+    malformed
+        Messages of which rows could not be read, or rows.
+    lost
+        Of those dropped, how many are not among the dead letters, as their folder is full.
+    """
+
+    read: int = 0
+    late: int = 0
+    ahead: int = 0
+    malformed: int = 0
+    lost: int = 0
+
+    @property
+    def dropped(self) -> int:
+        """Rows that were late, too far ahead or malformed."""
+        return self.late + self.ahead + self.malformed
+
+    def plus(self, other: "RowCounts") -> "RowCounts":
+        """Return the sums."""
+        return RowCounts(*(one + two for one, two in zip(self, other, strict=True)))
+
+    def since(self, before: "RowCounts") -> "RowCounts":
+        """Return the differences, at least 0: what was counted after ``before``."""
+        return RowCounts(*(max(0, one - two) for one, two in zip(self, before, strict=True)))
+
+    def complaints(self, most: float, words: str) -> list[str]:
+        """Return what is wrong with these rows, in sentences.
+
+        Parameters
+        ----------
+        most
+            The largest share of rows that may be dropped.
+        words
+            When they were read, such as ``"in 300 s"``.
+        """
+        found = []
+        if self.dropped > most * self.read:
+            share = 100 * self.dropped / max(self.read, self.dropped)
+            found.append(
+                f"{share:.3g} % of the rows {words} were dropped, more than max_dropped, {100 * most:.3g} %: "
+                f"{self.late:,} late, {self.ahead:,} too far ahead, {self.malformed:,} malformed"
+            )
+        if self.ahead:
+            found.append(f"{self.ahead:,} rows {words} were too far ahead (max_ahead): a producer's clock is wrong")
+        if self.lost:
+            found.append(f"the folder of dead letters is full, and {self.lost:,} dropped rows {words} are not in it")
+        return found
+
+
+MAX_DROPPED = 0.01
+"""The share of rows that may be dropped, where a policy does not say."""
+
+
+class Tally:
+    """The counts of this process in a file of its own, replaced at most once a second.
+
+    The file has mode 0600. It counts what this process did, work that was repeated after a failure included.
+
+    Parameters
+    ----------
+    folder
+        A local or mounted folder, shared by all processes of a stream; it is made if it is not there.
+    """
+
+    _known: "dict[tuple[str, int], Tally]" = {}  # noqa: RUF012 - one for all steps of a process
+    _lock = threading.Lock()
+
+    def __init__(self, folder: str) -> None:
+        self._path = Path(folder) / f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
+        self._counts, self._written, self._at = RowCounts(), RowCounts(), -_SECONDS
+
+    @classmethod
+    def of(cls, folder: str) -> "Tally":
+        """Return the process's tally in a folder."""
+        with cls._lock:
+            return cls._known.setdefault((folder, os.getpid()), cls(folder))
+
+    def add(self, counts: RowCounts) -> None:
+        """Count rows."""
+        with self._lock:
+            self._counts = self._counts.plus(counts)
+
+    def flush(self, *, now: bool = False) -> None:
+        """Write the file, if there is something new and a second has passed, or ``now``."""
+        with self._lock:
+            if self._counts == self._written or not (now or time.monotonic() - self._at >= _SECONDS):
+                return
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self._path, json.dumps(self._counts._asdict()).encode() + b"\n", secret=True)
+            self._written, self._at = self._counts, time.monotonic()
+
+
+def counts_in(folder: Path) -> dict[str, RowCounts]:
+    """Return the counts of each process, by the name of its file; a folder that is not there has none.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be read.
+    ValueError
+        For a file of another kind.
+    """
+    found = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if path.suffix == _SUFFIX and not path.name.startswith("."):
+            fields = json.loads(path.read_bytes())
+            counts = RowCounts(*(fields.get(name) for name in RowCounts._fields))
+            if not all(type(count) is int and count >= 0 for count in counts):
+                raise ValueError(f"{path} does not hold counts of rows")
+            found[path.name] = counts
+    return found

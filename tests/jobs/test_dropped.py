@@ -1,0 +1,96 @@
+"""Rows that a job drops: counted, kept as dead letters, and said by the watch."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from prometheus_client import generate_latest
+
+import streamsketch as ss
+from streamsketch.jobs import DroppedRows, Server, Watch
+from streamsketch.streams import RowCounts, counts_in
+from tests.jobs.job import AGREEMENT, at, end, job_of, policy_of, put, run
+
+ROWS = [
+    ("AA", "JFK-LAX", "N1", 70),
+    ("AA", "late", "N2", 5),
+    ("UA", "wrong clock", "N3", 90_000),
+    ("UA", "EWR-SFO", "N4", 100),
+    (None, None, None, 200),
+]
+
+
+def total(folder: Path) -> RowCounts:
+    found = RowCounts()
+    for one in counts_in(folder).values():
+        found = found.plus(one)
+    return found
+
+
+@pytest.mark.usefixtures("root_key")
+@pytest.mark.parametrize("clock", ["events", "heartbeats"])
+def test_what_a_job_drops_is_counted_and_kept(clock: str, tmp_path: Path) -> None:
+    for place, row in enumerate([ROWS[4], *ROWS[:4]] if clock == "heartbeats" else ROWS):
+        put(tmp_path / "log", f"00{place}.parquet", [row if clock == "events" or row[0] else (*row[:-1], 69)])
+    end(tmp_path / "log")
+    letters = tmp_path / "letters"
+    how: dict[str, Any] = {"clock": clock, "max_ahead": "1 hour", "dead_letters": str(letters)}
+    assert run(tmp_path, [], **how) == 0
+    assert total(tmp_path / "claims/flights.counts") == RowCounts(4, late=1, ahead=1), "blank rows are not counted"
+    kept = {path.name.partition("-")[0]: pq.read_table(path).to_pylist() for path in letters.iterdir()}
+    assert {kind: [row["route"] for row in rows] for kind, rows in kept.items()} == {
+        "late": ["late"],
+        "ahead": ["wrong clock"],
+    }
+    assert {path.stat().st_mode & 0o777 for path in letters.iterdir()} == {0o600}
+    assert len(list((tmp_path / "out/flights").rglob("AA.sketch"))) == 3, "no window beyond those was opened"
+
+
+@pytest.mark.usefixtures("root_key")
+def test_a_full_folder_of_dead_letters_takes_no_more_and_that_is_counted(tmp_path: Path) -> None:
+    put(tmp_path / "log", "001.parquet", ROWS[:1])
+    put(tmp_path / "log", "002.parquet", ROWS[1:2])
+    end(tmp_path / "log")
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters/old.parquet").write_bytes(bytes(1 << 20))
+    job = job_of(tmp_path, dead_letters=str(tmp_path / "letters"))
+    object.__setattr__(job, "dead_letters_bytes", 1 << 20)
+    assert job.run([]) == 0
+    assert [path.name for path in (tmp_path / "letters").iterdir()] == ["old.parquet"]
+    assert total(tmp_path / "claims/flights.counts") == RowCounts(2, late=1, lost=1)
+
+
+def test_dead_letters_are_not_kept_where_results_are_published(tmp_path: Path) -> None:
+    for folder in (tmp_path / "out", tmp_path / "out/flights/letters"):
+        with pytest.raises(ss.InvalidInputError, match="lies where results are published"):
+            job_of(tmp_path, dead_letters=str(folder))
+
+
+def test_the_watch_says_that_rows_are_dropped_and_then_that_all_is_well(tmp_path: Path) -> None:
+    folder, now = tmp_path / "counts", [1000.0]
+    folder.mkdir()
+    (tmp_path / "out").mkdir()
+    policy = policy_of(tmp_path, start=at(0))
+    cause = DroppedRows(folder, policy.max_dropped)
+    watch = Watch(AGREEMENT, policy, causes=[cause], stale_after=100, clock=lambda: now[0])
+
+    def said(seconds: int, **counts: int) -> list[str]:
+        now[0] += seconds
+        (folder / "worker.json").write_text(json.dumps(RowCounts(**counts)._asdict()))
+        watch.look()
+        return [sentence for sentence in watch.complaints() if "rows" in sentence]
+
+    assert said(0, read=100, late=2) == [
+        "2 % of the rows that were read were dropped, more than max_dropped, 1 %: 2 late, 0 too far ahead, 0 malformed"
+    ]
+    assert said(50, read=1000, late=3) == [], "3 of 900 since the first look"
+    (sentence,) = said(50, read=1100, late=3, malformed=50)
+    assert sentence.startswith("5.1 % of the rows of the last 100 s")
+    assert said(101, read=1200, late=3, malformed=50) == []
+    with Server(watch, 0) as server:
+        assert b'streamsketch_stream_rows_malformed{stream="flights"} 50.0' in generate_latest(server.registry)
+    (folder / "worker.json").write_text("[")
+    watch.look()
+    assert "the counts of rows cannot be read: JSONDecodeError" in watch.complaints()

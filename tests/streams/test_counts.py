@@ -1,0 +1,50 @@
+"""Counts of rows that a stream read and dropped."""
+
+from pathlib import Path
+
+import pytest
+
+from streamsketch.streams import RowCounts, Tally, counts_in
+
+
+@pytest.mark.parametrize(
+    ("counts", "most", "said"),
+    [
+        (RowCounts(1000, late=10), 0.01, []),
+        (RowCounts(1000, late=11), 0.01, ["1.1 % of the rows in a test were dropped, more than max_dropped, 1 %"]),
+        (RowCounts(1000, late=5, malformed=6), 0.01, ["5 late, 0 too far ahead, 6 malformed"]),
+        (RowCounts(10, late=10), 1, []),
+        (RowCounts(10, late=1), 0, ["10 % of the rows"]),
+        (RowCounts(1000, ahead=1), 0.01, ["1 rows in a test were too far ahead (max_ahead)"]),
+        (RowCounts(1000, late=2, lost=2), 0.01, ["the folder of dead letters is full, and 2 dropped rows"]),
+        (RowCounts(lost=1), 0.01, ["the folder of dead letters is full"]),
+        (RowCounts(), 0, []),
+    ],
+)
+def test_what_is_wrong_with_rows(counts: RowCounts, most: float, said: list[str]) -> None:
+    found = counts.complaints(most, "in a test")
+    assert len(found) == len(said)
+    assert all(words in sentence for words, sentence in zip(said, found, strict=True))
+
+
+def test_each_process_has_a_file_of_its_own_that_only_its_owner_reads(tmp_path: Path) -> None:
+    folder = tmp_path / "counts"
+    assert counts_in(folder) == {}
+    assert Tally.of(str(folder)) is Tally.of(str(folder))
+    one, other = Tally(str(folder)), Tally(str(folder))
+    for _ in range(3):  # the second write within a second waits
+        one.add(RowCounts(5, late=1))
+        one.flush()
+    other.add(RowCounts(7))
+    other.flush(now=True)
+    assert sorted(counts_in(folder).values()) == [RowCounts(5, late=1), RowCounts(7)]
+    one.flush(now=True)
+    assert sorted(counts_in(folder).values()) == [RowCounts(7), RowCounts(15, late=3)]
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("content", ["{}", '{"read": -1, "late": 0, "ahead": 0, "malformed": 0, "lost": 0}', "["])
+def test_other_files_are_refused(content: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(ValueError, match=r"does not hold counts|Expecting value"):
+        counts_in(tmp_path)
