@@ -31,7 +31,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
-demo: env  ## which of sixteen airlines fly alike: private cosines on real data
+demo: env  ## which of sixteen destinations are served alike: private cosines on real data
 	$(BIN)/python -m $(DEMO)
 
 parties-demo: env  ## five processes publish the sum of their flights with one noise, and none sees another's

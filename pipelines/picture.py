@@ -1,60 +1,79 @@
 """The results of the demonstration as a picture."""
 
 import io
+from collections.abc import Mapping
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
 
 import streamsketch as ss
 from pipelines.tables import Results
 from streamsketch.estimation import similarity_order
 
+_HIDDEN: dict[str, Any] = {"facecolor": "#ececec", "edgecolor": "#b5b5b5", "hatch": "////", "linewidth": 0}
 
-def heat_map(results: Results, title: str) -> bytes:
-    """Return a PNG of all pairs, similar keys adjacent, with the sizes of the streams beside.
 
-    Estimated cosines are below the diagonal, and above it their standard errors. Streams below the noise floor, which
-    have no cosines, are named and not drawn.
+def heat_map(results: Results, labels: Mapping[str, str]) -> bytes:
+    """Return a PNG of all pairs, similar keys adjacent, with the number of units of each beside.
+
+    Below the diagonal are estimated cosines, hatched where the interval contains 0, above it the 95 % intervals.
+    Streams below the noise floor, which have no cosines, are not drawn.
     """
-    drawn = {name: release for name, release in results.releases.items() if name not in results.below_noise}
+    every = ss.pairwise(list(results.releases.values()), by="cosine")
+    lost = np.isnan(np.diagonal(every.value))
+    drawn = {name: one for (name, one), gone in zip(results.releases.items(), lost, strict=True) if not gone}
     cosines = ss.pairwise(list(drawn.values()), by="cosine")
     order = similarity_order(2 - 2 * cosines.value)
-    value, error = (one[np.ix_(order, order)] for one in (cosines.value, cosines.standard_error))
+    lows, highs = cosines.interval(0.95)
+    value, low, high = (one[np.ix_(order, order)] for one in (cosines.value, lows, highs))
     names = [list(drawn)[place] for place in order]
+    titles = [labels[name] for name in names]
 
-    side = 0.55 * len(names) + 2.5
-    figure = Figure(figsize=(side + 3, side), layout="constrained")
-    axes, beside = figure.subplots(1, 2, width_ratios=[5, 1])
-    apart = ~np.eye(len(names), dtype=bool)
-    low, high = value[apart].min(), min(1.0, value[apart].max())
-    colours = mpl.colormaps["viridis"].with_extremes(bad="white")
-    image = axes.imshow(np.where(apart, value, np.nan), cmap=colours, vmin=low, vmax=high)
-    axes.set_xticks(range(len(names)), names)
-    axes.set_yticks(range(len(names)), names)
+    side = 0.62 * len(names) + 2.2
+    figure = Figure(figsize=(side + 2.6, side + 0.4), layout="constrained")
+    axes, beside = figure.subplots(1, 2, width_ratios=[6, 1])
+    clear = np.tril(low > 0, -1)
+    image = axes.imshow(np.where(clear, value, np.nan), cmap=mpl.colormaps["viridis_r"], vmin=0, vmax=1)
+    axes.set_xticks(range(len(names)), titles, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(names)), titles)
     axes.tick_params(length=0)
-    for i, j in np.argwhere(apart):
-        colour = "white" if value[i, j] < (low + high) / 2 else "black"
-        text = f"{(value if i > j else error)[i, j]:.2f}"
-        axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color=colour)
-    parts = "below the diagonal: estimate; above: its standard error"
-    below = f"\nnot drawn, as below the noise floor: {', '.join(results.below_noise)}" if results.below_noise else ""
-    figure.suptitle(f"{title}\n{parts}{below}", fontsize=11, x=0.01, ha="left")
-    figure.colorbar(image, ax=axes, label="estimated cosine", shrink=0.8)
-    _draw_sizes(beside, [ss.squared_norm(drawn[name]) for name in names])
+    axes.spines[:].set_visible(False)
+    for i, j in np.argwhere(np.tril(np.ones_like(clear), -1)):
+        if not clear[i, j]:
+            axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **_HIDDEN))
+        colour = "white" if clear[i, j] and value[i, j] > 0.5 else "black"
+        text = f"{min(value[i, j], 1.0):.2f}".replace("-0.00", "0.00")
+        axes.text(j, i, text, ha="center", va="center", fontsize=8, color=colour)
+        ends = f"{low[i, j]:.1f} … {high[i, j]:.1f}".replace("-0.0", "0.0")
+        shade = "black" if clear[i, j] else "#8a8a8a"
+        axes.text(i, j, ends, ha="center", va="center", fontsize=6.5, color=shade)
+    guarantee = results.releases.guarantee
+    figure.suptitle(
+        "Which destinations are served alike, by airline, airport of departure and week?\n"
+        f"Private cosines: one aircraft with all its flights of the year is protected with ε = {guarantee.epsilon:g}.\n"
+        "Below the diagonal: estimates. Above: their 95 % intervals.",
+        fontsize=11, x=0.01, ha="left",
+    )  # fmt: skip
+    figure.legend(handles=[Patch(**_HIDDEN, label="cannot be told from 0")], loc="outside lower left", frameon=False)
+    figure.colorbar(image, ax=axes, label="cosine", shrink=0.7, location="left", pad=0.02)
+    _draw_counts(beside, [drawn[name].units for name in names])
     content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=120)
+    figure.savefig(content, format="png", dpi=110)
     return content.getvalue()
 
 
-def _draw_sizes(axes: Axes, sizes: list[ss.Estimate]) -> None:
-    """Draw Euclidean norms as bars, with 95 % intervals, in the rows of the heat map."""
-    ends = np.sqrt([one.interval(0.95) for one in sizes])
-    norms = np.sqrt(np.array([max(one.value, 0.0) for one in sizes]))
-    spread = np.abs(np.where(np.isfinite(ends), ends, norms[:, None]).T - norms)  # an end may be missing
-    axes.barh(range(len(sizes)), norms, xerr=spread, color="#39568c", error_kw={"linewidth": 1})
-    axes.set_ylim(len(sizes) - 0.5, -0.5)
+def _draw_counts(axes: Axes, counts: list[ss.Estimate | None]) -> None:
+    """Draw numbers of units as bars, with 95 % intervals, in the rows of the heat map."""
+    for row, count in enumerate(counts):
+        if count is not None:
+            low, high = count.interval(0.95)
+            spread = [[count.value - low], [high - count.value]]
+            axes.barh(row, count.value, xerr=spread, color="#39568c", error_kw={"linewidth": 1})
+    axes.set_ylim(len(counts) - 0.5, -0.5)
     axes.set_yticks([])
-    axes.set_title("size (norm)", fontsize=10)
+    axes.set_title("aircraft", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,9 +1,10 @@
-"""Which of sixteen airlines fly alike? Private cosines between their flights, beside the exact ones.
+"""Which of sixteen destinations are served alike? Private cosines of their flights, beside the exact ones.
 
     python -m pipelines.private_distances --output out [-- BEAM OPTION …]
 
-Each airline is a party, each flight an event, whose index is its route and hour. The job of `streamsketch job files`
-sketches every airline's flights, releases each sketch once with ε = 1 for one flight, and compares the releases. This
+Each destination is a party, each flight to it an event, whose index is its airline, airport of departure and week. The
+job of `streamsketch job files` gives each aircraft one vote, which its flights share, sketches every destination,
+releases each sketch once with ε = 1 for one aircraft with all its flights of a year, and compares the releases. This
 demonstration may also look at the flights, which a user of the releases could not, and shows how good the answers are.
 """
 
@@ -21,19 +22,40 @@ import streamsketch as ss
 from pipelines.picture import heat_map
 from pipelines.tables import Results, show_results
 from pipelines.truth import look_at_truth
-from streamsketch.estimation import below_noise_floor, block_of
 from streamsketch.jobs import FilesJob, RunSecrets, comparisons, write
 
 FLIGHTS = Path(__file__).parent / "data" / "flights.parquet"
-CARRIERS = ["9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV"]
+CITIES = {
+    "ATL": "Atlanta",
+    "BOS": "Boston",
+    "CLT": "Charlotte",
+    "DCA": "Washington",
+    "DEN": "Denver",
+    "DFW": "Dallas",
+    "DTW": "Detroit",
+    "FLL": "Fort Lauderdale",
+    "IAH": "Houston",
+    "LAX": "Los Angeles",
+    "MCO": "Orlando",
+    "MIA": "Miami",
+    "ORD": "Chicago",
+    "RDU": "Raleigh",
+    "SFO": "San Francisco",
+    "TPA": "Tampa",
+}
+PROJECTION = ss.CountSketch(sketch_dim=256, seed=2013, resolution="1/16384")
+PROTECTED = ss.SketchL2(1, unit="aircraft", max_keys=len(CITIES))
 AGREEMENT = ss.Agreement(
-    ss.SJLT(sketch_dim=1024, sparsity=1, seed=2013),
-    index=["route", "scheduled_hour"],
-    key="carrier",
-    neighbours=ss.L1(1, unit="flight"),
-    missing="keep",
+    PROJECTION,
+    index={"carrier": "text", "origin": "text", "week": "integer"},
+    key="destination",
+    unit="tailnum",
+    neighbours=PROTECTED,
+    clip="equal",
+    missing="drop",
+    counting=ss.Counting.of(PROJECTION, PROTECTED, delta=1e-6),
 )
-POSSIBLE_INDICES = 1_962_240  # 224 routes in 8,760 hours: the cells of a histogram
+POSSIBLE_INDICES = 16 * 3 * 53  # airlines, airports, weeks: the cells of a histogram
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,16 +71,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results = results_of(job, known.beam)
             progress.advance(step)
             step = progress.add_task("Looking at the raw data, which a user could not do", total=1)
-            truth = look_at_truth(job, POSSIBLE_INDICES)
+            truth = look_at_truth(FLIGHTS, AGREEMENT, results.releases, POSSIBLE_INDICES)
             progress.advance(step)
             step = progress.add_task("Drawing the heat map", total=1)
-            title = f"Private cosines of carrier streams\n{job.guarantee}"
-            write(job.output, "cosines.png", heat_map(results, title))
+            write(job.output, "cosines.png", heat_map(results, CITIES))
             progress.advance(step)
     except ss.StreamsketchError as error:
         Console(stderr=True).print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
-    show_results(console, results, truth, job)
+    show_results(console, results, truth, CITIES, job.output)
     return 0
 
 
@@ -68,7 +89,8 @@ def job_of(known: argparse.Namespace) -> FilesJob:
         patterns=[str(FLIGHTS)],
         agreement=AGREEMENT,
         epsilon=1.0,
-        public_keys=CARRIERS,
+        delta=1e-6,
+        public_keys=list(CITIES),
         output=known.output,
         secrets=RunSecrets(known.claims),
     )
@@ -77,10 +99,7 @@ def job_of(known: argparse.Namespace) -> FilesJob:
 def results_of(job: FilesJob, options: Sequence[str] = ()) -> Results:
     """Run the job and return what it estimates."""
     releases = job.run(options)
-    # a question to each release by itself: a pair without a cosine does not say which of its two is the cause
-    lost = below_noise_floor(block_of(list(releases.values())))
-    below = sorted(str(key) for key, gone in zip(releases, lost, strict=True) if gone)
-    return Results(releases, comparisons(releases, "cosine"), comparisons(releases, "distance"), below)
+    return Results(releases, comparisons(releases, "cosine"), comparisons(releases, "distance"))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,5 +1,6 @@
 """The results of the demonstration as a table for people."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +12,8 @@ from rich.table import Table
 
 import streamsketch as ss
 from pipelines.truth import Truth
-from streamsketch.jobs import FilesJob
 
-_SHOWN = 24
+_SHOWN = 16
 
 
 class Results(NamedTuple):
@@ -22,45 +22,44 @@ class Results(NamedTuple):
     releases: ss.PrivateTable
     cosines: pa.Table
     distances: pa.Table
-    below_noise: list[str]
-    """The keys of streams below the noise floor, which have no cosine with any other, in ascending order."""
 
 
-def show_results(console: Console, results: Results, truth: Truth, job: FilesJob) -> None:
+def show_results(console: Console, results: Results, truth: Truth, names: Mapping[str, str], output: str) -> None:
     """Print the most similar pairs with their error bars, and how good they are."""
     rows = results.cosines.to_pylist()
+    guarantee = results.releases.guarantee
     table = Table(
-        title=f"Cosines between carrier streams, most alike first\n{escape(str(job.guarantee))}"
-        f"{', enforced' if job.is_enforced else '; the job does not enforce that bound'}",
+        title="Which destinations are served alike, by airline, airport of departure and week?\n"
+        f"One aircraft with all its flights of the year is protected with ε = {guarantee.epsilon:g}, "
+        f"δ = {guarantee.delta:g}.",
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
     )
-    table.add_column("pair", no_wrap=True)
+    table.add_column("most alike", no_wrap=True)
     for name in ("cosine", "95 % interval"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("exact*", justify="right", style="dim", no_wrap=True)
     table.add_column("in", justify="center", style="dim", no_wrap=True)
     table.add_column("± raw**", justify="right", style="dim", no_wrap=True)
-    table.add_column("sizes", justify="right", no_wrap=True)
     for row in rows[:_SHOWN]:
-        table.add_row(*_cells(row, results.releases, truth))
+        table.add_row(*_cells(row, truth, names))
     console.print()
     console.print(table)
-    if len(rows) > _SHOWN:
-        console.print(f"   … and {len(rows) - _SHOWN} pairs less alike\n")
-    if results.below_noise:
-        console.print(f"Without cosines, as below the noise floor: {escape(', '.join(results.below_noise))}.\n")
+    hidden = sum(row["cosine"] is None or row["low_95"] <= 0 for row in rows)
+    console.print(
+        f"   … and {len(rows) - _SHOWN} pairs less alike. {hidden} of the {len(rows)} pairs cannot be told from 0.\n"
+    )
     _show_truth(console, results, truth)
     console.print(
-        f"\nWritten to [bold]{escape(job.output)}/[/]: sketches.parquet, sketches/*.sketch, "
-        f"cosines.parquet, distances.parquet, both as .csv, and cosines.png"
+        f"\nWritten to [bold]{escape(output)}/[/]: sketches.parquet, sketches/*.sketch, "
+        f"cosines.parquet, distances.parquet, both as .csv, and the picture, cosines.png"
     )
 
 
-def _cells(row: dict[str, Any], releases: ss.PrivateTable, truth: Truth) -> list[str]:
+def _cells(row: dict[str, Any], truth: Truth, names: Mapping[str, str]) -> list[str]:
     pair = (row["first"], row["second"])
-    cells = [escape(" – ".join(pair)), "undefined", ""]
+    cells = [escape(" – ".join(names[key] for key in pair)), "undefined", ""]
     if row["cosine"] is not None:
         cells[1:] = [
             f"{row['cosine']:.2f} ± {row['standard_error']:.2f}",
@@ -72,7 +71,6 @@ def _cells(row: dict[str, Any], releases: ss.PrivateTable, truth: Truth) -> list
         f"{truth.cosines[pair]:.2f}",
         "" if inside is None else "yes" if inside else "no",
         "–" if np.isnan(raw) else f"{raw:.2f}",
-        " : ".join(f"{max(ss.squared_norm(releases[name]).value, 0.0) ** 0.5:,.0f}" for name in pair),
     ]
 
 
@@ -86,22 +84,20 @@ def _show_truth(console: Console, results: Results, truth: Truth) -> None:
         hits = [_covers(row, row[column], exact[row["first"], row["second"]]) for row in rows]
         inside = [hit for hit in hits if hit is not None]
         due = 0.95 * len(inside)
-        lines.append(f"{sum(inside)} of {len(inside)} intervals cover the exact {kind}; {due:.0f} are due on average.")
+        lines.append(
+            f"{sum(inside)} of {len(inside)} intervals contain the exact {kind}; about {due:.0f} are expected."
+        )
     console.print(
-        f"* From the raw data: this demonstration may look, a user of the releases could not. {' '.join(lines)} They "
-        f"share one projection, so these numbers vary more than independent intervals would. Each interval is for its "
-        f"pair alone: the greatest of many cosines errs more."
+        f"* Computed from the flights, to check the estimates; a user of the releases has none. {' '.join(lines)} They "
+        f"share one projection, so these numbers vary more than those of independent intervals."
     )
     ours = {(row["first"], row["second"]): row["standard_error"] for row in results.cosines.to_pylist()}
     ratios = [raw / ours[pair] for pair, raw in truth.raw_errors.items() if ours[pair] and not np.isnan(raw)]
-    lost = sum(np.isnan(error) for error in truth.raw_errors.values())
     console.print(
-        f"** Standard error without a sketch: Laplace noise on each of the {truth.possible_indices:,} cells of "
-        f"both raw histograms ({truth.distinct_indices:,} cells are in use)."
+        f"** Standard error without a sketch: the same noise on each of the {truth.possible_indices:,} cells of the "
+        f"histograms of airlines, airports and weeks."
         + (f" The median ratio to ours is {np.median(ratios):.1f}." if ratios else "")
-        + (f" –: a stream is below the noise floor, in {lost} of {len(truth.raw_errors)} pairs." if lost else "")
     )
-    console.print("Sizes are Euclidean norms, estimated from the releases.")
 
 
 def _covers(row: dict[str, Any], value: float | None, exact: float) -> bool | None:

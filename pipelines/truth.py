@@ -2,19 +2,19 @@
 
 import dataclasses
 import itertools
-from fractions import Fraction
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from streamsketch.beam import read_batches
-from streamsketch.estimation import OutputNoise
+import streamsketch as ss
+from streamsketch.estimation import OutputNoise, block_of
 from streamsketch.estimation.cosines import cosines as noisy_cosines
-from streamsketch.intake import Intake
-from streamsketch.jobs import FilesJob
-from streamsketch.privacy import DiscreteLaplace
 from streamsketch.projections import MapVariance
 
 
@@ -25,14 +25,14 @@ class Truth:
     Parameters
     ----------
     squared_distances
-        By (first, second), in squared data units.
+        By (first, second), in squared votes.
     cosines
-        By pair; NaN with an empty stream.
+        By pair.
     distinct_indices, possible_indices
         How many indices occur at all; the size of the raw histograms.
     raw_errors
-        By pair, of cosines: the standard error that discrete Laplace noise on every cell of the raw histograms would
-        give; NaN with a stream that is then below the noise floor.
+        By pair, of cosines: the standard error that the releases' noise on every cell of the raw histograms would give;
+        NaN with a stream that is then below the noise floor.
     """
 
     squared_distances: dict[tuple[str, str], float]
@@ -42,33 +42,31 @@ class Truth:
     raw_errors: dict[tuple[str, str], float]
 
 
-def look_at_truth(job: FilesJob, possible_indices: int) -> Truth:
-    """Return the exact squared distances and cosines between the keys' histograms, on the values' grid."""
-    agreement, names = job.agreement, sorted(job.public_keys or ())
-    intake, key = Intake(agreement), cast("Any", agreement.key)
-    place = {name: row for row, name in enumerate(names)}
-    rows, indices, steps = [], [], []
-    for batch in read_batches(job.patterns, agreement):
-        events = intake.read(batch)
-        rows += [place.get(name, -1) for name in batch.column(key.name).to_pylist()]
-        indices.append(events.indices)
-        steps.append(events.steps)
-    distinct, columns = np.unique(np.concatenate(indices), return_inverse=True)
-    at, weights = np.array(rows), np.concatenate(steps).astype(np.float64)
-    cells = (weights[at >= 0], (at[at >= 0], columns[at >= 0]))
-    histograms = coo_array(cells, shape=(len(names), distinct.size)).tocsr()
+def look_at_truth(path: Path, agreement: ss.Agreement, releases: ss.PrivateTable, possible_indices: int) -> Truth:
+    """Return the exact squared distances and cosines between the keys' histograms, where each unit has one vote.
+
+    A unit's counts are divided by their length, over all keys together.
+    """
+    names = sorted(releases)
+    index = [column.name for column in agreement.index]
+    key, unit = (cast("Any", column).name for column in (agreement.key, agreement.unit))
+    rows = pq.read_table(path, columns=[key, unit, *index])
+    rows = pa.table({name: rows[name].cast(pa.string()) for name in rows.column_names})
+    rows = rows.filter(pc.is_in(rows[key], pa.array(names))).drop_null()
+    counted = rows.group_by([key, unit, *index]).aggregate([([], "count_all")])
+    counts = counted["count_all"].to_numpy().astype(np.float64)
+    units = np.unique(counted[unit].to_numpy(), return_inverse=True)[1]
+    votes = counts / np.sqrt(np.bincount(units, counts**2))[units]
+    cells = pc.binary_join_element_wise(*(counted[name] for name in index), " ")
+    distinct, columns = np.unique(cells.to_numpy(), return_inverse=True)
+    places = np.searchsorted(names, counted[key].to_numpy().astype(str))
+    histograms = coo_array((votes, (places, columns)), shape=(len(names), distinct.size)).tocsr()
     gram = (histograms @ histograms.T).toarray()
-    norms, step = np.diagonal(gram), agreement.projection.grid
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cosines = gram / np.sqrt(np.outer(norms, norms))
-    squares = float(step) ** 2 * (norms[:, None] + norms - 2 * gram)
-    bound: Any = agreement.neighbours
-    scale = Fraction(bound.bound) / (step * Fraction(job.epsilon))
-    noise = DiscreteLaplace(scale.limit_denominator(1 << 20)).cumulants
-    of_all = (np.full(len(names), cumulant) for cumulant in (noise.k2, noise.k4))
-    sizes, seconds, fourths = ((one[:, None], one) for one in (norms, *of_all))
+    norms, block = np.diagonal(gram), block_of([releases[name] for name in names])
+    sizes, seconds, fourths = ((one[:, None], one) for one in (norms, block.k2, block.k4))
     effect, no_map = OutputNoise(possible_indices), MapVariance(0.0, 0.0, 0.0)
     raw = noisy_cosines(gram, sizes, seconds, fourths, effect, no_map).standard_error
+    squares, cosines = norms[:, None] + norms - 2 * gram, gram / np.sqrt(np.outer(norms, norms))
     distances, exact, errors = (_by_pair(names, one) for one in (squares, cosines, raw))
     return Truth(distances, exact, int(distinct.size), possible_indices, errors)
 
