@@ -1,8 +1,10 @@
-// Builds dist/: one minified ESM file, and the declarations beside it.
+// Builds dist/: one minified ESM file, the declarations beside it, and functions for warehouses.
 import { execFileSync } from "node:child_process";
-import { rmSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
+import { bigquery, library, snowflake } from "./udf.mjs";
 
 const here = fileURLToPath(new URL("..", import.meta.url));
 rmSync(`${here}dist`, { recursive: true, force: true });
@@ -18,3 +20,13 @@ await build({
   charset: "utf8",
 });
 execFileSync("node_modules/.bin/tsc", ["--project", "tsconfig.types.json"], { cwd: here, stdio: "inherit" });
+
+const script = await library();
+mkdirSync(`${here}dist/udf`, { recursive: true });
+writeFileSync(`${here}dist/udf/streamsketch_udf.js`, script);
+writeFileSync(`${here}dist/udf/bigquery.sql`, bigquery());
+writeFileSync(`${here}dist/udf/snowflake.sql`, snowflake(script));
+for (const name of ["streamsketch.js", "udf/streamsketch_udf.js"]) {
+  const data = readFileSync(`${here}dist/${name}`);
+  console.log(`dist/${name}: ${data.length} bytes, ${gzipSync(data).length} compressed`);
+}

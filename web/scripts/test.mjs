@@ -20,6 +20,7 @@ await build({
   outdir: "out/tests",
   outbase: "tests",
   outExtension: { ".js": ".mjs" },
+  external: ["esbuild"],
   sourcemap: "inline",
   logLevel: "warning",
 });

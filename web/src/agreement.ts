@@ -1,6 +1,6 @@
 /** Agreements: a projection, which columns of which types enter it, and under which bound. */
 import { blake2b } from "./blake2b.ts";
-import { hex, utf8 } from "./bytes.ts";
+import { hex, textOf, utf8 } from "./bytes.ts";
 import { ANY_NUMBER } from "./checks.ts";
 import { need } from "./errors.ts";
 import { Ratio } from "./exact.ts";
@@ -93,7 +93,7 @@ function countingOf(value: Json | undefined, neighbours: Agreement["neighbours"]
  * @throws WireFormatError if it is none: not JSON, a field that is missing, repeated or unknown, a value out of range
  */
 export function readAgreement(data: string | Uint8Array, changes: Partial<Limits> = {}): Agreement {
-  const text = typeof data === "string" ? data : new TextDecoder("utf-8", { ignoreBOM: true }).decode(data);
+  const text = typeof data === "string" ? data : textOf(data);
   const fields = objectOf(parseJson(text, limitsWith(changes).maxJsonBytes), "an agreement", NEEDED, LATER);
   need(fields.agreement === 1n, "an agreement of another version; this reader knows 1");
   for (const name of LATER) need(fields[name] !== null, `${name} is null, and so left out`);

@@ -1,24 +1,28 @@
 /** Bytes as text, and the other way round. */
 import { need } from "./errors.ts";
+import { decodeBase64, decodeUtf8, encodeBase64, encodeUtf8 } from "./text.ts";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-const ENCODER = new TextEncoder();
+const DECODER = typeof TextDecoder === "undefined" ? null : new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const ENCODER = typeof TextEncoder === "undefined" ? null : new TextEncoder();
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /** Return UTF-8. */
 export function utf8(text: string): Bytes {
-  return ENCODER.encode(text) as Bytes;
+  return ENCODER === null ? encodeUtf8(text) : (ENCODER.encode(text) as Bytes);
 }
 
 /** Return UTF-8 as text. */
 export function textOf(data: Uint8Array): string {
+  let found: string | null = null;
   try {
-    return DECODER.decode(data);
+    found = DECODER === null ? decodeUtf8(data) : DECODER.decode(data);
   } catch {
-    need(false, "text is not UTF-8");
+    found = null;
   }
+  need(found !== null, "text is not UTF-8");
+  return found;
 }
 
 /** Return bytes in lower-case hexadecimal. */
@@ -92,18 +96,12 @@ export function integerOf(data: Uint8Array): bigint {
 }
 
 /** Return the standard base64 of bytes. */
-export function base64(data: Uint8Array): string {
-  let out = "";
-  for (let at = 0; at < data.length; at += 8192) out += String.fromCharCode(...data.subarray(at, at + 8192));
-  return btoa(out);
-}
+export const base64 = encodeBase64;
 
 /** Return the bytes of base64: the standard alphabet, padded, with spare bits 0. */
 export function unbase64(text: string): Bytes {
   need(text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text), "text is not base64");
-  const raw = atob(text);
-  const out = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) out[i] = raw.charCodeAt(i);
+  const out = decodeBase64(text);
   need(base64(out) === text, "base64 with spare bits other than 0");
   return out;
 }

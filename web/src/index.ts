@@ -28,3 +28,4 @@ export { mechanismFingerprint, mechanismJson, readMechanism, squaredError } from
 export { Sketch, type ReleaseOptions } from "./sketch.ts";
 export { systemBits, type SecretBits } from "./secret.ts";
 export { readAgreement, type AgreedColumn, type Agreement } from "./agreement.ts";
+export { combine, scaled, subtract, type Populations } from "./combine.ts";
