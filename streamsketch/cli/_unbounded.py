@@ -41,7 +41,7 @@ class UnboundedLog:
         """Read the log until it ends, or for ever; write the state and releases."""
         agreement, policy = ss.Agreement.load(self.agreement), StreamPolicy.load(self.policy)
         policy.publisher(agreement)  # to find mistakes before anything is written
-        form, charge = self._checked(), _charge_of(policy, agreement)
+        form, charge = self._checked(), charge_of(policy, agreement)
         # where units do not move the clock, no line of theirs ends the stream either
         mode = "skip" if policy.clock == "heartbeats" and self.bad_lines == "stop" else self.bad_lines
         bad_lines = BadLines(mode, append=True)
@@ -167,7 +167,8 @@ class UnboundedLog:
         return form
 
 
-def _charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:
+def charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:
+    """Return what charges each window to the policy's ledger, if it has one, and its data set."""
     if policy.ledger is None:
         return None
     if not Path(policy.ledger).is_file():

@@ -1,48 +1,32 @@
 """``streamsketch job``: Apache Beam jobs on files and streams, and what stands beside them."""
 
 import contextlib
-import enum
 import logging
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import streamsketch as ss
 from streamsketch import jobs
+from streamsketch.cli._jobs import (
+    AgreementFile,
+    ClientSettings,
+    Form,
+    Log,
+    MessageForm,
+    PolicyFile,
+    Servers,
+    extras,
+    settings_in,
+)
 from streamsketch.cli._showing import Json, guarantee_fields, plural, say, show_result
 from streamsketch.core import names_given
 from streamsketch.estimation import below_noise_floor, block_of
 from streamsketch.privacy import mechanism_names
 from streamsketch.streams import StreamPolicy
 
-_TAKEN = {  # what jobs import that is not in the base, and the extra with it
-    "apache_beam": ("Apache Beam", "beam"),
-    "confluent_kafka": ("confluent-kafka", "streams"),
-    "prometheus_client": ("prometheus-client", "streams"),
-}
-
-
-class Form(enum.StrEnum):
-    """What a message of a topic is."""
-
-    arrow = "arrow"
-    json = "json"
-
-
-class Log(enum.StrEnum):
-    """What a job says on standard error."""
-
-    text = "text"
-    json = "json"
-
-
-AgreementFile = Annotated[
-    Path, typer.Option("--agreement", help="What rows are cast to and by which bound, a JSON file.")
-]
-PolicyFile = Annotated[Path, typer.Option("--policy", help="What is released of each window, a JSON file.")]
 BeamOptions = Annotated[
     list[str] | None,
     typer.Argument(
@@ -61,14 +45,6 @@ Database = Annotated[
     str | None,
     typer.Option(
         help="Where releases are instead of files: sqlite:PATH, or postgresql with PGHOST and so on.",
-        show_default=False,
-    ),
-]
-Servers = Annotated[str, typer.Option(help="Kafka's brokers, HOST:PORT.")]
-ClientSettings = Annotated[
-    Path | None,
-    typer.Option(
-        help="File of settings by which brokers are reached, such as TLS and SASL: librdkafka's names, mode 0600.",
         show_default=False,
     ),
 ]
@@ -141,7 +117,7 @@ def files(  # noqa: PLR0913 - a command's options are its parameters
     """
     if bool(public_key) == keys_are_public:
         raise ss.InvalidInputError("say which keys are released: --public-key NAMES, or --keys-are-public; one of both")
-    with _imports():
+    with extras():
         job = jobs.FilesJob(
             patterns=pattern,
             agreement=ss.Agreement.load(agreement),
@@ -187,7 +163,7 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
         typer.Option(help="Beam's expansion service with the connector of pipelines/flink.", show_default=False),
     ] = None,
     client_settings: ClientSettings = None,
-    form: Annotated[Form, typer.Option("--format", help="What a message of the topic is.")] = Form.arrow,
+    form: MessageForm = Form.arrow,
     folder: Annotated[
         str | None, typer.Option(help="Folder of Parquet files that grows, instead of a topic.", show_default=False)
     ] = None,
@@ -229,8 +205,8 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
         raise ss.InvalidInputError(
             f"the stream comes from --folder, of Parquet files; leave out {', '.join(given) or '--format'}"
         )
-    with _imports():
-        _reached(client_settings)  # finds mistakes in this machine's file
+    with extras():
+        settings_in(client_settings)  # finds mistakes in this machine's file
         reached = None if client_settings is None else str(client_settings.absolute())
         source = jobs.Topic(str(servers), str(topic), str(expansion), form.value, reached) if folder is None else None
         job = jobs.StreamJob(
@@ -302,13 +278,13 @@ def watch(  # noqa: PLR0913 - a command's options are its parameters
     if client_settings is not None and servers is None:
         raise ss.InvalidInputError("--client-settings go with --servers and --topic")
     released_by = StreamPolicy.load(policy)
-    with _imports():
+    with extras():
         causes: list[jobs.Cause] = [] if flink is None else [jobs.FlinkJob(flink, job_id)]
         if counts is not None:
             causes.append(jobs.DroppedRows(counts, released_by.max_dropped))
         if servers is not None:
             silent = released_by.of_one_length.size / 10**6 if silent_after is None else silent_after
-            reached = _reached(client_settings)
+            reached = settings_in(client_settings)
             causes.append(jobs.SilentPartitions(servers, str(topic), silent, reached))
             causes.append(jobs.PartitionLag(servers, str(topic), jobs.group_of(str(released_by.stream)), reached))
         watched = jobs.Watch(
@@ -343,8 +319,8 @@ def publish(
     place = StreamPolicy.load(policy)
     if place.stream is None:
         raise ss.InvalidInputError(f'{policy} names no stream, so no job follows it: say "stream": "NAME"')
-    with _imports():
-        publisher = jobs.Publisher(servers, topic, place.stream, _reached(client_settings))
+    with extras():
+        publisher = jobs.Publisher(servers, topic, place.stream, settings_in(client_settings))
     with contextlib.suppress(SystemExit):  # it is ended by a signal
         while True:
             count = publisher.publish(jobs.slots_in(Path(place.folder), place.stream))
@@ -362,7 +338,7 @@ def replay(  # noqa: PLR0913 - a command's options are its parameters
     servers: Servers,
     topic: Annotated[str, typer.Option(help="The topic that the job read.")],
     client_settings: ClientSettings = None,
-    form: Annotated[Form, typer.Option("--format", help="What a message of the topic is.")] = Form.arrow,
+    form: MessageForm = Form.arrow,
     root_key: StreamKey,
     claims: Claims,
     epoch: Annotated[int, typer.Option(help="Epoch of the launch that published.")],
@@ -373,7 +349,7 @@ def replay(  # noqa: PLR0913 - a command's options are its parameters
     It needs the root key, and what it reads is secret: it is for the operator alone. Ends with 1 if a release differs
     or is missing. A release with a unit that was over its bounds does not have the sums of the log, as it should be.
     """
-    with _imports():
+    with extras():
         job = jobs.StreamJob(
             agreement=ss.Agreement.load(agreement),
             policy=StreamPolicy.load(policy),
@@ -382,7 +358,7 @@ def replay(  # noqa: PLR0913 - a command's options are its parameters
             claims=claims,
             epoch=epoch,
         )
-        found = jobs.replay(job, jobs.records(servers, topic, _reached(client_settings)))
+        found = jobs.replay(job, jobs.records(servers, topic, settings_in(client_settings)))
     facts = {
         "releases": f"{found.slots:,}, and {found.missing:,} missing",
         "same bytes": f"{found.same_bytes:,}",
@@ -392,26 +368,3 @@ def replay(  # noqa: PLR0913 - a command's options are its parameters
     if found.missing or found.same_bytes < found.slots:
         say("That is wrong: the log was changed, or a release was computed from other data.")
         raise typer.Exit(1)
-
-
-def _reached(path: Path | None) -> dict[str, str]:
-    return {} if path is None else jobs.client_settings(path)
-
-
-def _is_wanted(record: logging.LogRecord) -> bool:
-    """Leave out what Beam says on import: that Google's BigQuery client is missing, which jobs do not use."""
-    return "apitools" not in record.getMessage()
-
-
-@contextlib.contextmanager
-def _imports() -> Iterator[None]:
-    """Load what jobs take, which the base does not install; without it an error names the extra."""
-    logging.getLogger().addFilter(_is_wanted)
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        taken: Any = _TAKEN.get((error.name or "").partition(".")[0])
-        if taken is None:
-            raise
-        name, extra = taken
-        raise ModuleNotFoundError(f"this job takes {name}: pip install 'streamsketch[{extra}]'") from None

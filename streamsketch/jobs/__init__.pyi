@@ -1,8 +1,11 @@
-from .brokers import TopicError, client_settings
+from .brokers import Brokers, TopicError, client_settings
 from .causes import Cause, FlinkJob
+from .consume import TopicStream, log_failure, malformed_size
 from .dropped import DroppedRows
 from .files import FilesJob
 from .logs import LogForm, logs
+from .partitions import Log, LostOffsetsError, Partitions
+from .payloads import Malformed, Message, Payloads
 from .replay import Replay, replay
 from .results import comparisons, read_comparisons, read_releases, write
 from .run import RunSecrets, beam_options
@@ -12,13 +15,20 @@ from .topics import PartitionLag, Publisher, Record, SilentPartitions, group_of,
 from .watch import Watch
 
 __all__ = [
+    "Brokers",
     "Cause",
     "DroppedRows",
     "FilesJob",
     "FlinkJob",
     "GrowingFolder",
+    "Log",
     "LogForm",
+    "LostOffsetsError",
+    "Malformed",
+    "Message",
     "PartitionLag",
+    "Partitions",
+    "Payloads",
     "Publisher",
     "Record",
     "Replay",
@@ -29,12 +39,15 @@ __all__ = [
     "StreamJob",
     "Topic",
     "TopicError",
+    "TopicStream",
     "Watch",
     "beam_options",
     "client_settings",
     "comparisons",
     "group_of",
+    "log_failure",
     "logs",
+    "malformed_size",
     "read_comparisons",
     "read_releases",
     "records",

@@ -131,7 +131,7 @@ class Brokers:
             yield
         except KafkaException as error:
             if client is not None:
-                client.poll(0)  # calls `_note`
+                client.poll(0)  # calls `note`
             raise TopicError(f"Kafka says: {self.because(error.args[0])}") from error
 
     def because(self, error: Any) -> str:
@@ -144,14 +144,22 @@ class Brokers:
             cause = "does it listen at this address, for TLS or a login?"
         return said if cause is None or cause in said else f"{said} ({cause})"
 
+    @property
+    def trouble(self) -> str | None:
+        """Why no broker can be reached, in words; None as long as one can."""
+        if KafkaError._ALL_BROKERS_DOWN not in self._causes and KafkaError._AUTHENTICATION not in self._causes:  # noqa: SLF001
+            return None
+        return next((self._causes[code] for code in _CAUSES if code in self._causes), "no broker answers")
+
+    def note(self, error: KafkaError) -> None:
+        """Note what a connection said."""
+        self._causes[error.code()] = _WHERE.sub("", error.str())
+
     def forget(self) -> None:
         """Forget what connections said: they work again."""
         self._causes.clear()
 
     def _with(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        ours = {name.replace("_", "."): value for name, value in given.items()}
+        ours = {name if name == "on_commit" else name.replace("_", "."): value for name, value in given.items()}
         # librdkafka would print on standard error what is in the errors
-        return {"log_level": 0, **self._settings, "bootstrap.servers": self.servers, **ours, "error_cb": self._note}
-
-    def _note(self, error: KafkaError) -> None:
-        self._causes[error.code()] = _WHERE.sub("", error.str())
+        return {"log_level": 0, **self._settings, "bootstrap.servers": self.servers, **ours, "error_cb": self.note}

@@ -204,13 +204,16 @@ class Windows:
         Of the stream.
     secret
         32 bytes, from which each window's own is derived.
+    strict
+        Whether a row that cannot be added raises also where heartbeats move the watermark.
     """
 
-    def __init__(self, policy: StreamPolicy, agreement: Agreement, secret: bytes) -> None:
+    def __init__(self, policy: StreamPolicy, agreement: Agreement, secret: bytes, *, strict: bool = False) -> None:
         self._policy, self._agreement, self._secret = policy, agreement, secret
-        self._tolerant = policy.clock == "heartbeats"
+        beats_alone = policy.clock == "heartbeats"
+        self._tolerant = beats_alone and not strict
         self._intake = Intake(agreement, on_bad="drop" if self._tolerant else "refuse")
-        self._drops = self._tolerant or agreement.missing == "drop"
+        self._drops = beats_alone or agreement.missing == "drop"
         neighbours = policy.bounds_in(agreement)
         self.public = None if policy.public_keys is None else agreement.keys_of(policy.public_keys)
         keys = [NO_KEY] if self.public is None else self.public

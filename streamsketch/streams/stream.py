@@ -61,6 +61,9 @@ class Stream:
     sink
         Where releases are published, opened: each public key of a window in the slot of its own that a job on a cluster
         fills, of the policy's ``stream``. By default files of whole windows in the policy's ``folder``.
+    strict
+        Whether `add` also raises for a row that cannot be added where heartbeats move the watermark: for callers that
+        then add the others without it.
 
     Raises
     ------
@@ -79,7 +82,9 @@ class Stream:
         charge: Charge | None = None,
         *,
         sink: Sink | None = None,
+        strict: bool = False,
     ) -> None:
+        self._strict = strict
         self._policy, self._agreement, self._path, self._charge = policy, agreement, Path(path), charge
         policy.check_one_machine(is_named=sink is not None)
         self._publisher = policy.publisher(agreement)
@@ -99,7 +104,7 @@ class Stream:
         else:
             self._id, self._secret = secrets.token_bytes(_ID_BYTES), secrets.token_bytes(SECRET_BYTES)
             self._draws = DrawSecret()
-            self.windows = Windows(policy, agreement, self._secret)
+            self.windows = Windows(policy, agreement, self._secret, strict=strict)
             self._check_new()
             self._rows = None if policy.schedule is None else Rows(self._rows_of)
 
@@ -113,7 +118,7 @@ class Stream:
         if changed := policy.changed(header["policy"]):
             raise InvalidInputError(f"{self._path} follows a policy with another {', '.join(changed)}; {ANEW}")
         self._id, self._secret = bytes.fromhex(header["stream"]), bytes.fromhex(header["secret"])
-        self.windows = Windows(policy, self._agreement, self._secret)
+        self.windows = Windows(policy, self._agreement, self._secret, strict=self._strict)
         self.position = header["place"]
         self.events, self.released, self.bad_lines = header["events"], header["released"], header["bad_lines"]
         self.windows.clocks.restore(header["newest"], header.get("sources", {}))

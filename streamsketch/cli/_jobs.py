@@ -1,0 +1,71 @@
+"""What commands of jobs and of topics share: options, and what the base does not install."""
+
+import contextlib
+import enum
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streamsketch import jobs
+
+_TAKEN = {  # what jobs import that is not in the base, and the extra with it
+    "apache_beam": ("Apache Beam", "beam"),
+    "confluent_kafka": ("confluent-kafka", "streams"),
+    "prometheus_client": ("prometheus-client", "streams"),
+}
+
+
+class Form(enum.StrEnum):
+    """What a message of a topic is."""
+
+    arrow = "arrow"
+    json = "json"
+
+
+class Log(enum.StrEnum):
+    """What a job says on standard error."""
+
+    text = "text"
+    json = "json"
+
+
+AgreementFile = Annotated[
+    Path, typer.Option("--agreement", help="What rows are cast to and by which bound, a JSON file.")
+]
+PolicyFile = Annotated[Path, typer.Option("--policy", help="What is released of each window, a JSON file.")]
+Servers = Annotated[str, typer.Option(help="Kafka's brokers, HOST:PORT.")]
+MessageForm = Annotated[Form, typer.Option("--format", help="What a message of the topic is.")]
+ClientSettings = Annotated[
+    Path | None,
+    typer.Option(
+        help="File of settings by which brokers are reached, such as TLS and SASL: librdkafka's names, mode 0600.",
+        show_default=False,
+    ),
+]
+
+
+def settings_in(path: Path | None) -> dict[str, str]:
+    """Return the settings of a client in a file, if there is one."""
+    return {} if path is None else jobs.client_settings(path)
+
+
+def _is_wanted(record: logging.LogRecord) -> bool:
+    """Leave out what Beam says on import: that Google's BigQuery client is missing, which jobs do not use."""
+    return "apitools" not in record.getMessage()
+
+
+@contextlib.contextmanager
+def extras() -> Iterator[None]:
+    """Load what jobs take, which the base does not install; without it an error names the extra."""
+    logging.getLogger().addFilter(_is_wanted)
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        taken: Any = _TAKEN.get((error.name or "").partition(".")[0])
+        if taken is None:
+            raise
+        name, extra = taken
+        raise ModuleNotFoundError(f"this job takes {name}: pip install 'streamsketch[{extra}]'") from None

@@ -1,0 +1,158 @@
+"""``streamsketch consume``: a Kafka topic released by a policy, without Java."""
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import streamsketch as ss
+from streamsketch import jobs
+from streamsketch.cli._inputs import Stop
+from streamsketch.cli._jobs import (
+    AgreementFile,
+    ClientSettings,
+    Form,
+    Log,
+    MessageForm,
+    PolicyFile,
+    Servers,
+    extras,
+    settings_in,
+)
+from streamsketch.cli._showing import Json, plural, progress_bar, say, show_json
+from streamsketch.cli._unbounded import charge_of
+from streamsketch.core import exclusive, remove_partial, write_whole
+from streamsketch.streams import STREAM_SUFFIX, OtherRowsError, Stream, StreamPolicy
+
+
+def consume(  # noqa: PLR0913 - a command's options are its parameters
+    *,
+    agreement: AgreementFile,
+    policy: PolicyFile,
+    servers: Servers,
+    topic: Annotated[str, typer.Option(help="Kafka's topic; all of its partitions are read.")],
+    client_settings: ClientSettings = None,
+    form: MessageForm = Form.arrow,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="The .raw-stream file of sums and offsets: secret. By default beside the policy, with its name.",
+            show_default=False,
+        ),
+    ] = None,
+    malformed: Annotated[
+        Path | None,
+        typer.Option(help="File to keep messages in that have rows that cannot be read: secret.", show_default=False),
+    ] = None,
+    summary: Annotated[
+        Path | None,
+        typer.Option(help="File for counts of what was read and dropped, as JSON: secret.", show_default=False),
+    ] = None,
+    accept_loss: Annotated[
+        bool,
+        typer.Option("--accept-loss", help="If retention removed records before they were read, go on without them."),
+    ] = False,
+    idle_after: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds after which a partition without records holds no window back; by default it always does.",
+            show_default=False,
+        ),
+    ] = None,
+    every: Annotated[float, typer.Option(help="Seconds between two saves of the state while no window ends.")] = 60.0,
+    once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="Consumer group to which offsets are committed, for monitors alone; by default streamsketch-TOPIC.",
+            show_default=False,
+        ),
+    ] = None,
+    log: Annotated[
+        Log, typer.Option(help="text, for the operator alone, or json: lines without private values.")
+    ] = Log.text,
+    as_json: Json = False,
+) -> None:
+    """Release each window of a Kafka topic once, by a policy, on one machine and without Java.
+
+    Agreement and policy are those of `sketch --policy`. All partitions are read, each late by its own clock, so what is
+    in a window depends on the topic alone. Sums and offsets are saved together: killed at any point, the same command
+    goes on, and publishes the same bytes. SIGINT and SIGTERM save and end.
+
+    A message is an Arrow IPC stream of rows, or with --format json an object, or one a line. One without content is a
+    heartbeat: its timestamp moves the clock of its partition. Rows that cannot be read are dropped, each by itself, and
+    counted in --summary.
+    """
+    agreed, released_by = ss.Agreement.load(agreement), StreamPolicy.load(policy)
+    released_by.publisher(agreed)  # to find mistakes before anything is written
+    path = policy.with_suffix(STREAM_SUFFIX) if state is None else state
+    _check(path, summary, every, idle_after)
+    charge = charge_of(released_by, agreed)
+    with extras():
+        brokers = jobs.Brokers(servers, settings_in(client_settings))
+    number = None
+    with jobs.logs(log.value, topic=topic), ExitStack() as stack:
+        try:
+            Path(released_by.folder).mkdir(parents=True, exist_ok=True)
+            stack.enter_context(exclusive(path))
+            stream = Stream(released_by, agreed, path, charge, strict=True)
+            bad = stack.enter_context(jobs.Malformed(malformed, jobs.malformed_size(stream)))
+            partitions = jobs.Partitions(brokers, topic, group or jobs.group_of(topic))
+            stack.callback(partitions.close)
+            payloads = jobs.Payloads(agreed, released_by.time, form.value, bad)
+            read = jobs.TopicStream(
+                stream, released_by, partitions, topic, payloads, bad, accept_loss=accept_loss, idle_after=idle_after
+            )
+            with Stop() as stop:
+                _run(read, stop, every, once=once, summary=summary)
+                number = stop.number
+        except ss.StreamsketchError as error:
+            if log is Log.json:
+                jobs.log_failure(error)
+                raise typer.Exit(2) from None
+            if isinstance(error, OtherRowsError) or not path.exists():
+                raise
+            remedy = f"{path} holds what was read before, and the same command goes on"
+            raise ss.InvalidInputError(f"{error}. {remedy}") from None
+    if stream.is_finished:
+        say("All windows of the schedule are released: to go on, begin a new state and a new folder after them")
+    facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {released_by.folder}"
+    if number is not None:
+        say(f"Stopped: {path}, secret: {facts}. The same command goes on.")
+        raise typer.Exit(128 + number)
+    if as_json:
+        fields: dict[str, Any] = {"file": str(path), "secret": True, "events": stream.events}
+        fields |= {"windows": stream.released, "folder": released_by.folder, "malformed": stream.bad_lines}
+        show_json(fields | {"agreement": agreed.fingerprint})
+    else:
+        say(f"{path}, secret: {facts}. Agreement {agreed.fingerprint}.")
+
+
+def _run(read: "jobs.TopicStream", stop: Stop, every: float, *, once: bool, summary: Path | None) -> None:
+    def saved() -> None:
+        if summary is not None:
+            remove_partial(summary)
+            write_whole(summary, json.dumps(read.summary, indent=2).encode() + b"\n", secret=True)
+
+    with progress_bar() as progress:
+        task = progress.add_task("reading", total=None, events=read.stream.events)
+
+        def stepped() -> None:
+            behind = f"reading, {plural(read.lag, 'message')} behind"
+            progress.update(task, events=read.stream.events, description=behind)
+
+        read.run(stop, every=every, once=once, on_save=saved, on_step=stepped)
+
+
+def _check(path: Path, summary: Path | None, every: float, idle_after: float | None) -> None:
+    for name, seconds in (("--every", every), ("--idle-after", idle_after)):
+        if seconds is not None and not 0 < seconds < float("inf"):
+            raise ss.InvalidInputError(f"{name} must be a number of seconds > 0, got {seconds:g}")
+    if path.suffix != STREAM_SUFFIX or not path.parent.is_dir():
+        raise ss.InvalidInputError(
+            f"the state of a stream is written to a file named *{STREAM_SUFFIX} in a folder that is there, got {path}"
+        )
+    if summary is not None and (summary.suffix != ".json" or not summary.parent.is_dir()):
+        raise ss.InvalidInputError(f"a summary is written to a file named *.json, got {summary}")

@@ -1,0 +1,354 @@
+"""A topic released by a policy on one machine: all partitions read, rows and offsets saved together."""
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake import LostLogError, Stop
+from streamsketch.jobs.brokers import TopicError
+from streamsketch.jobs.logs import causes_of
+from streamsketch.jobs.partitions import Log, LostOffsetsError
+from streamsketch.jobs.payloads import Malformed, Payloads
+from streamsketch.streams import Stream, StreamPolicy, log_event
+
+_LOG = logging.getLogger(__name__)
+_POLL = 0.1  # seconds
+_SOONEST = 1.0  # seconds between two saves
+_LOOK = 10.0  # seconds between looks at partitions and their ends
+_SILENT = 60.0  # seconds without a record after which that is said
+_LARGEST = 1 << 62
+_NEW = "begin a new state and a new folder, with a start after what was released"
+
+
+class TopicStream:
+    """Releases the windows of a topic once each, from all of its partitions.
+
+    Partitions are assigned, not shared in a group. Each is read in its order and late by its own clock, so what is in a
+    window is a function of the partitions' logs. The state has the next offset of each partition beside the sums, in
+    one transaction: killed at any point, a later process reads on from there, and publishes the same bytes. Offsets are
+    committed to Kafka afterwards, for monitors alone.
+
+    A partition that is added to the topic is read from its beginning. No window is released before partitions were
+    looked up after its end.
+
+    Parameters
+    ----------
+    stream
+        The stream, ``strict``, whose state the caller holds.
+    policy
+        What it follows.
+    log
+        The partitions.
+    topic
+        Name of the topic.
+    payloads, malformed
+        Reads messages, and takes those that cannot be read.
+    accept_loss
+        Whether to go on where offsets that were to be read are not in the topic any more.
+    idle_after
+        Seconds after which a partition without records holds no window back; None for never.
+    clock
+        Returns the time in seconds; for tests.
+
+    Raises
+    ------
+    InvalidInputError
+        If the state is of another log or topic.
+    LostLogError
+        If offsets are lost, unless that is accepted.
+    TopicError
+        If the brokers do not answer.
+    """
+
+    def __init__(  # noqa: PLR0913 - keyword-only where there are many
+        self,
+        stream: Stream,
+        policy: StreamPolicy,
+        log: Log,
+        topic: str,
+        payloads: Payloads,
+        malformed: Malformed,
+        *,
+        accept_loss: bool = False,
+        idle_after: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.stream, self._policy, self._log, self._topic = stream, policy, log, topic
+        self._payloads, self._malformed, self._accept_loss = payloads, malformed, accept_loss
+        self._idle_after, self._clock, self._silent = idle_after, clock, set[int]()
+        self._bad_before, self._missing = stream.bad_lines, 0
+        self._next, self._ends = dict[int, int](), dict[int, int]()
+        self._heard, self._looked, self._saved = dict[int, float](), clock(), -_SOONEST
+        self._unreachable: str | None = None
+        self._identity = log.identity
+        is_new = stream.position is None
+        if stream.position is not None:
+            self._restore(stream.position)
+        self._look(is_new=is_new)
+        self._log.assign(self._next)
+        self._save()  # with the secrets, before anything is read
+
+    def _restore(self, position: Mapping[str, Any]) -> None:
+        if not _is_position(position):
+            raise InvalidInputError(
+                f"the state has no offsets of a topic: it follows another log, or give another; {_NEW}"
+            )
+        for what, ours, held in (("topic", self._topic, position["topic"]), ("id", self._identity, position["id"])):
+            if None not in (ours, held) and ours != held:
+                raise InvalidInputError(
+                    f"the state follows a topic with the {what} {held}, and this one has {ours}: its rows are others; "
+                    f"{_NEW}"
+                )
+        self._next = {int(number): offset for number, offset in position["partitions"].items()}
+        self._missing = position["missing"]
+
+    # --- partitions -----------------------------------------------------------------------------------------
+
+    def source(self, partition: int) -> str:
+        """Return the name that a partition has in the stream."""
+        return f"{self._topic}/{partition}"
+
+    @property
+    def offsets(self) -> dict[int, int]:
+        """The next offset of each partition."""
+        return dict(self._next)
+
+    @property
+    def lag(self) -> int:
+        """How many offsets were not read at the last look."""
+        return sum(max(0, end - self._next[number]) for number, end in self._ends.items())
+
+    def _look(self, *, is_new: bool = False) -> bool:
+        """Look partitions up; return whether some have to be assigned again."""
+        bounds = self._log.bounds()
+        self._looked = self._clock()
+        if gone := sorted(self._next.keys() - bounds.keys()):
+            raise TopicError(f"partitions {_listed(gone)} of {self._topic} are gone: it is another topic; {_NEW}")
+        self._ends = {number: end for number, (_, end) in bounds.items()}
+        moved = False
+        for number, (first, end) in sorted(bounds.items()):
+            expected = self._next.get(number)
+            if expected is None:
+                if not is_new:
+                    self._tell(logging.WARNING, "partition_added", f"partition {number} was added", partition=number)
+                expected = self._next[number] = first if is_new else 0
+                moved = True
+            if expected < first:
+                self._lose(number, expected, first)
+                moved = True
+            elif expected > end:
+                raise TopicError(
+                    f"partition {number} of {self._topic} ends at offset {end:,}, and {expected:,} is to be read next: "
+                    f"records were removed at its end, or it is another topic; {_NEW}"
+                )
+            self._heard.setdefault(number, self._looked)
+        self.stream.add_sources(map(self.source, sorted(bounds)))
+        return moved
+
+    def _lose(self, number: int, expected: int, first: int) -> None:
+        why = (
+            f"partition {number} of {self._topic} begins at offset {first:,}, and {expected:,} is to be read next: its "
+            f"retention removed {first - expected:,} offsets before they were read"
+        )
+        if not self._accept_loss:
+            raise LostLogError(f"{why}. --accept-loss goes on without them")
+        self._tell(logging.WARNING, "lost", why, partition=number)
+        self._missing += first - expected
+        self._next[number] = first
+
+    def _look_again(self) -> bool:
+        """Look partitions up while the stream runs; return whether the brokers answered."""
+        try:
+            if self._look():
+                self._log.assign(self._next)
+        except LostLogError:
+            raise
+        except TopicError as error:
+            if self._log.trouble() is None:
+                raise
+            self._tell_unreachable(str(error))
+            return False
+        self._tell_unreachable(None)
+        return True
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        stop: Stop,
+        *,
+        every: float,
+        once: bool = False,
+        on_save: Callable[[], None] = lambda: None,
+        on_step: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Read until it is stopped, or a schedule is finished; save each window once it is over, and at the end.
+
+        Parameters
+        ----------
+        stop
+            Ends the reading.
+        every
+            Seconds between saves while no window ends.
+        once
+            Whether to end where all partitions are read to their end.
+        on_save, on_step
+            Called after each save, and after each step.
+
+        Raises
+        ------
+        StreamsketchError
+            As the class, and as `Stream.save`. What was saved before stays.
+        """
+        while not (stop.is_set() or self.stream.is_finished):
+            self.step(_POLL)
+            due = self._clock() - self._saved
+            if (due >= every or (self.stream.windows.is_over and due >= _SOONEST)) and self.save():
+                on_save()
+            on_step()
+            if once and self._log.ended().keys() == self._next.keys():
+                break
+        while not self.save() and not stop.is_set():  # nothing is released until partitions were looked up
+            self.step(_POLL)
+        on_save()
+
+    def step(self, seconds: float) -> None:
+        """Add what comes in so many seconds."""
+        try:
+            found = self._log.poll(seconds)
+        except LostOffsetsError:
+            found = {}
+            if not self._look():
+                raise
+            self._log.assign(self._next)
+        now = self._clock()
+        for number, messages in sorted(found.items()):
+            source = self.source(number)
+
+            def add(batch: pa.RecordBatch, first: int, source: str = source) -> None:
+                self.stream.add(batch, first, source)
+
+            self._payloads.add(number, messages, add)
+            self._next[number] = messages[-1].offset + 1
+            self._heard[number] = now
+        ended = self._log.ended()
+        for number, end in ended.items():
+            self._next[number] = max(self._next[number], end)  # behind the last record there may be marks
+        self._silence(ended, now)
+        trouble = self._log.trouble()
+        if trouble is not None and not found:
+            self._tell_unreachable(trouble)
+        if now - self._looked >= _LOOK:
+            self._looked = now
+            self._look_again()
+
+    def _silence(self, ended: Collection[int], now: float) -> None:
+        """Let windows end without partitions that are idle, and say which have no records."""
+        quiet = {number: now - self._heard[number] for number in ended}
+        if self._idle_after is not None:
+            marks = self.stream.watermarks
+            newest = max((mark for mark in marks.values() if mark is not None), default=None)
+            for number, seconds in quiet.items():
+                source = self.source(number)
+                # the newest holds nothing back: without it, no window would end in a pause of all
+                if seconds >= self._idle_after and marks[source] != newest and source not in self.stream.idle:
+                    self.stream.set_idle(source)
+                    self._tell(logging.INFO, "idle", "no window waits for it any more", partition=number)
+            return
+        silent = {number for number, seconds in quiet.items() if seconds >= _SILENT}
+        if new := sorted(silent - self._silent):
+            why = f"no record for {_SILENT:.0f} s: all windows wait for it. Write heartbeats, or say --idle-after"
+            for number in new:
+                self._tell(logging.WARNING, "silent", why, partition=number)
+        self._silent = silent
+
+    # --- saving ---------------------------------------------------------------------------------------------
+
+    def save(self) -> bool:
+        """Save, and publish what is over; return False if that has to wait until the brokers answer."""
+        if self.stream.windows.is_over and not self._look_again():
+            return False
+        self._save()
+        return True
+
+    def _save(self) -> None:
+        stream, before = self.stream, self.stream.windows.next
+        stream.bad_lines = self._bad_before + self._malformed.rows
+        stream.save(self._position)  # which logs alarms of slots that hold other bytes
+        if count := stream.windows.next - before:
+            newest = self._policy.windows.name(stream.windows.next - 1)
+            self._tell(logging.INFO, "released", None, windows=count, newest=newest)
+        self._saved = self._clock()
+        with contextlib.suppress(TopicError):  # it is for monitors alone
+            self._log.commit(self._next)
+
+    @property
+    def _position(self) -> dict[str, Any]:
+        return {
+            "topic": self._topic,
+            "id": self._identity,
+            "partitions": {str(number): offset for number, offset in sorted(self._next.items())},
+            "missing": self._missing,
+            "malformed": self._malformed.size,
+        }
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What was read and dropped, and up to where: secret."""
+        marks, idle = self.stream.watermarks, self.stream.idle
+        partitions = {
+            str(number): {
+                "next": offset,
+                "end": max(offset, self._ends.get(number, 0)),
+                "watermark_micros": marks.get(self.source(number)),
+                "idle": self.source(number) in idle,
+            }
+            for number, offset in sorted(self._next.items())
+        }
+        return self.stream.summary | {"offsets_missing": self._missing, "partitions": partitions}
+
+    def _tell(self, level: int, event: str, text: str | None, **fields: Any) -> None:
+        log_event(_LOG, level, event, **fields, text=text)
+
+    def _tell_unreachable(self, why: str | None) -> None:
+        if why is not None and self._unreachable is None:
+            self._tell(logging.WARNING, "unreachable", f"{why}; trying again")
+        if why is None and self._unreachable is not None:
+            self._tell(logging.INFO, "reached", "the brokers answer again")
+        self._unreachable = why
+
+
+def log_failure(error: Exception) -> None:
+    """Log that a stream ended, and by which errors; none of their texts, which may hold data."""
+    log_event(_LOG, logging.ERROR, "failed", error=type(error).__name__, cause=causes_of(error))
+
+
+def malformed_size(stream: Stream) -> int:
+    """Return how many bytes of malformed messages were kept when the state was saved."""
+    position = stream.position
+    return 0 if position is None or not _is_position(position) else int(position["malformed"])
+
+
+def _listed(numbers: Collection[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _is_position(position: Mapping[str, Any]) -> bool:
+    """Return whether a position is one of a `TopicStream`."""
+    partitions = position.get("partitions")
+    return (
+        isinstance(position.get("topic"), str)
+        and isinstance(position.get("id"), str | None)
+        and all(_is_number(position.get(name)) for name in ("missing", "malformed"))
+        and isinstance(partitions, dict)
+        and all(name.isdecimal() and _is_number(offset) for name, offset in partitions.items())
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _LARGEST

@@ -1,0 +1,164 @@
+"""All partitions of a topic, read by one process that assigns them itself, each from an offset of its own."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Protocol
+
+from confluent_kafka import KafkaError, TopicCollection, TopicPartition
+from confluent_kafka import Message as Received
+
+from streamsketch.jobs.brokers import Brokers, TopicError
+from streamsketch.jobs.payloads import Message
+
+_SECONDS = 30.0  # a broker has to answer
+_LOOK_SECONDS = 5.0  # while records are read
+_MOST = 4096  # messages at once
+_KILOBYTES = 1 << 15  # of messages that wait to be read
+_ENDS = {  # errors of records after which no later record can be read
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - so it is documented
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+}
+
+
+class LostOffsetsError(TopicError):
+    """An offset that was to be read next is not in the topic any more."""
+
+
+class Log(Protocol):
+    """The partitions of a topic; one of your own has the same members."""
+
+    @property
+    def identity(self) -> str | None:
+        """What tells the topic from another one of the same name; None if the brokers do not say."""
+
+    def bounds(self) -> dict[int, tuple[int, int]]:
+        """Return the first offset of each partition that is still there, and the one after its last."""
+
+    def assign(self, offsets: Mapping[int, int]) -> None:
+        """Read partitions from these offsets on, and no others."""
+
+    def poll(self, seconds: float) -> dict[int, list[Message]]:
+        """Return the next messages by partition, each partition's in order, after so many seconds at most."""
+
+    def ended(self) -> dict[int, int]:
+        """Return the partitions that were read to their end, and the offset after it."""
+
+    def trouble(self) -> str | None:
+        """Return why the brokers cannot be reached now, in words; None if they can."""
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        """Show monitors up to where partitions were read; nothing reads these offsets to go on."""
+
+    def close(self) -> None:
+        """End reading; what is committed is sent."""
+
+
+class Partitions:
+    """The partitions of a Kafka topic: a `Log`.
+
+    Parameters
+    ----------
+    brokers
+        The brokers.
+    topic
+        Name of the topic.
+    group
+        Consumer group to which offsets are committed, for monitors.
+    """
+
+    def __init__(self, brokers: Brokers, topic: str, group: str) -> None:
+        self._brokers, self._topic = brokers, topic
+        self._ended: dict[int, int] = {}
+        self.commit_error: str | None = None
+        """Why offsets could not be committed last, in words."""
+        self._consumer = brokers.consumer(
+            group_id=group,
+            auto_offset_reset="error",
+            enable_auto_offset_store=False,
+            isolation_level="read_committed",
+            enable_partition_eof=True,
+            queued_max_messages_kbytes=_KILOBYTES,
+            on_commit=self._committed,
+        )
+
+    @property
+    def identity(self) -> str | None:
+        """The topic's id, which a topic that is created again does not have."""
+        admin = self._brokers.admin()
+        with self._brokers.errors(admin):
+            (found,) = admin.describe_topics(TopicCollection([self._topic]), request_timeout=_SECONDS).values()
+            return str(found.result().topic_id)
+
+    def bounds(self) -> dict[int, tuple[int, int]]:
+        """Return them; raise `TopicError` if the brokers do not answer."""
+        numbers = self._brokers.partitions(self._consumer, self._topic, _LOOK_SECONDS)
+        found = {}
+        for number in numbers:
+            with self._brokers.errors():
+                place = TopicPartition(self._topic, number)
+                found[number] = self._consumer.get_watermark_offsets(place, _LOOK_SECONDS)
+        return found
+
+    def assign(self, offsets: Mapping[int, int]) -> None:
+        """Read these partitions."""
+        self._ended = {}
+        with self._brokers.errors():
+            self._consumer.assign([TopicPartition(self._topic, number, offset) for number, offset in offsets.items()])
+
+    def poll(self, seconds: float) -> dict[int, list[Message]]:
+        """Return the next messages.
+
+        Raises
+        ------
+        LostOffsetsError
+            If an offset is not in the topic any more.
+        TopicError
+            If the topic cannot be read any more.
+        """
+        found: dict[int, list[Message]] = defaultdict(list)
+        with self._brokers.errors():
+            received = self._consumer.consume(_MOST, seconds)
+        for one in received:
+            error, number = one.error(), int(one.partition() or 0)
+            if error is not None:
+                self._take_error(one, error)
+                continue
+            self._ended.pop(number, None)
+            found[number].append(Message(one.offset() or 0, one.timestamp()[1], one.value() or b""))
+        if received:
+            self._brokers.forget()
+        return found
+
+    def _take_error(self, one: Received, error: KafkaError) -> None:
+        code, number = error.code(), int(one.partition() or 0)
+        if code == KafkaError._PARTITION_EOF:  # noqa: SLF001
+            self._ended[number] = int(one.offset() or 0)
+        elif code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
+            raise LostOffsetsError(f"partition {number} of {self._topic}: {error.str()}")
+        elif code in _ENDS or error.fatal():
+            raise TopicError(f"the topic {self._topic} cannot be read: {self._brokers.because(error)}")
+        else:
+            self._brokers.note(error)
+
+    def ended(self) -> dict[int, int]:
+        """Return those at their end."""
+        return dict(self._ended)
+
+    def trouble(self) -> str | None:
+        """Return why no broker answers."""
+        return self._brokers.trouble
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        """Commit offsets in the background."""
+        places = [TopicPartition(self._topic, number, offset) for number, offset in offsets.items()]
+        with self._brokers.errors():
+            self._consumer.commit(offsets=places, asynchronous=True)
+
+    def _committed(self, error: KafkaError | None, _: list[TopicPartition]) -> None:
+        self.commit_error = None if error is None else error.str()
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._consumer.close()

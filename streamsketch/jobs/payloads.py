@@ -1,0 +1,267 @@
+"""Messages of a topic as rows: JSON or Arrow, each row judged by itself, and those that cannot be read set aside."""
+
+import base64
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from streamsketch.agreement import Agreement
+from streamsketch.core import current_limits, write_whole
+from streamsketch.data import message_batches
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake import BadLines, Lines, RowReader, salvage
+
+Format: TypeAlias = Literal["arrow", "json"]
+Add: TypeAlias = Callable[[pa.RecordBatch, int], Any]
+
+_TIME = pa.timestamp("us", "UTC")
+_TOGETHER = 1 << 16  # rows that are added at once
+_ANY = Exception
+"""What reading a row may raise: libraries raise whatever there is, and one not foreseen would stop the stream."""
+
+
+class Message(NamedTuple):
+    """A message of one partition: its offset, its timestamp in milliseconds after 1970, and its content."""
+
+    offset: int
+    timestamp: int
+    content: bytes
+
+    @property
+    def is_beat(self) -> bool:
+        """Whether it is a heartbeat, which has no content and carries nobody's data."""
+        return not self.content
+
+
+class Malformed:
+    """Messages with rows that cannot be read: counted, and kept in a file if one is named.
+
+    A line of the file is a JSON object with partition, offset, the reason and the message in base64. Only its owner
+    can read it: it is as secret as the data.
+
+    Parameters
+    ----------
+    path
+        The file, to which is added; None to count alone.
+    size
+        How many bytes of it were written when the state was. What is behind them is removed: it is written again.
+    """
+
+    def __init__(self, path: Path | None, size: int = 0) -> None:
+        self.path, self._known = path, size
+        self.rows = 0
+        """How many rows could not be read; of a message that cannot be decoded, one."""
+
+    def __enter__(self) -> Self:
+        if self.path is not None:
+            if not self.path.exists():
+                write_whole(self.path, b"", secret=True)
+            self._file = self.path.open("ab", buffering=0)
+            if self._file.tell() > self._known:
+                self._file.truncate(self._known)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.path is not None:
+            is_empty = not self.size
+            self._file.close()
+            if is_empty:
+                self.path.unlink(missing_ok=True)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the file has."""
+        return self._known if self.path is None else os.fstat(self._file.fileno()).st_size
+
+    def take(self, partition: int, message: Message, why: str) -> None:
+        """Keep a message that has rows that cannot be read."""
+        if self.path is None:
+            return
+        content = base64.b64encode(message.content).decode()
+        line = {"partition": partition, "offset": message.offset, "why": why, "message": content}
+        self._file.write(json.dumps(line).encode() + b"\n")
+
+
+class Payloads:
+    """Adds the rows of messages to a stream, in their order.
+
+    Parameters
+    ----------
+    agreement
+        Which columns the messages have; others are left out.
+    time
+        Column of times.
+    form
+        ``"arrow"``: a message is an Arrow IPC stream. ``"json"``: a JSON object, or one a line.
+    malformed
+        Takes what cannot be read.
+    """
+
+    def __init__(self, agreement: Agreement, time: str, form: Format, malformed: Malformed) -> None:
+        self._reader, self._form, self._malformed = RowReader(agreement, time), form, malformed
+        self._names, self._time = self._reader.columns, time
+
+    def add(self, partition: int, messages: Iterable[Message], add: Add) -> None:
+        """Pass rows to ``add``, in batches, with the offset of their first message; heartbeats as rows with a time.
+
+        A row for which ``add`` raises is left out, and its message set aside. It must raise before it changes anything.
+        """
+        run: list[Message] = []
+        for message in messages:
+            if not message.is_beat:
+                run.append(message)
+                continue
+            self._add_rows(partition, run, add)
+            run = []
+            try:
+                add(self._beat(message), message.offset)
+            except InvalidInputError as error:  # too far ahead
+                self._refuse(partition, message, str(error))
+        self._add_rows(partition, run, add)
+
+    def _add_rows(self, partition: int, messages: Sequence[Message], add: Add) -> None:
+        if messages:
+            (self._add_arrow if self._form == "arrow" else self._add_json)(partition, messages, add)
+
+    def _refuse(self, partition: int, message: Message, why: str, *, again: bool = False) -> None:
+        self._malformed.rows += 1
+        if not again:
+            self._malformed.take(partition, message, why)
+
+    def _beat(self, message: Message) -> pa.RecordBatch:
+        """Return a row that has a time and nothing else."""
+        time = pa.array([message.timestamp * 1000], pa.int64()).cast(_TIME)
+        return pa.RecordBatch.from_pydict(
+            {name: time if name == self._time else pa.nulls(1, pa.string()) for name in self._names}
+        )
+
+    # --- Arrow ----------------------------------------------------------------------------------------------
+
+    def _add_arrow(self, partition: int, messages: Sequence[Message], add: Add) -> None:
+        waiting: list[tuple[pa.RecordBatch, Message]] = []
+        rows = 0
+        for message in messages:
+            try:
+                batches = list(self._decoded(message.content))
+            except _ANY as error:
+                self._refuse(partition, message, _why(error))
+                continue
+            for batch in batches:
+                if waiting and (batch.schema != waiting[0][0].schema or rows + batch.num_rows > _TOGETHER):
+                    self._add_together(partition, waiting, add)
+                    waiting, rows = [], 0
+                waiting.append((batch, message))
+                rows += batch.num_rows
+        self._add_together(partition, waiting, add)
+
+    def _decoded(self, content: bytes) -> Iterator[pa.RecordBatch]:
+        """Yield the columns of an Arrow message; raise unless each is there once."""
+        schema, batches = message_batches(content, current_limits().max_bytes)
+        for name in self._names:
+            if schema.names.count(name) != 1:
+                raise InvalidInputError(f"there is no column {name!r}, or more than one")
+        for batch in batches:
+            yield batch.select(self._names).replace_schema_metadata(None)
+
+    def _add_together(self, partition: int, waiting: Sequence[tuple[pa.RecordBatch, Message]], add: Add) -> None:
+        if not waiting:
+            return
+        try:
+            joined = waiting[0][0] if len(waiting) == 1 else pa.concat_batches([batch for batch, _ in waiting])
+        except _ANY:  # dictionaries with codes that are none
+            for one in waiting:
+                self._add_together(partition, [one], add)
+            return
+        ends = np.cumsum([batch.num_rows for batch, _ in waiting])
+        refused = -1
+
+        def read(start: int, stop: int) -> None:
+            add(_checked(joined.slice(start, stop - start)), waiting[0][1].offset)
+
+        def drop(place: int, error: Exception) -> None:
+            nonlocal refused
+            message = waiting[int(np.searchsorted(ends, place, "right"))][1]
+            self._refuse(partition, message, _why(error), again=message.offset == refused)
+            refused = message.offset
+
+        try:
+            for _ in salvage(read, joined.num_rows, drop, _ANY):
+                pass
+        except _ANY as error:  # in every row, as a column of another type is
+            for message in dict.fromkeys(message for _, message in waiting):
+                self._refuse(partition, message, _why(error))
+
+    # --- JSON -----------------------------------------------------------------------------------------------
+
+    def _add_json(self, partition: int, messages: Sequence[Message], add: Add) -> None:
+        lines, offsets = list[bytes](), list[int]()
+        for place, message in enumerate(messages):
+            for line in _lines(message.content):
+                lines.append(line)
+                offsets.append(place)
+        refused = -1
+
+        def drop(reason: str) -> None:
+            nonlocal refused
+            place = offsets[rows.position[0] - 1]
+            self._refuse(partition, messages[place], reason, again=place == refused)
+            refused = place
+
+        reader = RowReader(self._reader.agreement, self._time, bad=_BadRows(drop))
+        rows: Lines = reader.lines("the messages", "jsonl")
+        rows.read(b"\n".join(lines) + b"\n", lambda batch, number: add(batch, messages[offsets[number - 1]].offset))
+
+
+class _BadRows(BadLines):
+    """Leaves out rows of JSON that cannot be read, and says why."""
+
+    def __init__(self, drop: Callable[[str], None]) -> None:
+        super().__init__("skip")
+        self._drop = drop
+
+    def take(self, line: bytes, reason: str, header: bytes = b"") -> None:  # noqa: ARG002 - as `BadLines`
+        self._drop(reason)
+
+
+def _lines(content: bytes) -> list[bytes]:
+    """Return the rows of a JSON message, each in a line."""
+    if b"\n" not in content and b"\r" not in content:
+        return [content]
+    try:
+        json.loads(content)
+    except (ValueError, RecursionError):
+        return [line for line in content.split(b"\n") if line.strip()]
+    return [content.replace(b"\n", b" ").replace(b"\r", b" ")]  # line breaks are between values only
+
+
+def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose contents are valid: it may come from anybody, and Arrow's kernels trust what they get."""
+    if batch.num_rows == 1:
+        batch = pa.RecordBatch.from_pydict({name: _alone(batch.column(name)) for name in batch.schema.names})
+    batch.validate(full=True)
+    return batch
+
+
+def _alone(column: pa.Array) -> pa.Array:
+    """Return a column of one row without its dictionary, whose other words may be malformed."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    column.indices.validate(full=True)
+    place = column.indices[0].as_py()
+    if place is None:
+        return pa.nulls(1, column.type.value_type)
+    if not 0 <= place < len(column.dictionary):
+        raise InvalidInputError("a row names a word that its dictionary does not have")
+    return column.dictionary.slice(place, 1)
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, InvalidInputError) else type(error).__name__

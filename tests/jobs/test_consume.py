@@ -1,0 +1,300 @@
+"""A topic is released once, whatever order its partitions are read in, and wherever its reader is killed."""
+
+import base64
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsketch as ss
+from streamsketch.errors import LedgerError
+from streamsketch.intake import LostLogError
+from tests.jobs.topic import (
+    AGREEMENT,
+    MINUTE,
+    NeverStop,
+    Topic,
+    arrow,
+    as_json,
+    read_to_end,
+    reader,
+    released,
+    rows,
+)
+
+pytest.importorskip("confluent_kafka")
+
+from streamsketch.jobs import Malformed, TopicError
+
+MINUTES, PARTITIONS, ROWS = 4, 3, 8  # of a minute in a partition
+
+
+def topic_of(form: str, *, seed: int = 0) -> Topic:
+    """Return a topic of some minutes; heartbeats end all but the last."""
+    topic = Topic(PARTITIONS, seed)
+    for minute in range(MINUTES):
+        for number in topic.messages:
+            batch = rows(minute, ROWS, seed=number)
+            topic.write(number, *(as_json(batch) if form == "json" else [arrow(batch[:3]), arrow(batch[3:])]))
+    for number in topic.messages:
+        topic.write(number, b"", second=MINUTE * (MINUTES - 1) + 5)
+    return topic
+
+
+def begun(topic: Topic, folder: Path, **options: Any) -> Path:
+    """Return a folder with a state in which nothing was read: its secrets are those of all copies."""
+    reader(topic, folder, **options)
+    return folder
+
+
+@pytest.mark.parametrize("form", ["json", "arrow"])
+def test_any_order_of_partitions_gives_the_same_bytes(tmp_path: Path, form: Any) -> None:
+    begun(topic_of(form), tmp_path / "begun", form=form)
+    found = []
+    for seed in range(3):
+        folder = shutil.copytree(tmp_path / "begun", tmp_path / str(seed))
+        read = read_to_end(topic_of(form, seed=seed), folder, form=form)
+        assert read.lag == 0
+        found.append(released(folder))
+    assert len(found[0]) == MINUTES - 1
+    assert found[0] == found[1] == found[2]
+
+
+def test_json_and_arrow_are_the_same_rows(tmp_path: Path) -> None:
+    begun(topic_of("json"), tmp_path / "begun")
+    for form in ("json", "arrow"):
+        read_to_end(topic_of(form), shutil.copytree(tmp_path / "begun", tmp_path / form), form=form)
+    assert released(tmp_path / "json") == released(tmp_path / "arrow")
+
+
+class Killed:
+    """A topic whose reader is killed before its n-th poll or operation on a file."""
+
+    def __init__(self, topic: Topic, folder: Path, n: int) -> None:
+        self._topic, self._folder, self._left = topic, str(folder), n
+        sys.addaudithook(self._hook)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "poll":
+            self._count()
+        return getattr(self._topic, name)
+
+    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in ("open", "os.rename", "os.link", "os.remove", "os.utime") and self._folder in str(arguments[0]):
+            self._count()
+
+    def _count(self) -> None:
+        self._left -= 1
+        if not self._left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_once(folder: Path, n: int) -> bool:
+    """Read in a process that is killed at its n-th step; return whether it ended before."""
+    if not (pid := os.fork()):
+        try:
+            read_to_end(Killed(topic_of("arrow", seed=n), folder, n), folder, form="arrow", every=0.0)
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("points", [4, pytest.param(50, marks=pytest.mark.long)])
+def test_a_reader_that_is_killed_anywhere_publishes_the_same_bytes(tmp_path: Path, points: int) -> None:
+    begun(topic_of("arrow"), tmp_path / "begun", form="arrow")
+    whole = shutil.copytree(tmp_path / "begun", tmp_path / "whole")
+    read_to_end(topic_of("arrow"), whole, form="arrow")
+    kills = 0
+    for n in np.random.default_rng(points).permutation(np.arange(60) % 20 + 2)[:points].tolist():
+        folder = shutil.copytree(tmp_path / "begun", tmp_path / str(n))
+        kills += sum(not kill_once(folder, at) for at in (n, n // 2 + 3))
+        read_to_end(topic_of("arrow", seed=n), folder, form="arrow")
+        assert released(folder) == released(whole), n
+    assert kills >= points
+
+
+def test_an_added_partition_is_read_from_its_beginning_before_windows_end(tmp_path: Path) -> None:
+    topic, folder = topic_of("json"), tmp_path / "added"
+    read = reader(topic, folder, policy={"epsilon": 1e6})
+    for number in topic.messages:
+        topic.write(number, b"", second=MINUTE * MINUTES + 5)
+    topic.messages[PARTITIONS], topic.first[PARTITIONS] = [], 0
+    topic.write(PARTITIONS, *as_json(rows(0, 20, seed=9)))
+    read.run(NeverStop(), every=1e9, once=True)
+    assert list(released(folder)) == [], "the new partition has no heartbeat behind its rows yet"
+    topic.write(PARTITIONS, b"", second=MINUTE * MINUTES + 5)
+    read.run(NeverStop(), every=1e9, once=True)
+    assert len(released(folder)) == MINUTES
+    counts = read.stream.summary
+    assert counts["rows_late"] == 0
+    assert read.summary["partitions"]["3"]["next"] == len(topic.messages[3])
+
+
+def test_offsets_that_retention_removed_are_refused_or_accepted(tmp_path: Path) -> None:
+    topic = topic_of("json")
+    read = reader(topic, tmp_path)
+    topic.remove(1, 5)
+    with pytest.raises(LostLogError, match="partition 1 of sales begins at offset 5, and 0 is to be read next"):
+        reader(topic, tmp_path)
+    read = reader(topic, tmp_path, accept_loss=True)
+    read.run(NeverStop(), every=1e9, once=True)
+    assert read.summary["offsets_missing"] == 5
+    assert len(released(tmp_path)) == MINUTES - 1
+
+
+def test_a_first_reader_begins_with_what_is_there(tmp_path: Path) -> None:
+    topic = topic_of("json")
+    topic.remove(1, 5)
+    assert read_to_end(topic, tmp_path).summary["offsets_missing"] == 0
+
+
+def test_another_topic_is_refused(tmp_path: Path) -> None:
+    topic = topic_of("json")
+    read_to_end(topic, tmp_path)
+    topic.identity = "another"
+    with pytest.raises(ss.InvalidInputError, match="a topic with the id a topic, and this one has another"):
+        reader(topic, tmp_path)
+    with pytest.raises(TopicError, match=r"partition 0 of sales ends at offset 0, and 33 is to be read next"):
+        reader(Topic(PARTITIONS), tmp_path)
+    with pytest.raises(TopicError, match="partitions 1, 2 of sales are gone"):
+        reader(Topic(1), tmp_path)
+
+
+POISON = [
+    b"{",
+    b"[1]",
+    b"\xff\xfe",
+    b'{"person": "p", "shop": "north", "item": "i", "at": "yesterday"}',
+    b'{"person": "p", "shop": "north", "item": "i", "at": "9999-01-01"}',
+]
+
+
+@pytest.mark.parametrize("clock", ["events", "heartbeats"])
+def test_poison_is_dropped_alone_counted_and_kept(tmp_path: Path, clock: str) -> None:
+    topic = Topic(1)
+    good = as_json(rows(0, 6))
+    topic.write(0, good[0], POISON[0], good[1], *POISON[1:], b"\n".join([good[2], POISON[3], good[3], POISON[4]]))
+    topic.write(0, b"", second=2 * MINUTE)
+    with Malformed(tmp_path / "bad") as bad:
+        read = read_to_end(topic, tmp_path, malformed=bad, policy={"clock": clock})
+    assert (read.stream.events, read.stream.bad_lines) == (4, 7)
+    kept = [json.loads(line) for line in (tmp_path / "bad").read_bytes().splitlines()]
+    assert [one["offset"] for one in kept] == [1, 3, 4, 5, 6, 7], "a message once"
+    assert base64.b64decode(kept[0]["message"]) == POISON[0]
+    assert (tmp_path / "bad").stat().st_mode & 0o777 == 0o600
+    assert len(released(tmp_path)) == 1
+
+
+def test_malformed_rows_of_arrow_are_dropped_alone(tmp_path: Path) -> None:
+    good = rows(0, 6)
+    late = good.set_column(3, "at", pa.array([None, *good.column("at")[1:].to_pylist()], good.schema.field("at").type))
+    far = pa.array([*good.column("at")[:5].to_pylist(), None], good.schema.field("at").type)
+    texts = good.set_column(3, "at", pa.array(["2023-11-14T22:13:30Z"] * 5 + ["never"]))
+    invalid = good.set_column(0, "person", pa.Array.from_buffers(
+        pa.string(), 6, [None, pa.py_buffer(np.arange(7, dtype="<i4")), pa.py_buffer(b"abc\xffef")]
+    ))  # fmt: skip
+    topic = Topic(1)
+    other = good.drop_columns(["shop"])
+    contents = [arrow(one) for one in (good, late, good.set_column(3, "at", far), texts, invalid, other)]
+    topic.write(0, *contents, contents[0][:50], b"poison")
+    topic.write(0, b"", second=2 * MINUTE)
+    with Malformed(tmp_path / "bad") as bad:
+        read = read_to_end(topic, tmp_path, malformed=bad, form="arrow")
+    kept = sorted(json.loads(line)["offset"] for line in (tmp_path / "bad").read_bytes().splitlines())
+    assert kept == [3, 4, 5, 6, 7]
+    assert read.stream.bad_lines == 5
+    assert read.stream.events == 6 + 5 + 5 + 5 + 5, "rows without a time are missing, not malformed"
+
+
+def test_messages_that_are_read_again_are_kept_once(tmp_path: Path) -> None:
+    topic = Topic(1)
+    topic.write(0, b"poison")
+    with Malformed(tmp_path / "bad") as bad:
+        reader(topic, tmp_path, malformed=bad).step(0)  # and killed before it is saved
+    again = len((tmp_path / "bad").read_bytes())
+    with Malformed(tmp_path / "bad", 0) as bad:
+        read_to_end(topic, tmp_path, malformed=bad)
+    assert len((tmp_path / "bad").read_bytes()) == again
+
+
+def test_windows_wait_for_silent_partitions_until_they_are_idle(tmp_path: Path) -> None:
+    topic, now = topic_of("json"), 0.0
+    topic.messages[PARTITIONS], topic.first[PARTITIONS] = [], 0
+    read = reader(topic, tmp_path, idle_after=30.0, clock=lambda: now)
+    for _ in range(60):
+        read.step(0)
+    read.save()
+    assert not released(tmp_path)
+    now = 31.0
+    read.step(0)
+    read.save()
+    assert len(released(tmp_path)) == MINUTES - 1
+    assert read.summary["partitions"]["3"]["idle"]
+    topic.write(PARTITIONS, *as_json(rows(0, 1)))
+    topic.write(PARTITIONS, *as_json(rows(MINUTES, 1)))
+    read.run(NeverStop(), every=1e9, once=True)
+    assert read.stream.summary["rows_late"] == 1
+    assert not read.summary["partitions"]["3"]["idle"]
+
+
+def test_brokers_that_do_not_answer_are_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    topic, now = topic_of("json"), 0.0
+    read = reader(topic, tmp_path, clock=lambda: now)
+    for _ in range(60):
+        read.step(0)
+    topic.down = "no answer"
+    read.step(0)
+    assert not read.save(), "a partition may have been added"
+    now = 20.0
+    read.step(0)
+    assert not released(tmp_path)
+    topic.down = None
+    assert read.save()
+    assert len(released(tmp_path)) == MINUTES - 1
+    events = [json.loads(record.message)["event"] for record in caplog.records]
+    assert events == ["unreachable", "reached", "released"]
+
+
+def test_offsets_are_committed_after_they_are_saved(tmp_path: Path) -> None:
+    topic = topic_of("json")
+    read = read_to_end(topic, tmp_path)
+    assert topic.committed == read.offsets == {0: 33, 1: 33, 2: 33}
+
+
+def test_a_ledger_that_refuses_ends_it_with_what_was_read(tmp_path: Path) -> None:
+    def refuse(*_: Any) -> None:
+        raise LedgerError("spent")
+
+    with pytest.raises(LedgerError):
+        read_to_end(topic_of("json"), tmp_path / "refused", charge=refuse)
+    assert not released(tmp_path / "refused")
+    read_to_end(topic_of("json"), tmp_path / "refused")
+    assert len(released(tmp_path / "refused")) == MINUTES - 1
+
+
+def test_the_sums_are_those_of_one_loop(tmp_path: Path) -> None:
+    """With each person within their bounds, and hardly any noise."""
+    topic, plain = Topic(2), ss.SketchTable(AGREEMENT)
+    for minute in range(2):
+        for number in range(2):
+            batch = rows(minute, 8, seed=10 + number)
+            names = pa.array([f"{minute} {number} {place}" for place in range(8)])
+            batch = batch.set_column(0, "person", names)
+            topic.write(number, *as_json(batch))
+            if minute == 0:
+                plain.update_rows(batch)
+    for number in range(2):
+        topic.write(number, b"", second=MINUTE + 5)
+    read_to_end(topic, tmp_path, policy={"epsilon": 1e6})
+    (data,) = released(tmp_path).values()
+    found = ss.PrivateTable.from_bytes(data)
+    for key in ("north", "south"):
+        np.testing.assert_array_equal(found[key].values, plain.sketch_of(key).state())
