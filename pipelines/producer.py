@@ -1,0 +1,148 @@
+"""A producer for a stream's topic: rows with their own times, and heartbeats that never overtake them.
+
+    python -m pipelines.producer --policy policy.json --servers broker:9092 --topic flights < rows.jsonl
+
+Rows are JSON objects, one a line, with the policy's column of times. Each is a message whose timestamp is the row's
+time. Every second each partition gets a heartbeat, a message without content, whose timestamp is that of the oldest row
+that waits to be sent, or now. So with this producer alone no row is late, however long it waits here; where there are
+several, the policy's ``delay`` has to cover how far one is behind the others.
+
+After a silence that was longer than the policy's ``max_ahead``, ``--catch-up TIME`` first writes heartbeats from that
+time up to now, each within ``max_ahead`` of the one before: without them the stream drops all that comes.
+"""
+
+import argparse
+import datetime as dt
+import json
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from streamsketch.streams import StreamPolicy
+
+Send = Callable[[int, int, bytes], None]
+"""Sends a message: its partition, its timestamp in milliseconds, and its content."""
+
+
+class LogWriter:
+    """Writes rows and heartbeats to the partitions of a topic.
+
+    Parameters
+    ----------
+    send
+        Sends a message. Messages of a partition must arrive in the order in which they were sent.
+    partitions
+        How many partitions there are.
+    now
+        Returns the time in seconds since 1970.
+    """
+
+    def __init__(self, send: Send, partitions: int, now: Callable[[], float] = time.time) -> None:
+        self._send, self._partitions, self._now = send, partitions, now
+        self._waiting: list[tuple[float, bytes]] = []
+        self._newest = 0
+        self._lock = threading.Lock()
+
+    def take(self, at: float, content: bytes) -> None:
+        """Take a row of a time, in seconds since 1970, which the next `flush` sends."""
+        with self._lock:
+            self._waiting.append((at, content))
+
+    def flush(self, *, most: int | None = None) -> None:
+        """Send rows that wait, the oldest first, then a heartbeat to each partition."""
+        with self._lock:
+            self._waiting.sort(key=lambda row: row[0])
+            sent, self._waiting = self._waiting[:most], self._waiting[len(self._waiting[:most]) :]
+            for at, content in sent:
+                self._send(zlib.crc32(content) % self._partitions, round(at * 1000), content)
+            # what waits is sent later, and must not be behind what a heartbeat says
+            oldest = min(self._now(), *(at for at, _ in self._waiting[:1]), float("inf"))
+            self._newest = max(self._newest, int(oldest * 1000))
+            self.beat(self._newest)
+
+    def beat(self, moment: int) -> None:
+        """Send a heartbeat to each partition, at a time in milliseconds."""
+        for partition in range(self._partitions):
+            self._send(partition, moment, b"")
+
+
+def steps(since: float, until: float, length: float) -> Iterator[int]:
+    """Yield times in milliseconds, each at most a length in seconds after the one before; the last is ``until``."""
+    at = since
+    while at + length < until:
+        at += length
+        yield int(at * 1000)
+    yield int(until * 1000)
+
+
+def seconds_of(found: Any) -> float:
+    """Return a time in JSON, text of ISO 8601 or microseconds since 1970, in seconds; in UTC if it has no zone."""
+    if not isinstance(found, str):
+        return float(found) / 10**6
+    given = dt.datetime.fromisoformat(found)
+    return (given if given.tzinfo else given.replace(tzinfo=dt.UTC)).timestamp()
+
+
+def write(lines: Iterable[bytes], column: str, writer: LogWriter, every: float) -> None:
+    """Write the rows in lines of JSON, and heartbeats every so many seconds, until the lines end."""
+    over = threading.Event()
+
+    def keep_on() -> None:
+        while not over.wait(every):
+            writer.flush()
+
+    beats = threading.Thread(target=keep_on, daemon=True)
+    beats.start()
+    try:
+        for line in filter(bytes.strip, lines):
+            writer.take(seconds_of(json.loads(line)[column]), line.strip())
+    finally:
+        over.set()
+        beats.join()
+        writer.flush()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the producer; return its exit status."""
+    options = argparse.ArgumentParser(prog="python -m pipelines.producer", description=__doc__)
+    options.add_argument("--policy", type=Path, required=True)
+    options.add_argument("--servers", required=True)
+    options.add_argument("--topic", required=True)
+    options.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between heartbeats (default 1)")
+    options.add_argument("--catch-up", metavar="TIME", help="when the log fell silent, as ISO 8601 has it")
+    given = options.parse_args(arguments)
+    policy = StreamPolicy.load(given.policy)
+
+    from confluent_kafka import Producer  # noqa: PLC0415 - of the extra streams
+
+    settings: dict[str, Any] = {"bootstrap.servers": given.servers, "acks": "all"}
+    producer = Producer(settings | {"enable.idempotence": True})  # which keeps the order of each partition
+    partitions = len(producer.list_topics(given.topic, 30).topics[given.topic].partitions)
+
+    def send(partition: int, moment: int, content: bytes) -> None:
+        while True:
+            try:
+                producer.produce(given.topic, content, partition=partition, timestamp=moment)
+            except BufferError:  # it sends slower than rows come
+                producer.poll(1)
+            else:
+                producer.poll(0)
+                return
+
+    writer = LogWriter(send, partitions)
+    if given.catch_up is not None:
+        windows = policy.of_one_length
+        length = policy.limit.most * windows.size / 10**6
+        for moment in steps(seconds_of(given.catch_up), time.time(), length):
+            writer.beat(moment)
+    write(sys.stdin.buffer, policy.time, writer, given.every)
+    producer.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
