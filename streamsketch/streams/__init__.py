@@ -1,4 +1,4 @@
-"""Unbounded streams on one machine: windows of a log, each released once, by a policy."""
+"""Unbounded streams: windows that are released once on any engine, and logs that one machine follows by a policy."""
 
 from streamsketch._lazy import attach
 

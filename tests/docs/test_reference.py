@@ -64,7 +64,7 @@ SHOWN_AMONG_US = {
         "privacy.rho_to_epsilon",
         "privacy.sign_margin",
     ),
-    *("projections.hadamard_transform", "streams.StreamPolicy"),
+    "projections.hadamard_transform",
     *("signs.FlipLaw", "signs.expected", "signs.sign_products"),
 }
 
