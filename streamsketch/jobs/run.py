@@ -1,6 +1,7 @@
 """What a job needs to run: Beam's options, and where the secret of its noise is kept."""
 
 import dataclasses
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from apache_beam.options.pipeline_options import PipelineOptions, PortableOption
 from streamsketch.beam import FinishRun, claim_path, configure_run
 from streamsketch.errors import InvalidInputError
 
+_LOG = logging.getLogger(__name__)
 _RETAIN = ("--externalized_checkpoints_enabled", "--retain_externalized_checkpoints_on_cancellation")
 
 
@@ -90,3 +92,10 @@ def _check_recovery(options: PipelineOptions) -> None:
                 f"--{name}={found[name]} lets Flink delete the checkpoints of a job that is cancelled or fails, and "
                 f"nothing else restores it. Leave it out"
             )
+    # operators are named by what they are chained with, and one slot chains more of them than two
+    is_one = int(found.get("parallelism") or 1) <= 1 and "operator_chaining" not in found  # -1: the default
+    if is_one and "checkpointing_interval" in found:
+        _LOG.warning(
+            "with --parallelism=1, often the default, the state of this job can be restored with one slot alone. To "
+            "rescale it later give --parallelism=2 or more now, or --operator_chaining, which ends chaining"
+        )

@@ -1,6 +1,9 @@
 """A stream on Flink goes on after its workers were killed, after a cancellation, and where its topic grows."""
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.streaming import Folder, Job, Log, assert_is_the_log, assert_once, rows
@@ -67,3 +70,32 @@ def test_partitions_added_while_the_job_runs_and_while_it_does_not(
         assert job.failures() == 0
     assert_once(folder)
     assert_is_the_log(log, folder, tmp_path / "again", 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("slots", "more"), [((2, 3, 2), []), ((1, 2, 1), ["--operator_chaining"])], ids=["two and more", "from one"]
+)
+def test_a_job_restored_with_another_parallelism(
+    slots: tuple[int, ...], more: list[str], cluster: FlinkCluster, log: Log, tmp_path: Path
+) -> None:
+    """The option, given alone, ends the chaining of operators, which with one slot names their state otherwise."""
+    folder = Folder(tmp_path / "stream")
+    savepoint, epoch = list[str](), None
+    if 3 in slots:
+        cluster.start_task_manager()
+        cluster.wait_for_task_managers(3)
+    for done, parallelism in enumerate(slots, 1):
+        log.put([done - 1])
+        how: dict[str, Any] = {"stream": {"parallelism": parallelism}, "epoch": epoch}
+        with Job(cluster, log, folder, *more, *savepoint, **how) as job:
+            epoch = job.epoch
+            job.wait_for(lambda done=done: len(folder.windows()) == done, "the windows before it")
+            log.write(0, done, rows(done, 300, seed=5))  # a part of a minute, which the savepoint then holds
+            before = job.checkpoints()
+            job.wait_for(lambda job=job, before=before: job.checkpoints() > before + 1, "two checkpoints")
+            savepoint = [f"--savepoint_path={job.end_with_savepoint(tmp_path / 'savepoint')}"]
+    if 3 in slots:
+        cluster.kill_task_manager(-1)
+        cluster.wait_for_task_managers(2)
+    assert_once(folder)
+    assert_is_the_log(log, folder, tmp_path / "again", 1, 3)

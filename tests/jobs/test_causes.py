@@ -259,6 +259,22 @@ def test_options_that_prevent_recovery_are_refused_for_streams_alone(given: list
     beam_options(given)
 
 
+@pytest.mark.parametrize(
+    ("given", "is_warned"),
+    [
+        ([], True),
+        (["--parallelism=1"], True),
+        (["--parallelism=2"], False),
+        (["--parallelism=1", "--operator_chaining"], False),
+    ],
+)
+def test_a_stream_that_cannot_be_rescaled_is_warned_of(
+    given: list[str], *, is_warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    beam_options(["--checkpointing_interval=1000", *given], streaming=True)
+    assert ("restored with one slot alone" in caplog.text) == is_warned
+
+
 def metrics_in(text: str) -> set[str]:
     return set(re.findall(PREFIX + r"([a-z_]+)", text))
 
