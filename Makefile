@@ -16,6 +16,10 @@ STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version
 .DEFAULT_GOAL := help
 .PHONY: help env demo parties-demo test test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web lint docs docs-links pictures format bench proto conformance lock changelog clean
 
+CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+  { echo "streamsketch needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
+# the environment of development, if there is one
+DEMO_BIN = $(if $(wildcard $(STAMP)),$(BIN),.venv-demo/bin)
 DEMO = pipelines.private_distances --output $(OUT)
 
 help:  ## list the targets
@@ -24,15 +28,22 @@ help:  ## list the targets
 env: $(STAMP)  ## make .venv with all that development needs, pinned by hash
 
 $(STAMP): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "streamsketch needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
+	@$(CHECK_PYTHON)
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
-demo: env  ## which of sixteen destinations are served alike: private cosines on real data
-	$(BIN)/python -m $(DEMO)
+demo: $(if $(wildcard $(STAMP)),env,.venv-demo/.complete)  ## which of sixteen destinations are served alike: private cosines on real data
+	$(DEMO_BIN)/python -m $(DEMO)
+
+# what the demo needs, a third of what development needs
+.venv-demo/.complete: pipelines/requirements.lock pyproject.toml
+	@$(CHECK_PYTHON)
+	$(PYTHON) -m venv --clear .venv-demo
+	.venv-demo/bin/python -m pip install --quiet --no-compile --require-hashes --only-binary :all: -r $<
+	.venv-demo/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
 
 parties-demo: env  ## five processes publish the sum of their flights with one noise, and none sees another's
 	$(BIN)/python -m pipelines.parties_demo --input pipelines/data/flights.parquet
@@ -191,8 +202,11 @@ lock:  ## pin every dependency again (needs uv)
 	  --no-header pyproject.toml --extra flower --extra nvflare --extra parties pipelines/federated/requirements.in \
 	  --output-file pipelines/federated/requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-header pyproject.toml --extra beam pipelines/requirements.in --constraint requirements.lock \
+	  --output-file pipelines/requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-header pyproject.toml --extra spark --extra beam tests/spark/requirements.in --output-file tests/spark/requirements.lock
 
 clean:  ## remove everything that was made, except .flink, which is costly to fetch
-	rm -rf $(VENV) $(OUT) web/dist web/out web/node_modules .matrix .federated .spark .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-demo $(OUT) web/dist web/out web/node_modules .matrix .federated .spark .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find streamsketch pipelines benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -46,7 +46,7 @@ def heat_map(results: Results, labels: Mapping[str, str]) -> bytes:
         if not clear[i, j]:
             axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **_HIDDEN))
         colour = "white" if clear[i, j] and value[i, j] > 0.5 else "black"
-        text = f"{min(value[i, j], 1.0):.2f}".replace("-0.00", "0.00")
+        text = f"{value[i, j]:.2f}".replace("-0.00", "0.00")
         axes.text(j, i, text, ha="center", va="center", fontsize=8, color=colour)
         ends = f"{low[i, j]:.1f} … {high[i, j]:.1f}".replace("-0.0", "0.0")
         shade = "black" if clear[i, j] else "#8a8a8a"

@@ -33,7 +33,7 @@ CITIES = {
     "DEN": "Denver",
     "DFW": "Dallas",
     "DTW": "Detroit",
-    "FLL": "Fort Lauderdale",
+    "FLL": "Ft Lauderdale",
     "IAH": "Houston",
     "LAX": "Los Angeles",
     "MCO": "Orlando",

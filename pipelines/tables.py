@@ -29,8 +29,8 @@ def show_results(console: Console, results: Results, truth: Truth, names: Mappin
     rows = results.cosines.to_pylist()
     guarantee = results.releases.guarantee
     table = Table(
-        title="Which destinations are served alike, by airline, airport of departure and week?\n"
-        f"One aircraft with all its flights of the year is protected with ε = {guarantee.epsilon:g}, "
+        title="Which destinations are served alike, by airline, airport and week?\n"
+        f"One aircraft, with all its flights of the year, is protected: ε = {guarantee.epsilon:g}, "
         f"δ = {guarantee.delta:g}.",
         title_justify="left",
         title_style="bold",
@@ -41,7 +41,6 @@ def show_results(console: Console, results: Results, truth: Truth, names: Mappin
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("exact*", justify="right", style="dim", no_wrap=True)
     table.add_column("in", justify="center", style="dim", no_wrap=True)
-    table.add_column("± raw**", justify="right", style="dim", no_wrap=True)
     for row in rows[:_SHOWN]:
         table.add_row(*_cells(row, truth, names))
     console.print()
@@ -65,12 +64,11 @@ def _cells(row: dict[str, Any], truth: Truth, names: Mapping[str, str]) -> list[
             f"{row['cosine']:.2f} ± {row['standard_error']:.2f}",
             f"{row['low_95']:.2f} … {row['high_95']:.2f}",
         ]
-    inside, raw = _covers(row, row["cosine"], truth.cosines[pair]), truth.raw_errors[pair]
+    inside = _covers(row, row["cosine"], truth.cosines[pair])
     return [
         *cells,
         f"{truth.cosines[pair]:.2f}",
         "" if inside is None else "yes" if inside else "no",
-        "–" if np.isnan(raw) else f"{raw:.2f}",
     ]
 
 
@@ -93,10 +91,11 @@ def _show_truth(console: Console, results: Results, truth: Truth) -> None:
     )
     ours = {(row["first"], row["second"]): row["standard_error"] for row in results.cosines.to_pylist()}
     ratios = [raw / ours[pair] for pair, raw in truth.raw_errors.items() if ours[pair] and not np.isnan(raw)]
+    lost = sum(np.isnan(error) for error in truth.raw_errors.values())
     console.print(
-        f"** Standard error without a sketch: the same noise on each of the {truth.possible_indices:,} cells of the "
-        f"histograms of airlines, airports and weeks."
-        + (f" The median ratio to ours is {np.median(ratios):.1f}." if ratios else "")
+        f"Without sketches, the same noise would be on each of the {truth.possible_indices:,} cells of the histograms: "
+        + (f"the errors would be {np.median(ratios):.1f} times as large (median)" if ratios else "")
+        + (f", and {lost} pairs would be below the noise floor." if lost else ".")
     )
 
 
