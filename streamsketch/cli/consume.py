@@ -57,7 +57,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     idle_after: Annotated[
         float | None,
         typer.Option(
-            help="Seconds after which a partition without records holds no window back; by default it always does.",
+            help="Seconds after which a partition whose clock stands still holds no window back; by default, never.",
             show_default=False,
         ),
     ] = None,

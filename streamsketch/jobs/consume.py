@@ -20,7 +20,7 @@ _LOG = logging.getLogger(__name__)
 _POLL = 0.1  # seconds
 _SOONEST = 1.0  # seconds between two saves
 _LOOK = 10.0  # seconds between looks at partitions and their ends
-_SILENT = 60.0  # seconds without a record after which that is said
+_SILENT = 60.0  # seconds in which a clock stands still after which that is said
 _LARGEST = 1 << 62
 _NEW = "begin a new state and a new folder, with a start after what was released"
 
@@ -51,7 +51,7 @@ class TopicStream:
     accept_loss
         Whether to go on where offsets that were to be read are not in the topic any more.
     idle_after
-        Seconds after which a partition without records holds no window back; None for never.
+        Seconds after which a partition whose clock stands still holds no window back; None for never.
     clock
         Returns the time in seconds; for tests.
 
@@ -83,7 +83,8 @@ class TopicStream:
         self._idle_after, self._clock, self._silent = idle_after, clock, set[int]()
         self._bad_before, self._missing = stream.bad_lines, 0
         self._next, self._ends = dict[int, int](), dict[int, int]()
-        self._heard, self._looked, self._saved = dict[int, float](), clock(), -_SOONEST
+        self._marks, self._heard = dict[int, int | None](), dict[int, float]()
+        self._looked, self._saved = clock(), -_SOONEST
         self._unreachable: str | None = None
         self._identity = log.identity
         is_new = stream.position is None
@@ -235,7 +236,6 @@ class TopicStream:
 
             self._payloads.add(number, messages, add)
             self._next[number] = messages[-1].offset + 1
-            self._heard[number] = now
         ended = self._log.ended()
         for number, end in ended.items():
             self._next[number] = max(self._next[number], end)  # behind the last record there may be marks
@@ -248,10 +248,18 @@ class TopicStream:
             self._look_again()
 
     def _silence(self, ended: Collection[int], now: float) -> None:
-        """Let windows end without partitions that are idle, and say which have no records."""
+        """Let windows end without partitions that are idle, and say which they wait for.
+
+        By when a partition's clock moved, not by its records: where heartbeats move it, a row must not make windows
+        wait, which others would see.
+        """
+        marks = self.stream.watermarks
+        for number in self._next:
+            mark = marks[self.source(number)]
+            if mark != self._marks.get(number):
+                self._marks[number], self._heard[number] = mark, now
         quiet = {number: now - self._heard[number] for number in ended}
         if self._idle_after is not None:
-            marks = self.stream.watermarks
             newest = max((mark for mark in marks.values() if mark is not None), default=None)
             for number, seconds in quiet.items():
                 source = self.source(number)
@@ -262,7 +270,7 @@ class TopicStream:
             return
         silent = {number for number, seconds in quiet.items() if seconds >= _SILENT}
         if new := sorted(silent - self._silent):
-            why = f"no record for {_SILENT:.0f} s: all windows wait for it. Write heartbeats, or say --idle-after"
+            why = f"its clock stood still for {_SILENT:.0f} s: all windows wait. Write heartbeats, or say --idle-after"
             for number in new:
                 self._tell(logging.WARNING, "silent", why, partition=number)
         self._silent = silent

@@ -244,6 +244,23 @@ def test_windows_wait_for_silent_partitions_until_they_are_idle(tmp_path: Path) 
     assert not read.summary["partitions"]["3"]["idle"]
 
 
+@pytest.mark.parametrize("rows_come", [False, True])
+def test_rows_of_a_unit_do_not_keep_a_partition_from_being_idle(tmp_path: Path, *, rows_come: bool) -> None:
+    """Where heartbeats move its clock: others see when windows end."""
+    topic, now = topic_of("json"), 0.0
+    topic.messages[PARTITIONS], topic.first[PARTITIONS] = [], 0
+    read = reader(topic, tmp_path, idle_after=30.0, clock=lambda: now, policy={"clock": "heartbeats"})
+    while now < 32:
+        now += 4
+        if rows_come:
+            topic.write(PARTITIONS, *as_json(rows(MINUTES - 1, 1)))
+        for _ in range(60):
+            read.step(0)
+    read.save()
+    assert len(released(tmp_path)) == MINUTES - 1
+    assert read.summary["partitions"]["3"]["idle"]
+
+
 def test_brokers_that_do_not_answer_are_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     topic, now = topic_of("json"), 0.0
