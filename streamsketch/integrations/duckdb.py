@@ -36,9 +36,11 @@ from streamsketch.estimation import (
     squared_distance,
     squared_norm,
     test_same,
+    total_of,
+    units_of,
 )
 from streamsketch.features import Category
-from streamsketch.release import PrivateSketch
+from streamsketch.release import PrivateSketch, check_release
 
 _FIELDS = ["value", "standard_error", "low_95", "high_95"]
 _ESTIMATE = f"STRUCT({', '.join(f'{name} DOUBLE' for name in _FIELDS)})"
@@ -54,15 +56,17 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     """Register SQL functions of published sketches on a connection.
 
     The functions ``squared_distance(x, y)``, ``inner_product(x, y)``, ``cosine(x, y)``, ``profile_distance(x, y)``,
-    ``mean_distance(x, y)``, ``mean_product(x, y)``, ``squared_norm(x)`` and ``mean_norm(x)`` return a struct of
-    ``value``, ``standard_error``, ``low_95`` and ``high_95``, as does ``frequency(x, item)``, for an item that is an
-    integer, text, bytes, a date or a timestamp. ``test_same(x, y, tolerance)`` returns a struct of ``p_value``, that of
-    `streamsketch.test_same`, and ``distance``, the squared distance as such a struct. ``guarantee(x)`` returns text,
-    and ``combine(x, y, populations)`` the release of both streams together, by `PrivateSketch.combine`. Arguments are
-    sketches in the exchange format: the column ``sketch`` of a table written by `PrivateTable.save`, or the content of
-    a ``.sketch`` file. NULL gives NULL; so do the cosine and the profile distance of a stream that is empty or too
-    small for its noise, and averages of a stream of too few units, where they are undefined. An invalid sketch raises
-    an error, which aborts the query, and so does an average of one whose units were not counted.
+    ``mean_distance(x, y)``, ``mean_product(x, y)``, ``squared_norm(x)``, ``mean_norm(x)``, and ``units(x)`` and
+    ``total(x)`` of a release that counts units, return a struct of ``value``, ``standard_error``, ``low_95`` and
+    ``high_95``, as does ``frequency(x, item)``, for an item that is an integer, text, bytes, a date or a timestamp.
+    ``test_same(x, y, tolerance)`` returns a struct of ``p_value``, that of `streamsketch.test_same`, and ``distance``,
+    the squared distance as such a struct. ``guarantee(x)`` returns text, ``noise_check(x)`` whether the noise stated is
+    ``enough`` for it, ``too little`` or ``not checked``, and ``combine(x, y, populations)`` the release of both streams
+    together, by `PrivateSketch.combine`. Arguments are sketches in the exchange format: the column ``sketch`` of a
+    table written by `PrivateTable.save`, or the content of a ``.sketch`` file. NULL gives NULL; so do the cosine and
+    the profile distance of a stream that is empty or too small for its noise, and averages of a stream of too few
+    units, where they are undefined. An invalid sketch raises an error, which aborts the query, and so does an average
+    of one whose units were not counted.
 
     Of releases of features, whose agreement is among ``agreements``: ``discrepancy(x, y)`` is `mmd`, and
     ``test_populations(x, y)`` the test that populations are the same, ``test_same(…, by="mean", samples=True)``.
@@ -104,7 +108,9 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
         connection.create_function(estimator.__name__, function, ["BLOB"] * 2, _ESTIMATE, null_handling="special")
     function = _or_null(mean_norm, few_units, 1)
     connection.create_function("mean_norm", function, ["BLOB"], _ESTIMATE, null_handling="special")
-    connection.create_function("squared_norm", _norm, ["BLOB"], _ESTIMATE)
+    for name, of_one in (("squared_norm", squared_norm), ("units", units_of), ("total", total_of)):
+        connection.create_function(name, _of_one(of_one), ["BLOB"], _ESTIMATE)
+    connection.create_function("noise_check", _noise_check, ["BLOB"], "VARCHAR")
     connection.create_function("guarantee", _guarantee, ["BLOB"], "VARCHAR")
     for name, function, parameters, result in (
         ("discrepancy", _discrepancy, ["BLOB", "BLOB"], _ESTIMATE),
@@ -149,8 +155,15 @@ def _or_null(estimator: Any, undefined: Callable[[Block], NDArray[np.bool_]], co
     return of_one if count == 1 else of_two
 
 
-def _norm(x: bytes) -> dict[str, float]:
-    return _fields(squared_norm(_release(x)))
+def _of_one(estimator: Any) -> Any:
+    def estimate(x: bytes) -> dict[str, float]:
+        return _fields(estimator(_release(x)))
+
+    return estimate
+
+
+def _noise_check(x: bytes) -> str:
+    return check_release(_release(x)).verdict
 
 
 def _frequencies(agreements: dict[str, Agreement], x: pa.ChunkedArray, items: pa.ChunkedArray) -> pa.Array:

@@ -1,6 +1,7 @@
 """SQL over a table of releases says what the library says."""
 
 import datetime as dt
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import streamsketch as ss
 from streamsketch.features import Category, Features, Number
 from streamsketch.integrations.duckdb import register
 from tests.counted import shops
+from tests.golden.make_kit import KIT
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 
@@ -82,6 +84,17 @@ def test_averages_are_null_where_units_are_too_few(connection: Any) -> None:
     assert connection.execute(asked, {name: given[name] for name in ("x", "few")}).fetchone() == (None,) * 4
     with pytest.raises(Exception, match="needs the number of units"):
         connection.execute("SELECT mean_norm($x)", {"x": release(500).to_bytes()}).fetchone()
+
+
+def test_counts_and_checks_of_the_noise_are_the_library_s(connection: Any) -> None:
+    cases = {case["name"]: case for case in json.loads((KIT / "releases.json").read_text(encoding="utf-8"))}
+    counted, plain = (bytes.fromhex(cases[name]["bytes"]) for name in ("of counted units, x", "a part, x"))
+    shop = ss.PrivateSketch.from_bytes(counted)
+    asked = "SELECT units($x).value, total($x).standard_error, units(NULL), noise_check($x)"
+    found = connection.execute(asked, {"x": counted}).fetchone()
+    assert found == (shop.units.value, shop.total.standard_error, None, "enough")
+    with pytest.raises(Exception, match="units"):
+        connection.execute("SELECT units($y)", {"y": plain}).fetchone()
 
 
 HASHED = ss.SJLT(sketch_dim=320, sparsity=5, seed=3)
