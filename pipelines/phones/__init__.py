@@ -1,0 +1,1 @@
+"""A page that reports what a person's phone knows, and a server that adds the reports up."""
