@@ -23,6 +23,7 @@ from streamsketch.beam.streams import (
     PartitionClock,
     ReadGrowingFolder,
     ReadTopic,
+    WriteDeadLetters,
     WriteFilesOnce,
     configure_stream,
     encoded_batch,
@@ -100,10 +101,11 @@ class Log:
         self._newest = max(self._newest, (BASE + MINUTE * (minute + 1) + DELAY + 1) * 1000)
         self._write_beats()
 
-    def write(self, partition: int, minute: int, batch: pa.RecordBatch) -> None:
-        """Write a batch of a minute, in one message."""
+    def write(self, partition: int, minute: int, batch: pa.RecordBatch | bytes) -> None:
+        """Write a batch of a minute, in one message, or one of other content."""
+        content = batch if isinstance(batch, bytes) else encoded_batch(batch)
         with self._lock:
-            self._writer.write(partition, (BASE + MINUTE * minute) * 1000, encoded_batch(batch))
+            self._writer.write(partition, (BASE + MINUTE * minute) * 1000, content)
             self._writer.flush()
 
     def source(self, clock: ClockKind) -> beam.PTransform:
@@ -212,6 +214,7 @@ def build(  # noqa: PLR0913 - a stream, and what is changed of it
     clock: ClockKind = "events",
     ledger: Path | None = None,
     schedule: Schedule | None = None,
+    dead_letters: Path | None = None,
 ) -> int:
     """Release the messages' rows in windows, and note all that is released on the way; return the epoch."""
     secrets: dict[str, Any] = {"root_key": folder.root_key, "claims": folder.claims, "clock": clock}
@@ -220,7 +223,9 @@ def build(  # noqa: PLR0913 - a stream, and what is changed of it
         messages |= "Forget marks" >> beam.Map(_stamped).with_output_types(Any)
     neighbours = ss.L1(L1, unit="unit", max_keys=MAX_KEYS)
     agreement = agreement_of(PROJECTION, unit="unit", neighbours=neighbours)
-    batches, _, _ = messages | DecodeMessages(agreement, time="time", size=MINUTE)
+    batches, *dropped = messages | DecodeMessages(agreement, time="time", size=MINUTE)
+    if dead_letters is not None:
+        tuple(dropped) | WriteDeadLetters(str(dead_letters))
     sketches = (
         batches
         | TumblingWindows(MINUTE, column="time")
