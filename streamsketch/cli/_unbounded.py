@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import sys
+import time
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,15 @@ from streamsketch.cli._showing import plural, progress_bar, say, show_json
 from streamsketch.core import exclusive, remove_partial, write_whole
 from streamsketch.data import format_of
 from streamsketch.intake import BadLines, LineFormat, Log, LostLogError, Messages, RowReader
-from streamsketch.streams import STREAM_SUFFIX, OtherRowsError, Stream, StreamPolicy
+from streamsketch.streams import (
+    MAX_DROPPED,
+    STREAM_SUFFIX,
+    DeadLetters,
+    OtherRowsError,
+    RowCounts,
+    Stream,
+    StreamPolicy,
+)
 
 
 @dataclass(frozen=True)
@@ -36,12 +45,18 @@ class UnboundedLog:
     follow: bool
     accept_loss: bool
     messages: bool
+    dead_letters: Path | None
 
     def run(self, *, as_json: bool) -> None:
         """Read the log until it ends, or for ever; write the state and releases."""
         agreement, policy = ss.Agreement.load(self.agreement), StreamPolicy.load(self.policy)
         policy.publisher(agreement)  # to find mistakes before anything is written
         form, charge = self._checked(), charge_of(policy, agreement)
+        if self.dead_letters is not None and self.dead_letters.resolve().is_relative_to(Path(policy.folder).resolve()):
+            raise ss.InvalidInputError(
+                f"dead letters are secret, and {self.dead_letters} lies where releases are published: name another "
+                f"folder"
+            )
         # where units do not move the clock, no line of theirs ends the stream either
         mode = "skip" if policy.clock == "heartbeats" and self.bad_lines == "stop" else self.bad_lines
         bad_lines = BadLines(mode, append=True)
@@ -55,11 +70,13 @@ class UnboundedLog:
             stack.enter_context(exclusive(self.output))
             bad = stack.enter_context(bad_lines)
             reader = RowReader(agreement, time=policy.time, delimiter=self.delimiter, bad=bad)
-            stream = Stream(policy, agreement, self.output, charge)
+            dead_letters = None if self.dead_letters is None else DeadLetters(self.dead_letters)
+            stream = Stream(policy, agreement, self.output, charge, dead_letters=dead_letters)
             with Stop() as stop:
                 try:
+                    complaints = _Complaints(policy.max_dropped, self.every)
                     with self._opened(descriptor, reader, form, stream.position) as log:
-                        self._read(stream, log, bad, stop)
+                        self._read(stream, log, bad, stop, complaints)
                 except ss.StreamsketchError as error:
                     raise self._with_remedy(error) from None
                 number = stop.number
@@ -102,8 +119,9 @@ class UnboundedLog:
         path = None if self.inputs == [STDIN] else Path(self.inputs[0])
         return Log(descriptor, reader, form, self._name, position, path=path, on_loss=lost)
 
-    def _read(self, stream: Stream, log: Log | Messages, bad: BadLines, stop: Stop) -> None:
+    def _read(self, stream: Stream, log: Log | Messages, bad: BadLines, stop: Stop, complaints: "_Complaints") -> None:
         snapshots, bad_before = Snapshots(self.every), stream.bad_lines
+        complaints.begin(stream.row_counts)
 
         def snapshot() -> None:
             stream.bad_lines = bad_before + bad.count
@@ -120,6 +138,7 @@ class UnboundedLog:
                 if self.messages:
                     summary |= {"last_offset": position["next"] - 1, "offsets_missing": position["missing"]}
                 write_whole(self.summary, json.dumps(summary, indent=2).encode() + b"\n", secret=True)
+            complaints.look(stream.row_counts)
             snapshots.taken()
 
         with progress_bar() as progress:
@@ -133,6 +152,7 @@ class UnboundedLog:
                     if stream.is_finished:  # nothing that would come is waited for
                         break
         snapshot()  # not after an error, which may have left a piece half read
+        complaints.look(stream.row_counts, last=True)
 
     @property
     def _name(self) -> str:
@@ -180,3 +200,23 @@ def charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:
         ledger.charge(policy.dataset, guarantee, projection=agreement.projection, data_ids=data_ids, once=once)
 
     return charge
+
+
+class _Complaints:
+    """Says on standard error when more rows were dropped than a policy allows, at most once each so many seconds."""
+
+    def __init__(self, most: float | None, every: float) -> None:
+        self._most, self._every = MAX_DROPPED if most is None else most, every
+
+    def begin(self, counts: RowCounts) -> None:
+        """Count from here."""
+        self._before, self._at = counts, time.monotonic()
+
+    def look(self, counts: RowCounts, *, last: bool = False) -> None:
+        """Say what is wrong with rows that were read since it was looked at last, if that was long ago."""
+        seconds = time.monotonic() - self._at
+        if last or seconds >= self._every:
+            words = f"read in {seconds:.0f} s" if seconds >= 1 else "read"
+            for sentence in counts.since(self._before).complaints(self._most, words):
+                say(f"warning: {sentence}")
+            self.begin(counts)

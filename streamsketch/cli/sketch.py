@@ -65,6 +65,14 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
             "--accept-loss", help="With --policy: if what follows in the log is gone, go on with what is there."
         ),
     ] = False,
+    dead_letters: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --policy: a folder for rows that are late, too far ahead or malformed: secret. By default they "
+            "are counted alone.",
+            show_default=False,
+        ),
+    ] = None,
     index: Annotated[
         list[str] | None,
         typer.Option(
@@ -177,7 +185,12 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
     chosen = {"index": index, "value": value, "key": key, "projection": projection, "new_projection": new_projection}
     bound = {"unit_column": unit_column, "unit": unit, "max_keys": max_keys, "l1": l1, "sketch_l2": sketch_l2}
-    unbounded = {"follow": follow, "accept_loss": accept_loss, "messages": messages}
+    unbounded: dict[str, Any] = {
+        "follow": follow,
+        "accept_loss": accept_loss,
+        "messages": messages,
+        "dead_letters": dead_letters,
+    }
     if policy is not None or any(unbounded.values()):
         others = chosen | options | {"window": window, "zone": zone, "time": time, "time_format": time_format}
         others |= bound | {"append": append, "clip": clip}

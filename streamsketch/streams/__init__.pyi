@@ -1,5 +1,6 @@
 from .alarms import OTHER_BYTES, REFUSED, WITHHELD, Alarm
 from .counts import MAX_DROPPED, RowCounts, Tally, counts_in
+from .dead_letters import DeadLetters
 from .epochs import claim_epoch
 from .logs import EVENT, log_event
 from .policy import StreamPolicy
@@ -20,6 +21,7 @@ __all__ = [
     "WITHHELD",
     "Alarm",
     "DatabaseSink",
+    "DeadLetters",
     "FileSink",
     "ObjectSink",
     "OtherRowsError",

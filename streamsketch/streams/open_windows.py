@@ -192,6 +192,8 @@ class Counts:
     rows_late: int = 0
     rows_before_start: int = 0
     rows_after_end: int = 0
+    rows_ahead: int = 0
+    """Of those malformed in ``bounding``, since the stream was begun or gone on with."""
     bounding: BoundingSummary = dataclasses.field(default_factory=BoundingSummary)
 
 
@@ -237,6 +239,8 @@ class Windows:
         self._closing: Admission | None = None
         self.open: dict[int, UnitsWindow | SumsWindow] = {}
         self.counts = Counts()
+        self.on_dropped: Callable[[str, pa.RecordBatch], None] | None = None
+        """Called with rows that are dropped: ``"late"``, ``"ahead"`` or ``"malformed"``."""
 
     @property
     def is_over(self) -> bool:
@@ -263,9 +267,9 @@ class Windows:
             if not self._tolerant:
                 raise
         readable = self._readable(batch)
-        return self._add(batch.filter(pa.array(readable)), first, source, int((~readable).sum()))
+        return self._add(batch.filter(pa.array(readable)), first, source, batch.filter(pa.array(~readable)))
 
-    def _add(self, batch: pa.RecordBatch, first: int, source: str | None, malformed: int = 0) -> int:
+    def _add(self, batch: pa.RecordBatch, first: int, source: str | None, bad: pa.RecordBatch | None = None) -> int:
         policy, windows, clock = self._policy, self._policy.windows, self.clocks.of(source)
         batch, blank = self._timed(batch)
         times = self._times(batch)
@@ -283,26 +287,34 @@ class Windows:
             )
         far = kept & ahead
         kept &= ~ahead
-        cast = self._intake.cast(batch if kept.all() else batch.filter(pa.array(kept)), first)
+        rows = batch if kept.all() else batch.filter(pa.array(kept))
+        cast = self._intake.cast(rows, first)
         if cast.num_rows < kept.sum():
             raise InvalidInputError("some rows do not fit the agreement")  # `add` finds them
         numbers, after, timely = numbers[kept], after[kept], (timely & ~after)[kept]
         blank += int((~kept & ~beats & ~far).sum())
-        malformed += int(far.sum())
+        malformed = int(far.sum()) + (0 if bad is None else bad.num_rows)
         found = BoundingSummary(rows_read=blank + malformed, rows_blank=blank, rows_malformed=malformed)
         adding = []
         for number in np.unique(numbers[timely]).tolist():
             its = timely & (numbers == number)
             window = self.open.get(number) or self._empty()
-            rows = cast if its.all() else cast.filter(pa.array(its))
-            adding.append((number, window, window.prepare(rows, self._secret_of_units(number), found)))
+            its_rows = cast if its.all() else cast.filter(pa.array(its))
+            adding.append((number, window, window.prepare(its_rows, self._secret_of_units(number), found)))
         for number, window, add in adding:  # from here on nothing fails
             add()
             self.open[number] = window
-        early = int((numbers < policy.first).sum())
-        self.counts.rows_before_start += early
+        early = numbers < policy.first
+        late = ~timely & ~after & ~early
+        self.counts.rows_before_start += int(early.sum())
         self.counts.rows_after_end += int(after.sum())
-        self.counts.rows_late += int((~timely & ~after).sum()) - early
+        self.counts.rows_late += int(late.sum())
+        self.counts.rows_ahead += int(far.sum())
+        if self.on_dropped is not None:
+            self.on_dropped("late", rows.filter(pa.array(late)))
+            self.on_dropped("ahead", batch.filter(pa.array(far)))
+            if bad is not None:
+                self.on_dropped("malformed", bad)
         self.counts.bounding.merge(found)
         before = clock.newest
         clock.advance(times, beats)

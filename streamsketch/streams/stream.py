@@ -18,6 +18,8 @@ from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.release import PrivateTable, sketches_to_release, warn_of_exceeded
 from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
 from streamsketch.streams.alarms import Alarm
+from streamsketch.streams.counts import RowCounts
+from streamsketch.streams.dead_letters import DeadLetters
 from streamsketch.streams.draws import Draw, DrawSecret
 from streamsketch.streams.open_windows import Windows
 from streamsketch.streams.policy import StreamPolicy
@@ -64,6 +66,8 @@ class Stream:
     strict
         Whether `add` also raises for a row that cannot be added where heartbeats move the watermark: for callers that
         then add the others without it.
+    dead_letters
+        Where rows are kept that are late, too far ahead or malformed; by default they are counted alone.
 
     Raises
     ------
@@ -83,8 +87,9 @@ class Stream:
         *,
         sink: Sink | None = None,
         strict: bool = False,
+        dead_letters: DeadLetters | None = None,
     ) -> None:
-        self._strict = strict
+        self._strict, self._dead_letters = strict, dead_letters
         self._policy, self._agreement, self._path, self._charge = policy, agreement, Path(path), charge
         policy.check_one_machine(is_named=sink is not None)
         self._publisher = policy.publisher(agreement)
@@ -107,6 +112,11 @@ class Stream:
             self.windows = Windows(policy, agreement, self._secret, strict=strict)
             self._check_new()
             self._rows = None if policy.schedule is None else Rows(self._rows_of)
+        if dead_letters is not None:
+            malformed = self.windows.counts.bounding.rows_malformed
+            before = {"late": self.windows.counts.rows_late, "ahead": malformed, "malformed": malformed}
+            dead_letters.begin(self._id.hex()[:8], before)
+            self.windows.on_dropped = dead_letters.add
 
     def _restore(self, saved: Saved) -> None:
         header, policy = saved.header, self._policy
@@ -147,6 +157,14 @@ class Stream:
         if self._rows is not None:
             late["rows_after_end"] = counts.rows_after_end
         return counts.bounding.to_dict() | late | {"bad_lines": self.bad_lines}
+
+    @property
+    def row_counts(self) -> RowCounts:
+        """How many rows were read and dropped: secret. Rows before the first window are not among them."""
+        counts = self.windows.counts
+        late, malformed = counts.rows_late, counts.bounding.rows_malformed + self.bad_lines
+        ahead, lost = counts.rows_ahead, 0 if self._dead_letters is None else self._dead_letters.lost
+        return RowCounts(self.events + late + malformed, late, ahead, malformed - ahead, lost)
 
     # --- sources --------------------------------------------------------------------------------------------
 
@@ -228,6 +246,8 @@ class Stream:
         """
         alarms: list[Alarm] = []
         self.position = position
+        if self._dead_letters is not None:
+            self._dead_letters.flush()
         while True:
             try:
                 self._draw()

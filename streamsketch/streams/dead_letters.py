@@ -1,0 +1,87 @@
+"""Dead letters of a stream on one machine: rows that it dropped, in files for the operator: secret."""
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamsketch.core import write_whole
+from streamsketch.errors import InvalidInputError
+
+_FILE_BYTES = 1 << 22  # of rows; then they are written, before the state is
+_MOST_FILES = 10_000
+_NAME = re.compile(r"(?P<kind>[a-z]+)-(?P<stream>[0-9a-f]+)-(?P<first>\d+)\.parquet", re.ASCII)
+
+
+class DeadLetters:
+    """Files of rows that a stream dropped: ``KIND-STREAM-NUMBER.parquet``, mode 0600, with the columns as read.
+
+    The number is how many rows of the kind were dropped before. So after an interruption the files of rows that the
+    state does not have are known, and are written again: no row is there twice, and none is missing.
+
+    Parameters
+    ----------
+    folder
+        A folder that is not published.
+    most_bytes
+        How large all files together may be; beyond that, or beyond 10,000 files, rows are not kept, and counted.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is no folder.
+    """
+
+    def __init__(self, folder: Path, most_bytes: int = 1 << 30) -> None:
+        if not folder.is_dir():
+            raise InvalidInputError(f"dead letters are written into a folder that is there, got {folder}")
+        self._folder, self._most = folder, most_bytes
+        self._stream = ""
+        self._next: dict[str, int] = {}
+        self._waiting: dict[str, list[pa.RecordBatch]] = {}
+        self.lost = 0
+        """How many rows had no room."""
+
+    def begin(self, stream: str, before: dict[str, int]) -> None:
+        """Go on with a stream of this name, of which so many rows of each kind were dropped before its state."""
+        self._stream, self._next = stream, dict(before)
+        self._waiting = {kind: [] for kind in before}
+        for path in self._folder.glob("*.parquet"):
+            found = _NAME.fullmatch(path.name)
+            if found and found["stream"] == stream and int(found["first"]) >= before.get(found["kind"], 0):
+                path.unlink()  # of rows that are read again
+
+    def add(self, kind: str, rows: pa.RecordBatch) -> None:
+        """Keep rows that were dropped."""
+        if rows.num_rows:
+            self._waiting[kind].append(rows)
+            if sum(batch.nbytes for batch in self._waiting[kind]) > _FILE_BYTES:
+                self._write(kind)
+
+    def flush(self) -> None:
+        """Write all rows that were added; call it before the state is written.
+
+        Raises
+        ------
+        OSError
+            If a file cannot be written.
+        """
+        for kind in self._waiting:
+            self._write(kind)
+
+    def _write(self, kind: str) -> None:
+        rows = self._waiting[kind]
+        if not rows:
+            return
+        table, sink = pa.Table.from_batches(rows), pa.BufferOutputStream()
+        pq.write_table(table, sink)
+        content = sink.getvalue().to_pybytes()
+        sizes = [path.stat().st_size for path in self._folder.glob("*.parquet")]
+        if len(sizes) < _MOST_FILES and sum(sizes) + len(content) <= self._most:
+            name = f"{kind}-{self._stream}-{self._next[kind]:012d}.parquet"
+            write_whole(self._folder / name, content, secret=True)
+        else:
+            self.lost += table.num_rows
+        self._next[kind] += table.num_rows
+        self._waiting[kind] = []
