@@ -24,7 +24,15 @@ from streamsketch.cli._jobs import (
 from streamsketch.cli._showing import Json, plural, progress_bar, say, show_json
 from streamsketch.cli._unbounded import charge_of
 from streamsketch.core import exclusive, remove_partial, write_whole
-from streamsketch.streams import STREAM_SUFFIX, OtherRowsError, Stream, StreamPolicy
+from streamsketch.streams import (
+    STREAM_SUFFIX,
+    DatabaseSink,
+    FileSink,
+    OtherRowsError,
+    Sink,
+    Stream,
+    StreamPolicy,
+)
 
 
 def consume(  # noqa: PLR0913 - a command's options are its parameters
@@ -63,10 +71,22 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     every: Annotated[float, typer.Option(help="Seconds between two saves of the state while no window ends.")] = 60.0,
     once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            help="Where releases go instead of files: sqlite:PATH, or postgresql with PGHOST and so on.",
+            show_default=False,
+        ),
+    ] = None,
+    counts: Annotated[
+        Path | None,
+        typer.Option(help="Folder for counts of rows, which `job watch --counts` reads: secret.", show_default=False),
+    ] = None,
     group: Annotated[
         str | None,
         typer.Option(
-            help="Consumer group to which offsets are committed, for monitors alone; by default streamsketch-TOPIC.",
+            help="Consumer group to which offsets are committed, for monitors alone; by default streamsketch-STREAM, "
+            "or streamsketch-TOPIC.",
             show_default=False,
         ),
     ] = None,
@@ -84,6 +104,9 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     A message is an Arrow IPC stream of rows, or with --format json an object, or one a line. One without content is a
     heartbeat: its timestamp moves the clock of its partition. Rows that cannot be read are dropped, each by itself, and
     counted in --summary.
+
+    Releases are files of whole windows. If the policy names its stream, they are a file for each key, as those of `job
+    stream`, which `job watch` and `job publish` read.
     """
     agreed, released_by = ss.Agreement.load(agreement), StreamPolicy.load(policy)
     released_by.publisher(agreed)  # to find mistakes before anything is written
@@ -97,13 +120,24 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
         try:
             Path(released_by.folder).mkdir(parents=True, exist_ok=True)
             stack.enter_context(exclusive(path))
-            stream = Stream(released_by, agreed, path, charge, strict=True)
+            sink = _sink(released_by, database)
+            if sink is not None:
+                stack.enter_context(sink)
+            stream = Stream(released_by, agreed, path, charge, sink=sink, strict=True)
             bad = stack.enter_context(jobs.Malformed(malformed, jobs.malformed_size(stream)))
-            partitions = jobs.Partitions(brokers, topic, group or jobs.group_of(topic))
+            partitions = jobs.Partitions(brokers, topic, group or jobs.group_of(released_by.stream or topic))
             stack.callback(partitions.close)
             payloads = jobs.Payloads(agreed, released_by.time, form.value, bad)
             read = jobs.TopicStream(
-                stream, released_by, partitions, topic, payloads, bad, accept_loss=accept_loss, idle_after=idle_after
+                stream,
+                released_by,
+                partitions,
+                topic,
+                payloads,
+                bad,
+                accept_loss=accept_loss,
+                idle_after=idle_after,
+                counts=counts,
             )
             with Stop() as stop:
                 _run(read, stop, every, once=once, summary=summary)
@@ -118,13 +152,14 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
             raise ss.InvalidInputError(f"{error}. {remedy}") from None
     if stream.is_finished:
         say("All windows of the schedule are released: to go on, begin a new state and a new folder after them")
-    facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {released_by.folder}"
+    place = database or released_by.folder
+    facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {place}"
     if number is not None:
         say(f"Stopped: {path}, secret: {facts}. The same command goes on.")
         raise typer.Exit(128 + number)
     if as_json:
         fields: dict[str, Any] = {"file": str(path), "secret": True, "events": stream.events}
-        fields |= {"windows": stream.released, "folder": released_by.folder, "malformed": stream.bad_lines}
+        fields |= {"windows": stream.released, "folder": place, "malformed": stream.bad_lines}
         show_json(fields | {"agreement": agreed.fingerprint})
     else:
         say(f"{path}, secret: {facts}. Agreement {agreed.fingerprint}.")
@@ -144,6 +179,13 @@ def _run(read: "jobs.TopicStream", stop: Stop, every: float, *, once: bool, summ
             progress.update(task, events=read.stream.events, description=behind)
 
         read.run(stop, every=every, once=once, on_save=saved, on_step=stepped)
+
+
+def _sink(policy: StreamPolicy, database: str | None) -> Sink | None:
+    """Return where the releases of keys go; None for files of whole windows."""
+    if database is not None:
+        return DatabaseSink(jobs.connection(database))
+    return None if policy.stream is None else FileSink(policy.folder)
 
 
 def _check(path: Path, summary: Path | None, every: float, idle_after: float | None) -> None:

@@ -1,20 +1,23 @@
 """A topic released by a policy on one machine: all partitions read, rows and offsets saved together."""
 
 import contextlib
+import json
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from streamsketch.core import write_whole
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import LostLogError, Stop
 from streamsketch.jobs.brokers import TopicError
 from streamsketch.jobs.logs import causes_of
 from streamsketch.jobs.partitions import Log, LostOffsetsError
 from streamsketch.jobs.payloads import Malformed, Payloads
-from streamsketch.streams import Stream, StreamPolicy, log_event
+from streamsketch.streams import MAX_DROPPED, RowCounts, Stream, StreamPolicy, log_event
 
 _LOG = logging.getLogger(__name__)
 _POLL = 0.1  # seconds
@@ -52,6 +55,8 @@ class TopicStream:
         Whether to go on where offsets that were to be read are not in the topic any more.
     idle_after
         Seconds after which a partition whose clock stands still holds no window back; None for never.
+    counts
+        A folder in which rows that were read and dropped are counted, as `DroppedRows` reads it; None for none.
     clock
         Returns the time in seconds; for tests.
 
@@ -76,12 +81,15 @@ class TopicStream:
         *,
         accept_loss: bool = False,
         idle_after: float | None = None,
+        counts: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.stream, self._policy, self._log, self._topic = stream, policy, log, topic
         self._payloads, self._malformed, self._accept_loss = payloads, malformed, accept_loss
         self._idle_after, self._clock, self._silent = idle_after, clock, set[int]()
+        self._most = MAX_DROPPED if policy.max_dropped is None else policy.max_dropped
         self._bad_before, self._missing = stream.bad_lines, 0
+        self._counts, self._counted, self._complains = counts, self._rows, False
         self._next, self._ends = dict[int, int](), dict[int, int]()
         self._marks, self._heard = dict[int, int | None](), dict[int, float]()
         self._looked, self._saved = clock(), -_SOONEST
@@ -288,12 +296,31 @@ class TopicStream:
         stream, before = self.stream, self.stream.windows.next
         stream.bad_lines = self._bad_before + self._malformed.rows
         stream.save(self._position)  # which logs alarms of slots that hold other bytes
+        self._count()
         if count := stream.windows.next - before:
             newest = self._policy.windows.name(stream.windows.next - 1)
             self._tell(logging.INFO, "released", None, windows=count, newest=newest)
         self._saved = self._clock()
         with contextlib.suppress(TopicError):  # it is for monitors alone
             self._log.commit(self._next)
+
+    @property
+    def _rows(self) -> RowCounts:
+        """How many rows were read, late and malformed, since the stream began."""
+        found = self.stream.windows.counts
+        late, malformed = found.rows_late, self._bad_before + self._malformed.rows
+        return RowCounts(found.bounding.rows_read + late + malformed, late, 0, malformed)
+
+    def _count(self) -> None:
+        """Say if too many rows were dropped since the last save, and count all in a file."""
+        rows = self._rows
+        complaints = rows.since(self._counted).complaints(self._most, "since the last save")
+        if complaints and not self._complains:
+            self._tell(logging.WARNING, "rows_dropped", "; ".join(complaints))
+        self._counted, self._complains = rows, bool(complaints)
+        if self._counts is not None:
+            self._counts.mkdir(parents=True, exist_ok=True)
+            write_whole(self._counts / "consume.json", json.dumps(rows._asdict()).encode() + b"\n", secret=True)
 
     @property
     def _position(self) -> dict[str, Any]:

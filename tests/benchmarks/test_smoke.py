@@ -1,5 +1,6 @@
 """Every benchmark runs at a tiny size. No time is asserted: figures are reported, by people who look at them."""
 
+import contextlib
 import functools
 import json
 import subprocess
@@ -24,7 +25,7 @@ from benchmarks.speed.limits import additions_only, given_cells
 from benchmarks.speed.table import update_by_key
 from benchmarks.speed.textbook import multiply
 from benchmarks.speed.update import c_update
-from benchmarks.streams import backlog, soak
+from benchmarks.streams import backlog, consume, soak
 from benchmarks.timing import Timings, Work, interleave
 from tests.cli.running import PATIENCE, Forks
 from tests.docs.pages import run_module
@@ -191,6 +192,19 @@ def test_a_backlog_is_told_beside_counting_alone(tmp_path: Path, monkeypatch: py
     written = report.measure(entries("streams")["backlog"], TINY, Data(), tmp_path)
     check_rows(written["rows"])
     assert [(row["ours"], row["ratio"], row["met"]) for row in written["rows"]] == [(2000, 4, False), (2000, 4, True)]
+
+
+def test_consuming_is_told_beside_counting_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0, 0.0003, 0, 0.0001] * 2)
+    writer = contextlib.nullcontext(SimpleNamespace(write=lambda *_: None))
+    kafka = contextlib.nullcontext(SimpleNamespace(create=lambda *_: None, writer=lambda _: writer))
+    monkeypatch.setattr(consume, "Kafka", lambda *_: kafka)
+    monkeypatch.setattr(consume, "_consume", lambda *_: None)
+    monkeypatch.setattr(consume, "_count", lambda *_: None)
+    monkeypatch.setattr(consume, "time", SimpleNamespace(process_time=lambda: next(times)))
+    written = report.measure(entries("streams")["consume"], TINY, Data(), tmp_path)
+    check_rows(written["rows"])
+    assert [round(row["ratio"], 3) for row in written["rows"]] == [3, 3]
 
 
 def test_the_import_is_timed_by_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ from tests.jobs.topic import (
 
 pytest.importorskip("confluent_kafka")
 
-from streamsketch.jobs import Malformed, TopicError
+from streamsketch.jobs import DroppedRows, Malformed, TopicError
 
 MINUTES, PARTITIONS, ROWS = 4, 3, 8  # of a minute in a partition
 
@@ -177,13 +177,18 @@ POISON = [
 
 
 @pytest.mark.parametrize("clock", ["events", "heartbeats"])
-def test_poison_is_dropped_alone_counted_and_kept(tmp_path: Path, clock: str) -> None:
+def test_poison_is_dropped_alone_counted_and_kept(tmp_path: Path, clock: str, caplog: pytest.LogCaptureFixture) -> None:
     topic = Topic(1)
     good = as_json(rows(0, 6))
     topic.write(0, good[0], POISON[0], good[1], *POISON[1:], b"\n".join([good[2], POISON[3], good[3], POISON[4]]))
     topic.write(0, b"", second=2 * MINUTE)
+    caplog.set_level("WARNING")
     with Malformed(tmp_path / "bad") as bad:
-        read = read_to_end(topic, tmp_path, malformed=bad, policy={"clock": clock})
+        read = read_to_end(topic, tmp_path, malformed=bad, policy={"clock": clock}, counts=tmp_path / "counts")
+    ((wrong,), numbers) = DroppedRows(tmp_path / "counts").look(0, 60)
+    assert wrong.startswith("63.6 % of the rows that were read were dropped")
+    assert (numbers["rows_read"], numbers["rows_malformed"]) == (11, 7)
+    assert "7 malformed" in caplog.text
     assert (read.stream.events, read.stream.bad_lines) == (4, 7)
     kept = [json.loads(line) for line in (tmp_path / "bad").read_bytes().splitlines()]
     assert [one["offset"] for one in kept] == [1, 3, 4, 5, 6, 7], "a message once"
