@@ -29,3 +29,4 @@ export { Sketch, type ReleaseOptions } from "./sketch.ts";
 export { systemBits, type SecretBits } from "./secret.ts";
 export { readAgreement, type AgreedColumn, type Agreement } from "./agreement.ts";
 export { combine, scaled, subtract, type Populations } from "./combine.ts";
+export { angle, hamming, signCosine, type SignOptions } from "./sign_estimates.ts";
