@@ -30,3 +30,4 @@ export { systemBits, type SecretBits } from "./secret.ts";
 export { readAgreement, type AgreedColumn, type Agreement } from "./agreement.ts";
 export { combine, scaled, subtract, type Populations } from "./combine.ts";
 export { angle, hamming, signCosine, type SignOptions } from "./sign_estimates.ts";
+export { Features, type Entry } from "./features.ts";
