@@ -240,7 +240,7 @@ export function guaranteeInWords(release: Release | Signs): Section[] {
 // --- whether the noise is enough -------------------------------------------------------------------------------
 
 /** Return the cumulants of one draw of a noise, in grid steps. */
-function cumulantsOf(noise: AddedNoise): { k2: number; k4: number } {
+export function cumulantsOf(noise: AddedNoise): { k2: number; k4: number } {
   const amount = noise.amount.toNumber();
   const draws = noise.shares === undefined ? Math.max(noise.layers, 1) : noise.shares.parties / noise.shares.honest;
   if (noise.kind === "laplace") {
