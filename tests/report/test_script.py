@@ -1,0 +1,125 @@
+"""What the page's script and the viewer compute: the same as Python, on the cases of web/tests/page.json.
+
+``python -m tests.report.test_script`` writes the cases anew, with other noise.
+"""
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.estimation import format_value
+from streamsketch.report import page_of
+from tests.report.test_page import Page
+
+CASES = Path(__file__).parents[2] / "web" / "tests" / "page.json"
+HERE = Path(ss.__file__).parent / "report"
+AGREED = ("by", "names", "ranked", "largest", "quantity", "unit", "factor", "windows")
+NUMBERS = [(0.0, 1.0), (2.5, 1.0), (-0.125, 0.05), (1234567.891, 340.0), (0.1645, 0.036), (1e-7, 1e-8), (12.5, 25.0)]
+NUMBERS += [(1e15, 2e14), (5.0, 0.0), (-0.00004, 0.01), (123456789.0, 0.0), (float("inf"), 1.0), (999.95, 0.5)]
+
+
+def facts_of(found: dict[str, ss.PrivateSketch]) -> dict[str, Any]:
+    """Return what the page of releases says: its facts without the packed numbers, its first sentences and pairs."""
+    text = page_of(found, title="t")
+    facts = json.loads(Page(text).scripts[0])
+    sentence = re.search(r'<p class="answer">(.*?)</p>\n<p>(.*?)</p>', text)
+    assert sentence is not None
+    return {name: facts[name] for name in AGREED} | {
+        "groups": sorted(facts["groups"]),
+        "heights": [size for _, _, size in facts["tree"]],
+        "scale": facts["scale"],
+        "sizes": facts["sizes"],
+        "answer": sentence[1],
+        "detail": sentence[2],
+        "pairs": facts["pairs"],
+    }
+
+
+def cases() -> list[dict[str, Any]]:
+    return json.loads(CASES.read_text())["cases"]  # type: ignore[no-any-return]
+
+
+def read(case: dict[str, Any]) -> dict[str, ss.PrivateSketch]:
+    return {name: ss.PrivateSketch.from_bytes(base64.b64decode(text)) for name, text in case["releases"].items()}
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
+def test_the_cases_are_what_pages_say(case: dict[str, Any]) -> None:
+    found = facts_of(read(case))
+    expected = case["facts"]
+    for name in (*AGREED, "groups", "answer", "detail"):
+        assert found[name] == expected[name], name
+    assert found["heights"] == pytest.approx(expected["heights"], rel=1e-4)
+
+
+def test_numbers_have_the_digits_that_the_script_gives_them() -> None:
+    shown = json.loads(CASES.read_text())["numbers"]
+    assert shown == [[str(value), str(error), format_value(value, error)] for value, error in NUMBERS]
+
+
+@pytest.mark.parametrize("name", ["page.js", "viewer.html"])
+def test_what_is_shipped_makes_no_requests(name: str) -> None:
+    text = (HERE / name).read_text("utf-8")
+    assert not re.search(r"fetch\(|XMLHttpRequest|WebSocket|EventSource|sendBeacon|import\(|eval\(|new Function", text)
+    assert not re.search(r"(?:src|href)=\"[^#]|url\(|@import", text)
+    assert not set(re.findall(r"https?://[\w.]+", text)) - {"http://www.w3.org"}, "the name of SVG alone"
+
+
+def test_the_viewer_forbids_requests_and_other_scripts() -> None:
+    import hashlib  # noqa: PLC0415 - here only
+
+    page = Page((HERE / "viewer.html").read_text("utf-8"))
+    (policy,) = [one["content"] for name, one in page.tags if one.get("http-equiv") == "Content-Security-Policy"]
+    digest = base64.b64encode(hashlib.sha256(page.scripts[0].encode()).digest()).decode()
+    assert policy is not None
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        "style-src 'unsafe-inline'",
+        f"script-src 'sha256-{digest}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+
+
+def _streams(projection: ss.Projection, counts: dict[str, Any], unit: str = "sale") -> dict[str, ss.PrivateSketch]:
+    found = {}
+    for name, values in counts.items():
+        sketch = projection.sketch()
+        sketch.update(np.arange(len(values)), np.asarray(values, dtype=np.int64))
+        found[name] = sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit=unit))
+    return found
+
+
+def _write() -> None:
+    rng = np.random.default_rng(8)
+    kinds = rng.dirichlet(np.full(200, 0.1), 3)
+    grouped = {f"shop {i}": rng.poisson(3000 * (i + 1) * kinds[i % 3]) for i in range(9)} | {"kiosk": [0] * 200}
+    weeks = {f"{key} 2024-W{week:02}": rng.poisson(9000 * kinds[0]) for key in "ab" for week in (2, 1, 3)}
+    wide = ss.CountSketch(dim=1 << 20, sketch_dim=512, seed=5)
+    narrow = ss.SJLT(dim=1 << 20, sketch_dim=64, sparsity=4, seed=5)
+    found = {
+        "groups": _streams(wide, grouped),
+        "windows": _streams(wide, weeks, "customer in one window of 604800 s"),
+        "noise": _streams(narrow, {key: [1] for key in "abc"}),
+        "two": _streams(narrow, {"north": [900, 30, 2], "south": [40, 700, 900]}),
+    }
+    written = [
+        {
+            "name": name,
+            "releases": {key: base64.b64encode(one.to_bytes()).decode() for key, one in releases.items()},
+            "facts": facts_of(releases),
+        }
+        for name, releases in found.items()
+    ]
+    numbers = [[str(value), str(error), format_value(value, error)] for value, error in NUMBERS]
+    CASES.write_text(json.dumps({"cases": written, "numbers": numbers}, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    _write()

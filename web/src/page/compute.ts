@@ -1,0 +1,240 @@
+/** The facts of a page from releases, computed in the browser as `streamsketch report` computes them. */
+import { Estimate, hasDirection, pairwise, type Release, squaredDistance, squaredNorm } from "../index.ts";
+import { type Numbers, PairTable, type PageData } from "./data.ts";
+import { cells, formatValue } from "./format.ts";
+import type { Squares } from "./scaling.ts";
+import { type Groups, groupsIn, median, orderOf, range, treeOf } from "./groups.ts";
+import { keyAndWindow, windowTime } from "./windows.ts";
+
+/** The share of streams that cosines must tell apart to be shown. */
+const ENOUGH = 0.5;
+const SCALES: readonly (readonly [number, string])[] = [[1e12, "millions of millions"], [1e9, "thousands of millions"], [1e6, "millions"], [1e3, "thousands"]];
+const NAMED = 6;
+
+/** What a page shows, without the numbers in text. */
+export interface Computed {
+  readonly data: PageData;
+  readonly pairs: PairTable;
+  /** Squared distances for the map: n·n, with the parts of their variances. */
+  readonly squares: Squares;
+  readonly answer: string;
+  readonly detail: string;
+  readonly below: readonly string[];
+}
+
+/** How n streams compare, as arrays of n·n numbers. */
+class Comparison {
+  readonly estimates: (Estimate | null)[];
+  constructor(readonly n: number, readonly by: "cosine" | "distance", of: (i: number, j: number) => Estimate) {
+    this.estimates = new Array<Estimate | null>(n * n).fill(null);
+    for (let i = 0; i < n; i++) for (let j = i + 1; j < n; j++) this.estimates[i * n + j] = this.estimates[j * n + i] = of(i, j);
+  }
+
+  at(i: number, j: number): Estimate {
+    return this.estimates[i * this.n + j]!;
+  }
+
+  /** Return which streams' nearest and farthest others differ, with intervals that allow for their selection. */
+  toldApart(): boolean[] {
+    const { n } = this;
+    const lows = new Float64Array(n).fill(-Infinity);
+    const highs = new Float64Array(n).fill(Infinity);
+    for (let i = 0; i < n; i++) {
+      for (let j = i + 1; j < n; j++) {
+        const { low, high } = this.at(i, j).intervalAmong(Math.max(n - 1, 1));
+        for (const place of [i, j]) [lows[place], highs[place]] = [Math.max(lows[place], low), Math.min(highs[place], high)];
+      }
+    }
+    return range(n).map((place) => lows[place] > highs[place]);
+  }
+}
+
+/** Return the facts of a page of 2 or more releases by their names. */
+export function compute(named: ReadonlyMap<string, Release>, title: string, made: string, guarantee: string): Computed {
+  const entries = inTimeOrder([...named]);
+  const lost = entries.map(([, release]) => !standsOut(release));
+  const ranked = lost.filter((one) => !one).length >= 2;
+  const kept = entries.filter((_, place) => !ranked || !lost[place]);
+  const [names, releases] = [kept.map(([name]) => name), kept.map(([, release]) => release)];
+  const n = names.length;
+  const shown = (ranked && cosinesOf(releases)) || new Comparison(n, "distance", (i, j) => squaredDistance(releases[i], releases[j]));
+  const pairs = tableOf(shown);
+  const all = squaresOf(shown);
+  const squares = all.value;
+  const tree = treeOf(squares, n);
+  const found = groupsIn(tree, reachOf(shown), shown.toldApart());
+  const by = shown.by;
+  const factor = by === "distance" ? (SCALES.find(([size]) => median(Array.from(pairs.value, Math.abs)) >= size) ?? [1, ""]) : ([1, ""] as const);
+  const data: PageData = {
+    version: 1,
+    title, made, guarantee, by, names, ranked,
+    quantity: by === "cosine" ? "cosine" : "squared distance",
+    largest: by === "cosine",
+    factor: factor[0],
+    unit: factor[1],
+    together: false,
+    similar: orderOf(tree, squares, n),
+    tree,
+    groups: found.groups,
+    sizes: releases.map((release) => sizeOf(squaredNorm(release))),
+    windows: windowsOf(names),
+    scale: scaleOf(pairs, by),
+    pairs: { bytes: 8, base64: "" },
+  };
+  const [answer, detail] = answerOf(data, pairs, shown, found, ranked);
+  return { data, pairs, squares: all, answer, detail, below: entries.filter((_, place) => lost[place]).map(([name]) => name) };
+}
+
+/** Return the cosines of releases if they tell enough streams apart. */
+function cosinesOf(releases: readonly Release[]): Comparison | null {
+  if (!releases.every(hasDirection)) return null;
+  const n = releases.length;
+  const { value, projectionVariance, noiseVariance } = pairwise(releases, "cosine");
+  const found = new Comparison(n, "cosine", (i, j) => {
+    const at = i * n + j;
+    return new Estimate({ value: value[at], projectionVariance: projectionVariance[at], noiseVariance: noiseVariance[at], lowest: -1, highest: 1 });
+  });
+  return found.toldApart().filter(Boolean).length >= ENOUGH * n ? found : null;
+}
+
+/** Whether a stream's squared norm is more than two standard errors of an empty one's. */
+function standsOut(release: Release): boolean {
+  if (release.noise.place === "") return hasDirection(release);
+  const size = squaredNorm(release);
+  return size.value > 2 * size.standardError;
+}
+
+/** Return squared distances: of streams scaled to length 1, where cosines are compared. */
+function squaresOf(shown: Comparison): Squares {
+  const factor = shown.by === "cosine" ? 4 : 1;
+  const of = (number: (one: Estimate) => number): Float64Array =>
+    Float64Array.from(shown.estimates, (one) => (one === null ? 0 : number(one)));
+  return {
+    value: of((one) => (shown.by === "cosine" ? 2 - 2 * one.value : one.value)),
+    ofMap: of((one) => factor * one.projectionVariance),
+    ofNoise: of((one) => factor * one.noiseVariance),
+  };
+}
+
+function tableOf(shown: Comparison): PairTable {
+  const { n } = shown;
+  const count = (n * (n - 1)) / 2;
+  const [value, error, low, high] = [0, 1, 2, 3].map(() => new Float64Array(count));
+  let at = 0;
+  for (let i = 0; i < n; i++) {
+    for (let j = i + 1; j < n; j++, at++) {
+      const one = shown.at(i, j);
+      const ends = one.interval(0.95);
+      [value[at], error[at], low[at], high[at]] = [one.value, one.standardError, ends.low, ends.high];
+    }
+  }
+  return new PairTable(n, value, error, low, high);
+}
+
+/** Return how near and how far each pair may be, for all pairs at once. */
+function reachOf(shown: Comparison): { near: Float64Array; far: Float64Array } {
+  const { n } = shown;
+  const count = Math.max((n * (n - 1)) / 2, 1);
+  const [near, far] = [new Float64Array(n * n), new Float64Array(n * n)];
+  for (let i = 0; i < n; i++) {
+    for (let j = i + 1; j < n; j++) {
+      const { low, high } = shown.at(i, j).intervalAmong(count);
+      const ends = shown.by === "cosine" ? [-high, -low] : [low, high];
+      for (const at of [i * n + j, j * n + i]) [near[at], far[at]] = ends;
+    }
+  }
+  return { near, far };
+}
+
+export function scaleOf(pairs: PairTable, by: string): PageData["scale"] {
+  const sorted = Array.from(pairs.value).sort((a, b) => a - b);
+  const largest = sorted[sorted.length - 1];
+  if (by === "cosine") {
+    const nearest = Math.min(1, largest);
+    const along = 0.01 * (2 * sorted.length - 1); // of the values on both sides of the diagonal
+    const [below, above] = [sorted[Math.floor(along) >> 1], sorted[Math.min(Math.ceil(along) >> 1, sorted.length - 1)]];
+    const least = below + (above - below) * (along - Math.floor(along));
+    return { nearest, farthest: Math.min(Math.max(-1, least), nearest - 0.1), logarithmic: false };
+  }
+  const low = Math.max(Array.from(pairs.error).reduce((least, one) => Math.min(least, one), Infinity), largest / 1e6, 1e-12);
+  return { nearest: low, farthest: Math.max(largest, 10 * low), logarithmic: true };
+}
+
+function sizeOf(size: Estimate): [number, string] {
+  const { low, high } = size.interval(0.95);
+  const [value, error, ends] = cells({ value: size.value, error: size.standardError, low, high });
+  return [size.value, `${value} ± ${error}, 95\u00a0% interval ${ends}`];
+}
+
+function inTimeOrder<T>(entries: [string, T][]): [string, T][] {
+  const split = entries.map(([name]) => keyAndWindow(name));
+  if (split.some((one) => one === null)) return entries;
+  const keys = [...new Set(split.map((one) => one![0]))];
+  const place = new Map(entries.map((entry, at) => [entry, [keys.indexOf(split[at]![0]), windowTime(split[at]![1])!]]));
+  return entries.slice().sort((a, b) => place.get(a)![0] - place.get(b)![0] || place.get(a)![1] - place.get(b)![1]);
+}
+
+function windowsOf(names: readonly string[]): PageData["windows"] {
+  const split = names.map(keyAndWindow);
+  if (split.some((one) => one === null)) return null;
+  const keys = [...new Set(split.map((one) => one![0]))];
+  const windows = [...new Set(split.map((one) => one![1]))].sort((a, b) => windowTime(a)! - windowTime(b)!);
+  return { keys, names: windows, of: split.map((one) => [keys.indexOf(one![0]), windows.indexOf(one![1])]) };
+}
+
+function streams(count: number): string {
+  return count === 1 ? "1 stream" : `${count} streams`;
+}
+
+/** Return names as a list, of many the first ones. */
+export function listed(names: readonly string[]): string {
+  return names.slice(0, NAMED).join(", ") + (names.length > NAMED ? ` and ${names.length - NAMED} more` : "");
+}
+
+function answerOf(data: PageData, pairs: PairTable, shown: Comparison, found: Groups, ranked: boolean): [string, string] {
+  const { names, quantity } = data;
+  if (!ranked) {
+    return ["Nothing stands out from the noise.", `The ${streams(names.length)} are empty, or too small for their noise, so this page does not rank them.`];
+  }
+  if (names.length === 2) {
+    const [value, error, ends] = cells(pairs.at(0, 1));
+    const unclear = pairs.unclear(0, 1) ? ", so it cannot be distinguished from 0" : "";
+    return [`${names[0]} and ${names[1]}: ${quantity} ${value} ± ${error}.`, `With 95\u00a0% confidence it is in ${ends}${unclear}.`];
+  }
+  if (found.groups.length > 0) {
+    const [count, hidden] = [found.groups.length, found.hidden.length];
+    const nearer = data.by === "distance" ? "nearer to each other" : "more alike";
+    return [
+      count === 1 ? "1 group stands out." : `${count} groups stand out.`,
+      `Any two streams of a group are ${nearer} than either is with any stream outside it. With 95\u00a0% confidence, that is true of all groups at once.` +
+        (hidden > 0 ? ` Noise hides where ${streams(hidden)} belong${hidden === 1 ? "s" : ""}.` : ""),
+    ];
+  }
+  const every = (names.length * (names.length - 1)) / 2;
+  if (found.alike) {
+    let [low, high] = [Infinity, -Infinity];
+    shown.estimates.forEach((one) => {
+      if (one === null) return;
+      const ends = one.intervalAmong(every);
+      [low, high] = [Math.min(low, ends.low), Math.max(high, ends.high)];
+    });
+    const error = median(Array.from(pairs.error));
+    return [
+      "No difference between the streams stands out.",
+      `No stream is shown to be nearer to one than to another. With 95\u00a0% confidence, every ${quantity} is in ${formatValue(low, error)} … ${formatValue(high, error)}.`,
+    ];
+  }
+  const sign = data.largest ? -1 : 1;
+  let [first, second] = [0, 1];
+  for (let i = 0; i < names.length; i++) {
+    for (let j = i + 1; j < names.length; j++) if (sign * (pairs.at(i, j).value - pairs.at(first, second).value) < 0) [first, second] = [i, j];
+  }
+  const ends = shown.at(first, second).intervalAmong(every);
+  const one: Numbers = { ...pairs.at(first, second), low: ends.low, high: ends.high };
+  const [value, error, interval] = cells(one);
+  const nearest = data.by === "distance" ? "nearest" : "most alike";
+  return [
+    "No group stands out.",
+    `The ${nearest} are ${names[first]} and ${names[second]}: ${quantity} ${value} ± ${error}, in ${interval} with 95\u00a0% confidence, as the first of ${every.toLocaleString("en")} pairs.`,
+  ];
+}

@@ -1,0 +1,174 @@
+/** A page that shows releases dropped on it. Nothing leaves the computer: the page forbids all requests. */
+import { guaranteeInWords, kindOf, readRelease, readTable, Release, warnings } from "../index.ts";
+import { mount } from "./app.ts";
+import { compute, listed } from "./compute.ts";
+import { colourAt, rgb, valueAt } from "./colour.ts";
+import { element } from "./dom.ts";
+import { drawMap } from "./drawing.ts";
+import { formatValue } from "./format.ts";
+
+declare const VERSION: string;
+
+const MOST = 1000;
+const LONGEST = 60;
+const PARQUET = "PAR1";
+
+/** Releases by name, and what could not be read. */
+export interface Dropped {
+  readonly releases: Map<string, Release>;
+  readonly refused: string[];
+}
+
+/** Return untrusted text on one line, without characters that cannot be seen. */
+export function shown(text: string, longest = LONGEST): string {
+  const safe = text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)!.toString(16)}}`);
+  return (safe.length <= longest ? safe : `${safe.slice(0, longest - 1)}…`) || "(no name)";
+}
+
+/** Read files: releases, and tables of them. */
+export function readFiles(files: readonly { readonly name: string; readonly bytes: Uint8Array }[]): Dropped {
+  const releases = new Map<string, Release>();
+  const refused: string[] = [];
+  const add = (name: string, release: Release): void => {
+    let unique = shown(name);
+    for (let copy = 2; releases.has(unique); copy++) unique = `${shown(name, LONGEST - 5)} (${copy})`;
+    releases.set(unique, release);
+  };
+  for (const { name, bytes } of files) {
+    const stem = name.replace(/\.[^.]*$/, "");
+    try {
+      if (String.fromCharCode(...bytes.subarray(0, 4)) === PARQUET) {
+        const table = readTable(bytes);
+        table.releases.forEach((release, place) => {
+          if (!(release instanceof Release)) throw new Error("a table of signs; this page shows sketches");
+          add(table.labels[place], release);
+        });
+      } else if (kindOf(bytes) === "PrivateSketch") add(stem, readRelease(bytes));
+      else refused.push(`${shown(name)}: not a release. The page reads .sketch files and .parquet tables of them.`);
+    } catch (error) {
+      refused.push(`${shown(name)}: ${shown(error instanceof Error ? error.message : "cannot be read", 300)}`);
+    }
+  }
+  return { releases, refused };
+}
+
+function guaranteeOf(releases: readonly Release[]): string {
+  const most = releases.reduce((found, { guarantee }) => Math.max(found, guarantee.epsilon), 0);
+  const delta = releases.reduce((found, { guarantee }) => Math.max(found, guarantee.delta), 0);
+  const units = new Set(releases.map(({ guarantee }) => shown(guarantee.neighbours.unit)));
+  const alike = releases.every(({ guarantee }) => guarantee.epsilon === most && guarantee.delta === delta);
+  return `ε = ${most}, δ = ${delta}${alike ? "" : " at most,"} for ${units.size === 1 ? `one ${[...units][0]}` : "different units"}`;
+}
+
+/** Return the section on the guarantee: each text once, with the releases it is about. */
+function guarantees(releases: ReadonlyMap<string, Release>): HTMLElement {
+  const groups = new Map<string, string[]>();
+  const one = new Map<string, Release>();
+  for (const [name, release] of releases) {
+    const text = JSON.stringify([guaranteeInWords(release), warnings(release)]);
+    groups.set(text, [...(groups.get(text) ?? []), name]);
+    one.set(text, release);
+  }
+  const found = element("section", {}, element("h2", { id: "guarantee" }, "What is guaranteed"));
+  for (const [text, names] of groups) {
+    const release = one.get(text)!;
+    const list = element("dl");
+    for (const { heading, sentences } of guaranteeInWords(release)) list.append(element("dt", {}, heading), element("dd", {}, shown(sentences.join(" "), 20_000)));
+    found.append(element("p", {}, element("strong", {}, groups.size === 1 ? "Every release" : listed(names)), ":"), list);
+    for (const warning of warnings(release)) found.append(element("p", { class: "warning" }, shown(warning, 2_000)));
+  }
+  const { unit } = [...releases.values()][0].guarantee.neighbours;
+  found.append(element("p", {}, `What one ${shown(unit)} adds to several of these releases, such as those of several windows, is protected less: their ε add up.`));
+  return found;
+}
+
+/** Return a legend of the colours, with the number of hatched cells. */
+function legend(found: ReturnType<typeof compute>): HTMLElement {
+  const { scale, factor } = found.data;
+  const list = element("ul", { class: "key", "aria-label": "Colours" });
+  for (let step = 0; step < 5; step++) {
+    const mark = element("i");
+    mark.style.background = rgb(colourAt(step / 4));
+    list.append(element("li", {}, mark, formatValue(valueAt(scale, step / 4) / factor, Math.abs(scale.farthest - scale.nearest) / factor / 20)));
+  }
+  let unclear = 0;
+  for (let i = 0; i < found.pairs.n; i++) for (let j = 0; j < i; j++) unclear += found.pairs.unclear(i, j) ? 1 : 0;
+  const mark = element("i", { class: "hatch" });
+  list.append(element("li", {}, mark, `cannot be distinguished from 0 (${unclear} of ${found.pairs.value.length} pairs)`));
+  return list;
+}
+
+/** Fill a place of the page with what releases say. */
+export function show(place: HTMLElement, { releases, refused }: Dropped): void {
+  const parts: (Node | string)[] = refused.map((one) => element("p", { class: "warning" }, one));
+  if (releases.size < 2 || releases.size > MOST) {
+    if (releases.size > 0) parts.push(element("p", {}, `The page compares 2 to ${MOST} streams, and these files have ${releases.size}.`));
+    place.replaceChildren(...parts);
+    return;
+  }
+  const everything = [...releases.values()];
+  const title = releases.size === 2 ? [...releases.keys()].join(" and ") : `${releases.size} streams`;
+  const made = `streamsketch ${VERSION}, ${new Intl.DateTimeFormat("en-GB", { dateStyle: "long" }).format(new Date())}`;
+  let found: ReturnType<typeof compute>;
+  try {
+    found = compute(releases, title, made, guaranteeOf(everything));
+  } catch (error) {
+    place.replaceChildren(...parts, element("p", { class: "warning" }, shown(error instanceof Error ? error.message : "These releases cannot be compared.", 500)));
+    return;
+  }
+  const { data, pairs } = found;
+  parts.push(element("p", { class: "answer" }, found.answer), element("p", {}, found.detail));
+  if (data.groups.length > 0) {
+    parts.push(element("ul", { class: "groups" }, ...data.groups.slice(0, 12).map((group) => element("li", {}, element("strong", {}, `${group.length} streams`), `: ${listed(group.map((stream) => data.names[stream]))}`))));
+  }
+  parts.push(element("p", { class: "soft facts" }, element("span", {}, `${releases.size} streams`), element("span", {}, `${data.guarantee}, `, element("a", { href: "#guarantee" }, "as stated below")), element("span", {}, `made by ${made}`)));
+  if (found.below.length > 0 && data.ranked) {
+    parts.push(element("p", { class: "below-noise-floor" }, element("strong", {}, "Not drawn:"), ` the squared norms of ${found.below.length} of the streams are within two standard errors of 0. These are empty, or too small for their noise: ${listed(found.below)}.`));
+  }
+  const live = element("div", { id: "live" });
+  parts.push(element("h2", {}, data.by === "cosine" ? "All cosines" : "All distances"), live, legend(found));
+  const map = data.ranked && data.names.length > 2 ? drawMap(data.names, found.squares) : null;
+  if (map !== null) parts.push(element("h2", {}, "Map"), element("figure", {}, element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Map" }, map), element("figcaption", {}, "Nearby points are similar streams. An ellipse contains its stream with about 95\u00a0% confidence, if the others are fixed.")));
+  parts.push(sizes(data.names, data.sizes.map(([, text]) => text)), guarantees(releases));
+  place.replaceChildren(...parts);
+  mount(live, data, pairs, map);
+}
+
+function sizes(names: readonly string[], texts: readonly string[]): HTMLElement {
+  const rows = names.map((name, place) => element("tr", {}, element("th", { scope: "row", class: "name" }, name), element("td", {}, texts[place])));
+  const table = element("table", { class: "plain" }, element("caption", {}, "Squared norms, in squared units of the values"), element("thead", {}, element("tr", {}, element("th", { scope: "col", class: "name" }, "stream"), element("th", { scope: "col" }, "squared norm"))), element("tbody", {}, ...rows));
+  return element("details", {}, element("summary", {}, "Sizes"), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sizes" }, table));
+}
+
+function start(): void {
+  const [area, input, place] = [document.getElementById("drop"), document.getElementById("files") as HTMLInputElement | null, document.getElementById("shown")];
+  if (area === null || input === null || place === null) return;
+  document.documentElement.classList.add("alive");
+  const all = new Map<string, Uint8Array>();
+  const take = async (files: Iterable<File>): Promise<void> => {
+    for (const file of files) all.set(file.name, new Uint8Array(await file.arrayBuffer()));
+    place.replaceChildren(element("p", { role: "status" }, "Reading …"));
+    await new Promise((done) => setTimeout(done)); // let the page say so
+    show(place, readFiles([...all].map(([name, bytes]) => ({ name, bytes }))));
+  };
+  input.addEventListener("change", () => void take(input.files ?? []));
+  for (const kind of ["dragenter", "dragover"]) {
+    document.addEventListener(kind, (event) => {
+      event.preventDefault();
+      area.classList.add("over");
+    });
+  }
+  document.addEventListener("dragleave", () => area.classList.remove("over"));
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    area.classList.remove("over");
+    void take(event.dataTransfer?.files ?? []);
+  });
+  document.getElementById("again")?.addEventListener("click", () => {
+    all.clear();
+    input.value = "";
+    place.replaceChildren();
+  });
+}
+
+if (typeof document !== "undefined") start();

@@ -1,0 +1,172 @@
+/** The page's script: its numbers and texts are those of Python's page, and files and names cannot harm it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readRelease, type Release } from "../src/index.ts";
+import { colourAt, isLight, placeOn, valueAt } from "../src/page/colour.ts";
+import { compute } from "../src/page/compute.ts";
+import { cellOf, csvOf } from "../src/page/csv.ts";
+import { type PageData, unpack } from "../src/page/data.ts";
+import { fixed, formatValue, short } from "../src/page/format.ts";
+import { orderOf, treeOf } from "../src/page/groups.ts";
+import { ellipses, jacobi, places } from "../src/page/scaling.ts";
+import { compareNames, View } from "../src/page/view.ts";
+import { readFiles, shown } from "../src/page/viewer.ts";
+import { keyAndWindow, windowTime } from "../src/page/windows.ts";
+import page from "./page.json";
+
+interface Case {
+  name: string;
+  releases: Record<string, string>;
+  facts: any;
+}
+
+const CASES = page.cases as unknown as Case[];
+
+function bytesOf(text: string): Uint8Array {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}
+
+function releasesOf(one: Case): Map<string, Release> {
+  return new Map(Object.entries(one.releases).map(([name, text]) => [name, readRelease(bytesOf(text))]));
+}
+
+function isNear(first: number, second: number, share: number): boolean {
+  return first === second || Math.abs(first - second) <= share * Math.max(Math.abs(first), Math.abs(second), 1e-9);
+}
+
+test("numbers have the digits that Python gives them", () => {
+  for (const [value, error, text] of page.numbers as unknown as [string, string, string][]) {
+    const number = (one: string): number => (one === "inf" ? Infinity : Number(one));
+    assert.equal(formatValue(number(value), number(error)), text);
+  }
+  assert.equal(fixed(2.5, 0), "2", "halves go to even");
+  assert.equal(fixed(0.125, 2), "0.12");
+  assert.equal(fixed(0.375, 2), "0.38");
+  assert.equal(fixed(1234567.5, 0), "1,234,568");
+  assert.equal(short({ value: -0.001, error: 0.1, low: 0, high: 0 }, "cosine", 1), "0.00");
+});
+
+for (const one of CASES) {
+  test(`the viewer finds what Python's page says: ${one.name}`, async () => {
+    const { data, pairs, answer, detail } = compute(releasesOf(one), "t", "made", "guarantee");
+    const facts = one.facts;
+    for (const name of ["by", "names", "ranked", "largest", "quantity", "unit", "factor", "windows"] as const) assert.deepEqual(data[name], facts[name], name);
+    assert.deepEqual(data.groups.map((group) => [...group]).sort((a, b) => a[0] - b[0]), facts.groups);
+    data.tree.forEach(([, , height], row) => assert.ok(isNear(height, facts.heights[row], 1e-4), `height ${row}: ${height}`));
+    for (const end of ["nearest", "farthest"] as const) assert.ok(isNear(data.scale[end], facts.scale[end], 1e-9), end);
+    data.sizes.forEach(([, text], place) => assert.equal(text, facts.sizes[place][1]));
+    if (data.windows === null) { // a page of windows begins with their changes, which the viewer does not test for
+      assert.equal(answer, facts.answer);
+      assert.equal(detail.replaceAll(/^The (\d+) streams are/g, "$1 of the $1 streams are"), facts.detail);
+    }
+    const theirs = await unpack(data.names.length, facts.pairs);
+    for (let at = 0; at < pairs.value.length; at++) {
+      for (const part of ["value", "error", "low", "high"] as const) assert.ok(isNear(pairs[part][at], theirs[part][at], 1e-9), `${part} of pair ${at}`);
+    }
+    assert.deepEqual([...data.similar].sort((a, b) => a - b), data.names.map((_, place) => place));
+  });
+}
+
+async function grouped(): Promise<View> {
+  const { data, pairs } = compute(releasesOf(CASES[0]), "t", "made", "guarantee");
+  return new View(data, pairs);
+}
+
+test("streams are ordered by cluster, name, size and time, and windows choose among them", async () => {
+  const view = await grouped();
+  assert.equal(view.order, "similar");
+  const kinds = view.streams().map((stream) => stream % 3);
+  assert.equal(kinds.filter((kind, place) => place > 0 && kind !== kinds[place - 1]).length, 2, "each group is side by side");
+  view.change({ order: "size" });
+  const sizes = view.streams().map((stream) => view.data.sizes[stream][0]);
+  assert.deepEqual(sizes, [...sizes].sort((a, b) => b - a));
+  view.change({ order: "name" });
+  assert.deepEqual(view.streams().map((stream) => view.data.names[stream]), [...view.data.names].sort());
+  const windows = new View(...(({ data, pairs }) => [data, pairs] as const)(compute(releasesOf(CASES[1]), "t", "", "")));
+  assert.deepEqual(windows.orders(), ["time", "similar", "name", "size"]);
+  windows.change({ window: 1 });
+  assert.deepEqual(windows.streams().map((stream) => windows.data.names[stream]), ["a 2024-W02", "b 2024-W02"]);
+  const noise = new View(...(({ data, pairs }) => [data, pairs] as const)(compute(releasesOf(CASES[2]), "t", "", "")));
+  assert.deepEqual(noise.orders(), ["name", "size"], "noise is not ordered by similarity");
+  assert.equal(compareNames("shop 9", "shop 10"), -1);
+});
+
+test("the nearest come first, and a search finds parts of names", async () => {
+  const view = await grouped();
+  assert.deepEqual(new Set(view.nearestTo(0).slice(0, 2)), new Set([3, 6]));
+  view.change({ search: "SHOP 4" });
+  assert.deepEqual(view.data.names.filter((_, place) => view.isFound(place)), ["shop 4"]);
+});
+
+test("a CSV has every pair once, and runs no formulas", async () => {
+  const view = await grouped();
+  const lines = csvOf(view).join("").trimEnd().split("\n");
+  assert.equal(lines[0], "first,second,cosine,standard_error,low_95,high_95");
+  assert.equal(lines.length, 1 + (9 * 8) / 2);
+  const [first, second, value, error] = lines[1].split(",");
+  const [i, j] = [first, second].map((name) => view.data.names.indexOf(name));
+  assert.deepEqual([Number(value), Number(error)], [view.pairs.at(i, j).value, view.pairs.at(i, j).error]);
+  assert.equal(cellOf('=cmd("x")'), `"'=cmd(""x"")"`);
+  assert.equal(cellOf("-1"), "'-1");
+});
+
+test("numbers of another length than the names need are refused", async () => {
+  await assert.rejects(unpack(3, CASES[0].facts.pairs), RangeError);
+  const facts = CASES[3].facts.pairs as PageData["pairs"];
+  assert.equal((await unpack(2, facts)).value.length, 1);
+});
+
+test("colours keep their place and their contrast", () => {
+  const scale = { nearest: 1, farthest: 1000, logarithmic: true };
+  for (const place of [0, 0.25, 0.5, 1]) assert.ok(isNear(placeOn(scale, valueAt(scale, place)), place, 1e-9));
+  assert.deepEqual(colourAt(0), [253, 231, 37]);
+  assert.deepEqual(colourAt(1), [70, 50, 127]);
+  assert.ok(isLight(colourAt(0)) && !isLight(colourAt(1)));
+  assert.deepEqual(colourAt(NaN), colourAt(0));
+});
+
+test("points of a plane are found again, without ellipses where nothing is uncertain", () => {
+  const points = [[0, 0], [3, 1], [-2, 4], [1, -5], [6, 2]];
+  const n = points.length;
+  const squares = Float64Array.from({ length: n * n }, (_, at) => {
+    const [a, b] = [points[Math.floor(at / n)], points[at % n]];
+    return (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2;
+  });
+  const found = places(squares, n);
+  for (let at = 0; at < n * n; at++) {
+    const [a, b] = [found[Math.floor(at / n)], found[at % n]];
+    assert.ok(isNear((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2, squares[at], 1e-6));
+  }
+  const none = new Float64Array(n * n);
+  for (const [long, wide] of ellipses({ value: squares, ofMap: none, ofNoise: none }, found)) assert.deepEqual([long, wide], [0, 0]);
+  assert.deepEqual(jacobi([[2, 0], [0, 3]]).values, [2, 3]);
+  const tree = treeOf(squares, n);
+  assert.equal(tree.length, n - 1);
+  assert.equal(new Set(orderOf(tree, squares, n)).size, n);
+});
+
+test("names of windows are read as in Python", () => {
+  assert.equal(windowTime("1970-W02"), windowTime("1970-01-05"));
+  assert.equal(windowTime("1970-01-02T0100Z"), 90_000_000);
+  assert.equal(windowTime("1970-02"), 31 * 86_400_000);
+  for (const none of ["north", "1970-13", "1970-02-30", "2023-W53", "1970-01-01T25:00Z"]) assert.equal(windowTime(none), null, none);
+  assert.deepEqual(keyAndWindow("north west 2024-05"), ["north west", "2024-05"]);
+  assert.deepEqual(keyAndWindow("2024-05-01"), ["", "2024-05-01"]);
+});
+
+test("files that are no releases are named and not shown", () => {
+  const text = (words: string): Uint8Array => new TextEncoder().encode(words);
+  const [name, release] = Object.entries(CASES[3].releases)[0];
+  const { releases, refused } = readFiles([
+    { name: "notes.txt", bytes: text("hello") },
+    { name: "broken.parquet", bytes: text("PAR1 and no more") },
+    { name: `${name}.sketch`, bytes: bytesOf(release) },
+    { name: "cut.sketch", bytes: bytesOf(release).subarray(0, 60) },
+    { name: "<img src=x>\u202e.sketch", bytes: text("") },
+  ]);
+  assert.deepEqual([...releases.keys()], [name]);
+  assert.equal(refused.length, 4);
+  assert.ok(refused.every((one) => !one.includes("\u202e")));
+  assert.equal(shown("a\u0000b"), "a\\u{0}b");
+  assert.equal(shown("x".repeat(500)).length, 60);
+});
