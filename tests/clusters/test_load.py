@@ -55,6 +55,7 @@ def test_a_list_of_arrow_messages_is_each_of_them() -> None:
     columns = [pa.array(["a"]), pa.array([1]), pa.array([60 * 10**6], pa.timestamp("us", "UTC"))]
     message = encoded_batch(pa.RecordBatch.from_arrays(columns, names=["unit", "value", "time"]))
     step = DecodeMessages(AGREEMENT, time="time", size=60)._step
+    step.start_bundle()
     found = list(step.process([message, b"", message, b"?"], Timestamp(60)))
     assert [one.value.num_rows for one in found[:2]] == [1, 1]
     assert [one.tag for one in found[2:]] == ["malformed"]
