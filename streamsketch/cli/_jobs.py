@@ -45,6 +45,13 @@ ClientSettings = Annotated[
         show_default=False,
     ),
 ]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        help="Where releases are instead of files: sqlite:PATH, or postgresql with PGHOST and so on.",
+        show_default=False,
+    ),
+]
 
 
 def settings_in(path: Path | None) -> dict[str, str]:

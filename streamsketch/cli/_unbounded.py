@@ -5,7 +5,8 @@ import os
 import stat
 import sys
 import time
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,10 @@ from streamsketch.streams import (
     DeadLetters,
     OtherRowsError,
     RowCounts,
+    Sink,
     Stream,
     StreamPolicy,
+    sink_in,
 )
 
 
@@ -66,12 +69,12 @@ class UnboundedLog:
                 descriptor = stack.enter_context(Path(self.inputs[0]).open("rb", buffering=0)).fileno()
             if self.follow and not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise ss.InvalidInputError(f"{self._name} is a pipe, which is read until it ends: leave out --follow")
-            Path(policy.folder).mkdir(parents=True, exist_ok=True)
+            sink = stack.enter_context(slots_of(policy))
             stack.enter_context(exclusive(self.output))
             bad = stack.enter_context(bad_lines)
             reader = RowReader(agreement, time=policy.time, delimiter=self.delimiter, bad=bad)
             dead_letters = None if self.dead_letters is None else DeadLetters(self.dead_letters)
-            stream = Stream(policy, agreement, self.output, charge, dead_letters=dead_letters)
+            stream = Stream(policy, agreement, self.output, charge, sink=sink, dead_letters=dead_letters)
             with Stop() as stop:
                 try:
                     complaints = _Complaints(policy.max_dropped, self.every)
@@ -185,6 +188,24 @@ class UnboundedLog:
         if self.summary is not None and (self.summary.suffix != ".json" or not self.summary.parent.is_dir()):
             raise ss.InvalidInputError(f"a summary is written to a file named *.json, got {self.summary}")
         return form
+
+
+@contextmanager
+def slots_of(policy: StreamPolicy, database: str | None = None) -> Iterator[Sink | None]:
+    """Yield where a policy's stream is published, opened; None for files of windows, if the stream has no name."""
+    if policy.stream is None:
+        if database is not None:
+            raise ss.InvalidInputError('--database goes with a policy that names its stream: say "stream": "NAME"')
+        Path(policy.folder).mkdir(parents=True, exist_ok=True)
+        yield None
+        return
+    try:
+        with sink_in(database or policy.folder) as sink:
+            yield sink
+    except ModuleNotFoundError as error:
+        if error.name != "obstore":
+            raise
+        raise ModuleNotFoundError("object stores take obstore: pip install 'streamsketch[objects]'") from None
 
 
 def charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:

@@ -13,6 +13,7 @@ from streamsketch.cli._inputs import Stop
 from streamsketch.cli._jobs import (
     AgreementFile,
     ClientSettings,
+    Database,
     Form,
     Log,
     MessageForm,
@@ -22,17 +23,9 @@ from streamsketch.cli._jobs import (
     settings_in,
 )
 from streamsketch.cli._showing import Json, plural, progress_bar, say, show_json
-from streamsketch.cli._unbounded import charge_of
+from streamsketch.cli._unbounded import charge_of, slots_of
 from streamsketch.core import exclusive, remove_partial, write_whole
-from streamsketch.streams import (
-    STREAM_SUFFIX,
-    DatabaseSink,
-    FileSink,
-    OtherRowsError,
-    Sink,
-    Stream,
-    StreamPolicy,
-)
+from streamsketch.streams import STREAM_SUFFIX, OtherRowsError, Stream, StreamPolicy
 
 
 def consume(  # noqa: PLR0913 - a command's options are its parameters
@@ -71,13 +64,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     every: Annotated[float, typer.Option(help="Seconds between two saves of the state while no window ends.")] = 60.0,
     once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            help="Where releases go instead of files: sqlite:PATH, or postgresql with PGHOST and so on.",
-            show_default=False,
-        ),
-    ] = None,
+    database: Database = None,
     counts: Annotated[
         Path | None,
         typer.Option(help="Folder for counts of rows, which `job watch --counts` reads: secret.", show_default=False),
@@ -105,8 +92,9 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     heartbeat: its timestamp moves the clock of its partition. Rows that cannot be read are dropped, each by itself, and
     counted in --summary.
 
-    Releases are files of whole windows. If the policy names its stream, they are a file for each key, as those of `job
-    stream`, which `job watch` and `job publish` read.
+    Releases are files of whole windows. If the policy names its stream, each key is released by itself, as by `job
+    stream`: into the policy's folder, a place such as s3://bucket/releases, or a database. `job watch` and `job
+    publish` read folders and databases.
     """
     agreed, released_by = ss.Agreement.load(agreement), StreamPolicy.load(policy)
     released_by.publisher(agreed)  # to find mistakes before anything is written
@@ -118,11 +106,8 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     number = None
     with jobs.logs(log.value, topic=topic), ExitStack() as stack:
         try:
-            Path(released_by.folder).mkdir(parents=True, exist_ok=True)
+            sink = stack.enter_context(slots_of(released_by, database))
             stack.enter_context(exclusive(path))
-            sink = _sink(released_by, database)
-            if sink is not None:
-                stack.enter_context(sink)
             stream = Stream(released_by, agreed, path, charge, sink=sink, strict=True)
             bad = stack.enter_context(jobs.Malformed(malformed, jobs.malformed_size(stream)))
             partitions = jobs.Partitions(brokers, topic, group or jobs.group_of(released_by.stream or topic))
@@ -179,13 +164,6 @@ def _run(read: "jobs.TopicStream", stop: Stop, every: float, *, once: bool, summ
             progress.update(task, events=read.stream.events, description=behind)
 
         read.run(stop, every=every, once=once, on_save=saved, on_step=stepped)
-
-
-def _sink(policy: StreamPolicy, database: str | None) -> Sink | None:
-    """Return where the releases of keys go; None for files of whole windows."""
-    if database is not None:
-        return DatabaseSink(jobs.connection(database))
-    return None if policy.stream is None else FileSink(policy.folder)
 
 
 def _check(path: Path, summary: Path | None, every: float, idle_after: float | None) -> None:

@@ -13,6 +13,7 @@ from streamsketch import jobs
 from streamsketch.cli._jobs import (
     AgreementFile,
     ClientSettings,
+    Database,
     Form,
     Log,
     MessageForm,
@@ -41,13 +42,6 @@ RootKey = Annotated[
 ]
 StreamKey = Annotated[Path, typer.Option("--root-key", help="File on every worker: a key of 32 bytes, mode 0600.")]
 Claims = Annotated[str, typer.Option(help="Folder that all workers share, for epochs and alarms. Keep it private.")]
-Database = Annotated[
-    str | None,
-    typer.Option(
-        help="Where releases are instead of files: sqlite:PATH, or postgresql with PGHOST and so on.",
-        show_default=False,
-    ),
-]
 
 
 def files(  # noqa: PLR0913 - a command's options are its parameters

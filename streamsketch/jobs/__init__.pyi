@@ -1,7 +1,6 @@
 from .brokers import Brokers, TopicError, client_settings
 from .causes import Cause, FlinkJob
 from .consume import TopicStream, log_failure, malformed_size
-from .databases import connection
 from .dropped import DroppedRows
 from .files import FilesJob
 from .logs import LogForm, logs
@@ -45,7 +44,6 @@ __all__ = [
     "beam_options",
     "client_settings",
     "comparisons",
-    "connection",
     "group_of",
     "log_failure",
     "logs",

@@ -33,10 +33,9 @@ from streamsketch.beam.streams import (
 from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError, StreamsketchError
 from streamsketch.intake import microseconds
-from streamsketch.jobs.databases import connection
 from streamsketch.jobs.logs import LogForm, causes_of, logs
 from streamsketch.jobs.run import beam_options
-from streamsketch.streams import StreamPolicy, log_event
+from streamsketch.streams import StreamPolicy, connection, log_event
 
 _LOG = logging.getLogger(__name__)
 MOST_BYTES = 1 << 30

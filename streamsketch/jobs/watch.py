@@ -15,8 +15,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import window_time
 from streamsketch.jobs.causes import Cause
-from streamsketch.jobs.databases import connection
-from streamsketch.streams import Slot, StreamPolicy, named_key
+from streamsketch.streams import Slot, StreamPolicy, connection, named_key
 
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 

@@ -1,5 +1,6 @@
 from .alarms import OTHER_BYTES, REFUSED, WITHHELD, Alarm
 from .counts import MAX_DROPPED, RowCounts, Tally, counts_in
+from .databases import connection
 from .dead_letters import DeadLetters
 from .epochs import claim_epoch
 from .logs import EVENT, log_event
@@ -7,7 +8,7 @@ from .policy import StreamPolicy
 from .release_once import Released, ReleaseOnce
 from .root_keys import RootKey, check_root_key, fetch_root_key, hkdf, joined, key_fingerprint
 from .rows import OtherRowsError
-from .sinks import DatabaseSink, FileSink, ObjectSink, Sink
+from .sinks import DatabaseSink, FileSink, ObjectSink, Sink, sink_in
 from .slots import Slot, check_stream, key_of_file, named_key, start_of
 from .state import STREAM_SUFFIX
 from .stream import Stream
@@ -37,6 +38,7 @@ __all__ = [
     "check_root_key",
     "check_stream",
     "claim_epoch",
+    "connection",
     "counts_in",
     "fetch_root_key",
     "hkdf",
@@ -45,5 +47,6 @@ __all__ = [
     "key_of_file",
     "log_event",
     "named_key",
+    "sink_in",
     "start_of",
 ]

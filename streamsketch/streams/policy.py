@@ -96,12 +96,13 @@ class StreamPolicy:
     public_keys
         The keys to release, if the agreement has a key column.
     folder
-        Where releases are written.
+        Where releases are written; of a stream with a name also the URL of a place in an object store.
     ledger, dataset
         A ledger to charge each window to, and the data set in it. The charge is for ``neighbours`` as agreed on: a unit
         in several windows pays for each. All windows of a schedule are charged at once, before the first.
     stream
-        Name of the stream, which a job needs, and a log on one machine does not have; so it is with the fields below.
+        Name of the stream, which a job needs. On one machine each key is then released by itself, as by a job; the
+        fields below are for jobs alone.
     stop
         No window is released that starts at this time or later, as ISO 8601 has it; by default there is no end.
     comparisons

@@ -12,6 +12,7 @@ from typing import Any, Self
 from streamsketch.core import create_file, write_new
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import EventWindows
+from streamsketch.streams.databases import connection
 from streamsketch.streams.slots import Slot
 
 _PUBLIC = 0o644  # for releases, which readers of other accounts may read
@@ -336,6 +337,39 @@ class ObjectSink(Sink):
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
             return False
         return True
+
+
+def sink_in(place: str) -> Sink:
+    """Return the sink that a text names.
+
+    Parameters
+    ----------
+    place
+        A folder; ``sqlite:PATH``, or ``postgresql`` with libpq's environment variables; or the URL of a place in an
+        object store, such as ``s3://bucket/releases``, whose region and credentials are in the environment as obstore
+        reads it (``AWS_REGION``, ``AWS_ACCESS_KEY_ID``, …).
+
+    Raises
+    ------
+    InvalidInputError
+        For the URL of a store that is not known.
+    ImportError
+        For an object store, without the extra ``objects``.
+
+    Examples
+    --------
+    >>> sink_in("releases").name(Slot("flights", 0, "text", "AA"))
+    'releases/flights/1970-01-01T00-00-00Z/AA.sketch'
+    """
+    if place == "postgresql" or place.startswith("sqlite:"):
+        return DatabaseSink(connection(place))
+    if "://" not in place:
+        return FileSink(place)
+    stores, exceptions = (importlib.import_module(one) for one in ("obstore.store", "obstore.exceptions"))
+    try:
+        return ObjectSink(stores.from_url(place))
+    except (exceptions.BaseError, ValueError) as error:
+        raise InvalidInputError(f"{place} is no place in an object store: {error}") from None
 
 
 def _content(path: Path) -> bytes | None:

@@ -92,6 +92,38 @@ def check_exact(folder: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch) 
     assert [path.name for path in folder.iterdir() if path.name[0] == "."] == [".s.raw-stream.lock"]
 
 
+@pytest.mark.parametrize("place", ["out", "file://"])
+def test_a_named_stream_fills_a_slot_for_each_key(place: str, folder: Path, forks: Forks) -> None:
+    """As a job does; in an object store, too. From an earlier state, in an empty place, with the same bytes."""
+    if place != "out":
+        pytest.importorskip("obstore", reason="object stores need the extra objects")
+    rows = drawn_log(60, 3)
+    where = "out" if place == "out" else f"file://{folder}/out"
+    (folder / "policy.json").write_text(json.dumps(POLICY | {"stream": "shops", "folder": where, "epsilon": 1}))
+    (folder / "log.csv").write_text(text_of(rows[:1]))
+    forks.succeeded(*FILE, cwd=folder)
+    backup = (folder / "s.raw-stream").read_bytes()
+    found = []
+    for is_new in (True, False):
+        (folder / "log.csv").write_text(text_of(rows))
+        (folder / "s.raw-stream").write_bytes(backup)
+        shutil.rmtree(folder / "out")
+        (folder / "out").mkdir()
+        said = forks.run(*FILE, cwd=folder)
+        assert said.returncode == 0, said.stderr
+        assert "was there already" not in said.stderr
+        found.append({path: path.read_bytes() for path in (folder / "out").rglob("*.sketch")})
+        (folder / "s.raw-stream").write_bytes(backup)
+        assert "was there already" not in forks.run(*FILE, cwd=folder).stderr, is_new
+    assert found[0] == found[1]
+    slots = {path.parent.name for path in (folder / "out/shops").rglob("*.sketch")}
+    assert len(slots) == over_in(rows)
+    assert {path.stem for path in (folder / "out/shops").rglob("*.sketch")} == set(KEYS)
+    (folder / "log.csv").write_text(text_of([rows[0], *(row._replace(item="b") for row in rows[1:])]))
+    (folder / "s.raw-stream").write_bytes(backup)
+    assert "was there already" in forks.run(*FILE, cwd=folder).stderr
+
+
 @pytest.mark.parametrize(
     ("schedule", "every"),
     [
