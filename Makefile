@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 OUT    ?= out
 MINUTES ?= 60
 FLINK  := .flink
+# its workers, too, are of that environment
+SPARK  := PYSPARK_PYTHON=$(abspath .spark/bin/python) SPARK_LOCAL_IP=127.0.0.1 .spark/bin/python
 PRISM  := $(if $(shell command -v go 2>/dev/null),$(FLINK)/bin/prism-v2.77.0)
 # Debian keeps the server's programs off the PATH
 PG_BIN ?= $(patsubst %/initdb,%,$(lastword $(wildcard /usr/lib/postgresql/*/bin/initdb $(shell command -v initdb) \
@@ -137,8 +139,8 @@ test-federated: .federated/.complete  ## federated learning in the simulators of
 
 test-spark: .spark/.complete  ## sketches and streams of Spark on a cluster of two processes, in an environment of its own (1.3 GB; needs Java 17)
 	@command -v java >/dev/null || test -n "$$JAVA_HOME" || { echo "There is no java here: Spark needs version 17 or newer."; exit 1; }
-	.spark/bin/python -m pytest -q tests/spark streamsketch/spark
-	.spark/bin/python -m pytest -q -m tools tests/docs/test_pages.py -k spark.md
+	$(SPARK) -m pytest -q tests/spark streamsketch/spark
+	$(SPARK) -m pytest -q -m tools tests/docs/test_pages.py -k spark.md
 
 .spark/.complete: tests/spark/requirements.lock pyproject.toml
 	$(PYTHON) -m venv --clear .spark

@@ -36,6 +36,7 @@ SKETCHES = "key binary, sketch binary, largest bigint"
 _TABLE_BYTES = 1 << 26  # of the sketches of a task that are kept as a table
 _FLUSH_BYTES = 1 << 27  # of a task; then its partial sketches move on
 _CHUNK_ROWS = 1 << 20  # of a task, 40 bytes each; then they move on to their shards
+_BATCH_ROWS = 1 << 17  # that enter at once: batches of Spark have 10,000, and each has a fixed cost
 _SENT_BYTES = 1 << 24  # of sketches that go back to Spark at a time
 _SHARDS = pa.schema([("shard", pa.int32()), ("part", pa.binary())])
 _SKETCHES = pa.schema([("key", pa.binary()), ("sketch", pa.binary()), ("largest", pa.int64())])
@@ -46,7 +47,7 @@ def sketching(intake: Intake, public: frozenset[Any] | None) -> Work:
 
     def work(batches: Batches) -> Batches:
         sketches, first = _partials(intake.agreement.projection), 1
-        for batch in batches:
+        for batch in _gathered(batches):
             events = intake.read(batch, first).one_by_one()
             first += batch.num_rows
             keys, codes = codes_of(table_keys(events.keys))
@@ -67,7 +68,7 @@ def sharding(intake: Intake, bounds: UnitBounds, secret: bytes, shards: int) -> 
 
     def work(batches: Batches) -> Batches:
         parts: list[Contributions] = []
-        events = (intake.read(batch) for batch in batches)
+        events = (intake.read(batch) for batch in _gathered(batches))
         for found in bounds.read(events, secret, BoundingSummary()):
             parts.append(found.one_by_one())
             if sum(map(len, parts)) > _CHUNK_ROWS:
@@ -115,6 +116,18 @@ def _merged(batches: Batches) -> Iterator[tuple[bytes, Sketch, int]]:
             key, total, most = name, sketch, largest
     if total is not None:
         yield key, total, most
+
+
+def _gathered(batches: Batches) -> Batches:
+    """Yield the same rows in larger batches."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= _BATCH_ROWS:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting = []
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
 def _partials(projection: Projection) -> PartialSketches:
