@@ -32,3 +32,4 @@ export { combine, scaled, subtract, type Populations } from "./combine.ts";
 export { angle, hamming, signCosine, type SignOptions } from "./sign_estimates.ts";
 export { Features, type Entry } from "./features.ts";
 export { addContributions, readContribution, readRound, type Contribution, type Round } from "./rounds.ts";
+export { sameness } from "./sameness.ts";

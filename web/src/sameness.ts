@@ -1,0 +1,349 @@
+/** Is ‖x - y‖ at most a tolerance? The p-value of WIRE.md, "Test of sameness". */
+import { demand, InvalidInputError } from "./errors.ts";
+import { checkComparable, difference, viewOf, type View } from "./estimators.ts";
+import { multiply, power, spectrumOf, valuesOf, type Spectrum } from "./fourier.ts";
+import { gcd, Ratio } from "./exact.ts";
+import { singleNoise } from "./mechanisms.ts";
+import { incompleteGamma } from "./normal.ts";
+import type { Release } from "./release.ts";
+import type { AddedNoise } from "./types.ts";
+import { cumulantsOf } from "./words.ts";
+
+const HASHED = ["sjlt-block", "sjlt-graph", "count-sketch", "oporp"];
+const ITEMS = [1, 2, 3, 5, 8, 12];
+const LEAST = 1e-15;
+const FINE = 100; // points of a grid in a standard deviation of a cell's square
+const COARSE = 60; // points of wide noise in a standard deviation
+const NODES = 100; // of a normal variable
+const DAMPED = 1e-12; // of what is a whole transform away
+const MOST_POINTS = 2 ** 20, MOST_DRAWS = 64, MOST_SUMS = 2 ** 29;
+
+/** A law on the multiples of a step, in data units; `lattice` is the step in grid steps of the cells, where that is exact. */
+interface Noise {
+  readonly step: number;
+  readonly weights: Float64Array;
+  readonly lattice: Ratio | null;
+}
+
+/** Sizes that are added to a cell, and their probabilities. */
+interface Signal {
+  readonly sizes: readonly number[];
+  readonly chances: readonly number[];
+}
+
+/**
+ * Return the p-value that ‖x - y‖ is at most `tolerance`, in data units: 10^-15 where it is less.
+ *
+ * @throws InvalidInputError where the law of the noise is not known, or the sum is too far out to be computed
+ */
+export function sameness(x: Release, y: Release, tolerance = 0): number {
+  demand(tolerance >= 0 && Number.isFinite(tolerance), "a tolerance is finite, and 0 or more");
+  const [first, second] = [viewOf(x), viewOf(y)];
+  checkComparable(first, second);
+  const [gap, unit] = difference(first, second);
+  const value = gap.reduce((sum, cell) => sum + cell * cell, 0) * unit;
+  const { place } = x.noise;
+  const resolution = x.projection.resolution.toNumber();
+  const base = first.map.scale.times(x.projection.resolution).times(x.projection.resolution).toNumber();
+  const grid = place === "" ? Math.sqrt(base) : place === "input" ? resolution : resolution / Math.sqrt(first.n);
+  const noise = noiseOf([x, y], grid);
+  if (place !== "") {
+    const before = first.map.before as { a: number; b: number; c: number };
+    return Math.max(stretched(noise, first.n, tolerance, 2 / (before.a + before.b + Math.max(before.c, 0)), value), LEAST);
+  }
+  return Math.max(leastFavourable(noise, first, tolerance, value), LEAST);
+}
+
+function leastFavourable(noise: Noise, view: View, tolerance: number, value: number): number {
+  const { sketchDim: k, kind, sparsity } = view.release.projection;
+  if (tolerance === 0) {
+    if (noise.lattice !== null) {
+      const steps = Math.round(value / noise.step ** 2);
+      const half = (noise.weights.length - 1) / 2;
+      const isQuick = steps < 2 ** 18 && k * steps * Math.min(Math.sqrt(steps), half) < MOST_SUMS;
+      if (isQuick && Math.abs(value / noise.step ** 2 - steps) < 1e-6 * Math.max(steps, 1)) return tailOnLattice(noise.weights, k, steps);
+    }
+    return tail(noise, [one(0)], [k], value);
+  }
+  const { a, b, c } = view.map.law;
+  if (a + b === 0) {
+    return Math.max(tail(noise, [one(tolerance / Math.sqrt(k))], [k], value), tail(noise, [one(0), one(tolerance)], [k - 1, 1], value));
+  }
+  const excess = Math.max(k * (a + b) - 2, 0) / 3;
+  const found = [tail(noise, [normal(tolerance / Math.sqrt(k), excess)], [k], value)];
+  const s = kind.startsWith("sjlt") ? (sparsity as number) : 1;
+  const kurtosis = 3 + k * c;
+  for (const items of ITEMS) {
+    if (HASHED.includes(kind) && 2 * items * s <= k) {
+      const signals = Array.from({ length: items + 1 }, (_, hits) => walk(hits, tolerance / Math.sqrt(items * s)));
+      found.push(tail(noise, signals, [k], value, { items, blocks: s, cells: Math.floor(k / s) }));
+    } else if (c > 0) {
+      found.push(tail(noise, [scattered(items, tolerance * Math.sqrt(kurtosis / (k * items)), 1 / kurtosis)], [k], value));
+    }
+  }
+  return Math.max(...found);
+}
+
+// --- noise -----------------------------------------------------------------------------------------------------
+
+interface Term {
+  readonly multiplier: Ratio;
+  readonly noise: AddedNoise;
+  readonly variance: number;
+}
+
+/** Return the law of all noises in a cell of the difference. */
+function noiseOf(releases: readonly Release[], grid: number): Noise {
+  const terms: Term[] = [];
+  for (const release of releases) {
+    const parts = release.parts.length > 0 ? release.parts : [{ noise: release.noise, guarantee: release.guarantee, multiplier: release.multiplier, count: 1 }];
+    for (const part of parts) {
+      const noise = singleNoise(part.guarantee.steps);
+      if (noise === null || (noise.schedule !== undefined && part.noise.k2 !== cumulantsOf(noise).k2)) throw new InvalidInputError("the law of the noise is not known: its mechanism is no single noise");
+      const each = cumulantsOf({ kind: noise.kind, amount: noise.amount, layers: 0, place: "" }).k2;
+      const draws = (cumulantsOf(noise).k2 / each) * part.count;
+      const isKnown = Math.abs(draws - Math.round(draws)) < 1e-9 && Math.abs(cumulantsOf(noise).k2 - part.noise.k2) <= 1e-6 * part.noise.k2;
+      demand(isKnown, "the law of the noise is not known: it is not that of its mechanism");
+      demand(terms.length + draws <= MOST_DRAWS, `more than ${MOST_DRAWS} draws of noise in a cell`);
+      for (let i = 0; i < Math.round(draws); i++) terms.push({ multiplier: part.multiplier.magnitude(), noise, variance: each });
+    }
+  }
+  const common = terms.map((term) => term.multiplier).reduce((p, q) => new Ratio(gcd(p.numerator * q.denominator, q.numerator * p.denominator), p.denominator * q.denominator));
+  const factors = terms.map((term) => term.multiplier.over(common).toNumber());
+  const deviation = Math.sqrt(terms.reduce((sum, term, i) => sum + factors[i] ** 2 * term.variance, 0));
+  const jump = deviation > 4 * COARSE ? Math.max(1, Math.floor(deviation / COARSE)) : 1;
+  let total: Float64Array = Float64Array.of(1);
+  terms.forEach((term, i) => (total = convolved(total, lawOf(term.noise, factors[i], jump))));
+  return { step: common.toNumber() * grid * jump, weights: trimmed(total), lattice: jump === 1 ? common : null };
+}
+
+/** Return the law of a factor times a noise, on a lattice of `jump` steps. */
+function lawOf(noise: AddedNoise, factor: number, jump: number): Float64Array {
+  const amount = noise.amount.toNumber();
+  const isLaplace = noise.kind === "laplace";
+  const reach = Math.ceil((isLaplace ? 40 : 9.5 / Math.sqrt(amount)) * amount) + 3;
+  const weight = (n: number) => Math.exp(isLaplace ? -n / amount : (-n * n) / (2 * amount));
+  let law: Float64Array;
+  if (jump === 1) {
+    demand(reach * factor <= MOST_POINTS, "noise that is too wide beside another");
+    law = new Float64Array(2 * reach * factor + 1);
+    for (let n = -reach; n <= reach; n++) law[(n + reach) * factor] = weight(Math.abs(n));
+  } else {
+    const half = Math.ceil((reach * factor) / jump);
+    demand(half <= MOST_POINTS, "noise that is too wide beside another");
+    law = Float64Array.from({ length: 2 * half + 1 }, (_, i) => weight((Math.abs(i - half) * jump) / factor));
+  }
+  const sum = law.reduce((found, one) => found + one, 0);
+  return law.map((one) => one / sum);
+}
+
+function convolved(x: Float64Array, y: Float64Array): Float64Array {
+  const size = x.length + y.length - 1;
+  demand(size <= 4 * MOST_POINTS, "noise that is too wide beside another");
+  if (Math.min(x.length, y.length) === 1) return x.length === 1 ? y.map((one) => one * x[0]) : x.map((one) => one * y[0]);
+  const out = new Float64Array(size);
+  if (x.length * y.length > 2 ** 26) {
+    const n = 2 ** Math.ceil(Math.log2(size));
+    return valuesOf(multiply(spectrumOf(x, n), spectrumOf(y, n)), n).slice(0, size).map((one) => Math.max(one, 0));
+  }
+  for (let i = 0; i < x.length; i++) if (x[i] > 0) for (let j = 0; j < y.length; j++) out[i + j] += x[i] * y[j];
+  return out;
+}
+
+function trimmed(law: Float64Array): Float64Array {
+  const half = (law.length - 1) / 2;
+  let [beyond, sum] = [0, law[0]];
+  while (beyond < half && sum < 1e-19) sum += law[++beyond];
+  return law.slice(beyond, law.length - beyond);
+}
+
+// --- signals ---------------------------------------------------------------------------------------------------
+
+function one(size: number): Signal {
+  return { sizes: [size], chances: [1] };
+}
+
+/** Return a normal variable; with an excess, of one of two variances. */
+function normal(deviation: number, excess: number): Signal {
+  const nodes = Array.from({ length: NODES }, (_, i) => (8 * (i + 0.5)) / NODES);
+  const weights = nodes.map((node) => Math.exp((-node * node) / 2));
+  const sum = weights.reduce((found, weight) => found + weight, 0);
+  const chances = weights.map((weight) => weight / sum);
+  if (excess < 1e-9) return { sizes: nodes.map((node) => deviation * node), chances };
+  const root = Math.sqrt(excess);
+  const mixed = excess < 1 ? [[1 - root, 0.5], [1 + root, 0.5]] : [[0, excess / (1 + excess)], [1 + excess, 1 / (1 + excess)]];
+  return {
+    sizes: mixed.flatMap(([factor]) => nodes.map((node) => deviation * Math.sqrt(factor) * node)),
+    chances: mixed.flatMap(([, chance]) => chances.map((each) => chance * each)),
+  };
+}
+
+function choose(n: number, k: number): number {
+  let found = 1;
+  for (let i = 1; i <= k; i++) found = (found * (n - k + i)) / i;
+  return found;
+}
+
+/** Return the sum of so many random signs, times a size. */
+function walk(hits: number, size: number): Signal {
+  const ups = Array.from({ length: hits + 1 }, (_, up) => up);
+  return { sizes: ups.map((up) => size * (2 * up - hits)), chances: ups.map((up) => choose(hits, up) / 2 ** hits) };
+}
+
+/** Return the sum of items that are in a cell with this chance each. */
+function scattered(items: number, size: number, chance: number): Signal {
+  const walks = Array.from({ length: items + 1 }, (_, hits) => walk(hits, size));
+  const hit = walks.map((_, hits) => choose(items, hits) * chance ** hits * (1 - chance) ** (items - hits));
+  return { sizes: walks.flatMap((each) => each.sizes), chances: walks.flatMap((each, hits) => each.chances.map((p) => p * hit[hits])) };
+}
+
+// --- sums of squares -------------------------------------------------------------------------------------------
+
+/** Return P(Σ n_i² ≥ steps), by adding up positive numbers alone: valid far out. */
+function tailOnLattice(weights: Float64Array, k: number, steps: number): number {
+  if (steps === 0) return 1;
+  const half = (weights.length - 1) / 2;
+  const folded = Float64Array.from({ length: half + 1 }, (_, n) => (n === 0 ? 1 : 2) * weights[half + n]);
+  const upper = folded.slice();
+  for (let n = half - 1; n >= 0; n--) upper[n] += upper[n + 1];
+  let law = new Float64Array(steps);
+  law[0] = 1;
+  let [filled, beyond] = [1, 0];
+  for (let cell = 0; cell < k; cell++) {
+    const next = new Float64Array(steps);
+    let last = 1;
+    for (let sum = 0; sum < filled; sum++) {
+      const chance = law[sum];
+      if (chance < 1e-300) continue;
+      let n = 0;
+      for (; n <= half && sum + n * n < steps; n++) next[sum + n * n] += chance * folded[n];
+      if (n <= half) beyond += chance * upper[n];
+      last = Math.max(last, sum + (n - 1) ** 2 + 1);
+    }
+    [law, filled] = [next, Math.min(last, steps)];
+  }
+  return beyond;
+}
+
+/** Return the law of (η + s)², on a grid; what is beyond it is left out. */
+function squares(noise: Noise, signal: Signal, step: number, size: number): Float64Array {
+  const out = new Float64Array(size);
+  const half = (noise.weights.length - 1) / 2;
+  for (let i = 0; i < noise.weights.length; i++) {
+    const eta = noise.step * (i - half);
+    for (let j = 0; j < signal.sizes.length; j++) {
+      const point = (eta + signal.sizes[j]) ** 2 / step;
+      if (point >= size - 1) continue;
+      const below = Math.floor(point);
+      const weight = noise.weights[i] * signal.chances[j];
+      out[below] += weight * (1 - (point - below));
+      out[below + 1] += weight * (point - below);
+    }
+  }
+  return out;
+}
+
+function momentsOf(noise: Noise, signal: Signal): { mean: number; deviation: number } {
+  const half = (noise.weights.length - 1) / 2;
+  let [mean, second] = [0, 0];
+  for (let i = 0; i < noise.weights.length; i++) {
+    for (let j = 0; j < signal.sizes.length; j++) {
+      const square = (noise.step * (i - half) + signal.sizes[j]) ** 2;
+      const weight = noise.weights[i] * signal.chances[j];
+      mean += weight * square;
+      second += weight * square * square;
+    }
+  }
+  return { mean, deviation: Math.sqrt(Math.max(second - mean * mean, 0)) };
+}
+
+interface Hits {
+  readonly items: number;
+  readonly blocks: number;
+  readonly cells: number;
+}
+
+/** Return the law of T' on a grid, up to its size. */
+function lawBelow(noise: Noise, signals: readonly Signal[], counts: readonly number[], step: number, size: number, hits: Hits | null): Float64Array {
+  demand(size <= MOST_POINTS, "the two differ too much for the p-value to be computed");
+  const whole = 2 ** Math.ceil(Math.log2(4 * size));
+  const damping = Math.log(DAMPED) / whole;
+  const transforms = signals.map((signal) => spectrumOf(squares(noise, signal, step, size).map((each, i) => each * Math.exp(damping * i)), whole));
+  let found: Spectrum;
+  if (hits === null) {
+    found = transforms.map((transform, i) => power(transform, counts[i])).reduce(multiply);
+  } else {
+    const { items, blocks, cells } = hits;
+    found = multiply(power(block(transforms, items, cells), blocks), power(transforms[0], counts[0] - blocks * cells));
+  }
+  return valuesOf(found, whole).slice(0, size).map((each, i) => each / Math.exp(damping * i));
+}
+
+/** Return the mean of the product over the cells of a block, among which items fall at random. */
+function block(transforms: readonly Spectrum[], items: number, cells: number): Spectrum {
+  const size = transforms[0].re.length;
+  const nothing = (): Spectrum => ({ re: new Float64Array(size), im: new Float64Array(size) });
+  const factorials = [1];
+  for (let i = 1; i <= items; i++) factorials.push(factorials[i - 1] * i);
+  let series: Spectrum[] = transforms.map((transform, hits) => ({ re: transform.re.map((each) => each / factorials[hits]), im: transform.im.map((each) => each / factorials[hits]) }));
+  while (series.length <= items) series.push(nothing());
+  let found: Spectrum[] = [{ re: new Float64Array(size).fill(1), im: new Float64Array(size) }, ...Array.from({ length: items }, nothing)];
+  const times = (a: readonly Spectrum[], b: readonly Spectrum[]) => a.map((_, n) => {
+    const sum = nothing();
+    for (let i = 0; i <= n; i++) {
+      for (let at = 0; at < size; at++) {
+        sum.re[at] += a[i].re[at] * b[n - i].re[at] - a[i].im[at] * b[n - i].im[at];
+        sum.im[at] += a[i].re[at] * b[n - i].im[at] + a[i].im[at] * b[n - i].re[at];
+      }
+    }
+    return sum;
+  });
+  for (let left = cells; left > 0; left = Math.floor(left / 2)) {
+    if (left % 2 === 1) found = times(found, series);
+    if (left > 1) series = times(series, series);
+  }
+  const scale = factorials[items] / cells ** items;
+  return { re: found[items].re.map((each) => each * scale), im: found[items].im.map((each) => each * scale) };
+}
+
+/** Return P(T' ≥ value). */
+function tail(noise: Noise, signals: readonly Signal[], counts: readonly number[], value: number, hits: Hits | null = null): number {
+  const deviations = signals.map((signal) => momentsOf(noise, signal).deviation);
+  const step = Math.max(deviations[0], Math.max(...deviations) / 10) / FINE;
+  if (step === 0) return value <= signals.reduce((sum, signal, i) => sum + (counts[i] ?? 0) * signal.sizes[0] ** 2, 0) * (1 + 1e-12) ? 1 : 0;
+  const size = Math.ceil(value / step) + 2;
+  const law = lawBelow(noise, signals, counts, step, size, hits);
+  let below = 0;
+  for (let i = 0; i < size; i++) below += law[i] * Math.min(Math.max(value / step - i + 0.5, 0), 1);
+  return 1 - below;
+}
+
+/** Return P(L·G ≥ value), L = Σ(η_j + t/√n)² and G of a Gamma law of mean 1. */
+function stretched(noise: Noise, n: number, tolerance: number, freedom: number, value: number): number {
+  const signal = one(tolerance / Math.sqrt(n));
+  const { mean, deviation } = momentsOf(noise, signal);
+  const beyond = (length: number) => incompleteGamma(freedom / 2, ((freedom / 2) * value) / length)[1];
+  if (n > 65536) {
+    // L has the Gamma law of its mean and variance
+    const shape = (n * mean) ** 2 / (n * deviation ** 2);
+    let total = 0;
+    for (let i = 0; i < 400; i++) {
+      const length = n * mean * (1 + ((i + 0.5) / 200 - 1) * 8 / Math.sqrt(shape));
+      if (length <= 0) continue;
+      const width = (n * mean * 8) / (200 * Math.sqrt(shape));
+      const place = shape * (length / (n * mean));
+      const density = Math.exp((shape - 1) * Math.log(place / shape) - (place - shape)) * Math.sqrt(shape / (2 * Math.PI)) / (n * mean);
+      total += density * width * beyond(length);
+    }
+    return total;
+  }
+  if (deviation === 0) return beyond(n * mean);
+  const step = deviation / FINE;
+  const size = Math.ceil((n * mean + 40 * Math.sqrt(n) * deviation) / step);
+  const law = lawBelow(noise, [signal], [n], step, size, null);
+  let total = 0;
+  law.forEach((chance, i) => {
+    if (i > 0 && chance > 1e-14) total += chance * beyond(step * i);
+  });
+  return total;
+}
