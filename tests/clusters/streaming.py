@@ -101,11 +101,11 @@ class Log:
         self._newest = max(self._newest, (BASE + MINUTE * (minute + 1) + DELAY + 1) * 1000)
         self._write_beats()
 
-    def write(self, partition: int, minute: int, batch: pa.RecordBatch | bytes) -> None:
-        """Write a batch of a minute, in one message, or one of other content."""
+    def write(self, partition: int, minute: int, batch: pa.RecordBatch | bytes, *, after: float = 0) -> None:
+        """Write a batch of a minute, in one message sent so many seconds after its start, or one of other content."""
         content = batch if isinstance(batch, bytes) else encoded_batch(batch)
         with self._lock:
-            self._writer.write(partition, (BASE + MINUTE * minute) * 1000, content)
+            self._writer.write(partition, round((BASE + MINUTE * minute + after) * 1000), content)
             self._writer.flush()
 
     def source(self, clock: ClockKind) -> beam.PTransform:
