@@ -55,11 +55,7 @@ class UnboundedLog:
         agreement, policy = ss.Agreement.load(self.agreement), StreamPolicy.load(self.policy)
         policy.publisher(agreement)  # to find mistakes before anything is written
         form, charge = self._checked(), charge_of(policy, agreement)
-        if self.dead_letters is not None and self.dead_letters.resolve().is_relative_to(Path(policy.folder).resolve()):
-            raise ss.InvalidInputError(
-                f"dead letters are secret, and {self.dead_letters} lies where releases are published: name another "
-                f"folder"
-            )
+        dead_letters = dead_letters_in(self.dead_letters, policy)
         # where units do not move the clock, no line of theirs ends the stream either
         mode = "skip" if policy.clock == "heartbeats" and self.bad_lines == "stop" else self.bad_lines
         bad_lines = BadLines(mode, append=True)
@@ -73,7 +69,6 @@ class UnboundedLog:
             stack.enter_context(exclusive(self.output))
             bad = stack.enter_context(bad_lines)
             reader = RowReader(agreement, time=policy.time, delimiter=self.delimiter, bad=bad)
-            dead_letters = None if self.dead_letters is None else DeadLetters(self.dead_letters)
             stream = Stream(policy, agreement, self.output, charge, sink=sink, dead_letters=dead_letters)
             with Stop() as stop:
                 try:
@@ -221,6 +216,15 @@ def charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:
         ledger.charge(policy.dataset, guarantee, projection=agreement.projection, data_ids=data_ids, once=once)
 
     return charge
+
+
+def dead_letters_in(folder: Path | None, policy: StreamPolicy) -> DeadLetters | None:
+    """Return what keeps dead letters in a folder, if there is one; refuse one that is published."""
+    if folder is not None and folder.resolve().is_relative_to(Path(policy.folder).resolve()):
+        raise ss.InvalidInputError(
+            f"dead letters are secret, and {folder} lies where releases are published: name another folder"
+        )
+    return None if folder is None else DeadLetters(folder)
 
 
 class _Complaints:

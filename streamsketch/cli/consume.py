@@ -23,7 +23,7 @@ from streamsketch.cli._jobs import (
     settings_in,
 )
 from streamsketch.cli._showing import Json, plural, progress_bar, say, show_json
-from streamsketch.cli._unbounded import charge_of, slots_of
+from streamsketch.cli._unbounded import charge_of, dead_letters_in, slots_of
 from streamsketch.core import exclusive, remove_partial, write_whole
 from streamsketch.streams import STREAM_SUFFIX, OtherRowsError, Stream, StreamPolicy
 
@@ -46,6 +46,10 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     malformed: Annotated[
         Path | None,
         typer.Option(help="File to keep messages in that have rows that cannot be read: secret.", show_default=False),
+    ] = None,
+    dead_letters: Annotated[
+        Path | None,
+        typer.Option(help="Folder to keep late rows in: secret. By default, they are counted.", show_default=False),
     ] = None,
     summary: Annotated[
         Path | None,
@@ -100,7 +104,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     released_by.publisher(agreed)  # to find mistakes before anything is written
     path = policy.with_suffix(STREAM_SUFFIX) if state is None else state
     _check(path, summary, every, idle_after)
-    charge = charge_of(released_by, agreed)
+    charge, letters = charge_of(released_by, agreed), dead_letters_in(dead_letters, released_by)
     with extras():
         brokers = jobs.Brokers(servers, settings_in(client_settings))
     number = None
@@ -108,7 +112,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
         try:
             sink = stack.enter_context(slots_of(released_by, database))
             stack.enter_context(exclusive(path))
-            stream = Stream(released_by, agreed, path, charge, sink=sink, strict=True)
+            stream = Stream(released_by, agreed, path, charge, sink=sink, strict=True, dead_letters=letters)
             bad = stack.enter_context(jobs.Malformed(malformed, jobs.malformed_size(stream)))
             partitions = jobs.Partitions(brokers, topic, group or jobs.group_of(released_by.stream or topic))
             stack.callback(partitions.close)

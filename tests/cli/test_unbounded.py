@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
@@ -365,6 +366,27 @@ def test_a_log_is_known_again(folder: Path, forks: Forks) -> None:
         assert said in forks.refused(*FILE, cwd=folder)
         assert said in forks.refused(*PIPE, cwd=folder, stdin=wrong.encode())
     assert (folder / "s.raw-stream").read_bytes() == state
+
+
+def test_dropped_rows_are_said_and_kept(folder: Path, forks: Forks) -> None:
+    """The alarm's rate is the policy's, which may change while a state goes on."""
+    late = [Row(place, "north", "a", 1, "Ann") for place in range(9)]
+    (folder / "log.csv").write_text(text_of([Row(100, "north", "a", 1, "Bob"), *late]))
+    assert "lies where releases are published" in forks.refused(*FILE, "--dead-letters", "out", cwd=folder)
+    (folder / "letters").mkdir()
+    done = forks.run(*FILE, "--dead-letters", "letters", cwd=folder)
+    assert done.returncode == 0
+    assert "warning: 90 % of the rows read" in done.stderr
+    assert "9 late, 0 too far ahead, 0 malformed" in done.stderr
+    (letters,) = (folder / "letters").iterdir()
+    assert letters.stat().st_mode & 0o777 == 0o600
+    assert pq.read_table(letters).num_rows == 9
+    (folder / "policy.json").write_text(json.dumps(POLICY | {"max_dropped": 1}))
+    with (folder / "log.csv").open("a") as log:
+        log.write(late[0].line)
+    done = forks.run(*FILE, cwd=folder)
+    assert done.returncode == 0
+    assert "dropped" not in done.stderr
 
 
 def test_two_processes_on_one_state_are_refused(folder: Path, forks: Forks) -> None:
