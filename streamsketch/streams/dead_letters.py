@@ -53,11 +53,11 @@ class DeadLetters:
                 path.unlink()  # of rows that are read again
 
     def add(self, kind: str, rows: pa.RecordBatch) -> None:
-        """Keep rows that were dropped."""
+        """Keep rows that were dropped; raise `OSError`, and keep none of them, if those before cannot be written."""
         if rows.num_rows:
-            self._waiting[kind].append(rows)
             if sum(batch.nbytes for batch in self._waiting[kind]) > _FILE_BYTES:
                 self._write(kind)
+            self._waiting[kind].append(rows)
 
     def flush(self) -> None:
         """Write all rows that were added; call it before the state is written.

@@ -301,20 +301,20 @@ class Windows:
             window = self.open.get(number) or self._empty()
             its_rows = cast if its.all() else cast.filter(pa.array(its))
             adding.append((number, window, window.prepare(its_rows, self._secret_of_units(number), found)))
-        for number, window, add in adding:  # from here on nothing fails
-            add()
-            self.open[number] = window
         early = numbers < policy.first
         late = ~timely & ~after & ~early
-        self.counts.rows_before_start += int(early.sum())
-        self.counts.rows_after_end += int(after.sum())
-        self.counts.rows_late += int(late.sum())
-        self.counts.rows_ahead += int(far.sum())
         if self.on_dropped is not None:
             self.on_dropped("late", rows.filter(pa.array(late)))
             self.on_dropped("ahead", batch.filter(pa.array(far)))
             if bad is not None:
                 self.on_dropped("malformed", bad)
+        for number, window, add in adding:  # from here on nothing fails
+            add()
+            self.open[number] = window
+        self.counts.rows_before_start += int(early.sum())
+        self.counts.rows_after_end += int(after.sum())
+        self.counts.rows_late += int(late.sum())
+        self.counts.rows_ahead += int(far.sum())
         self.counts.bounding.merge(found)
         before = clock.newest
         clock.advance(times, beats)

@@ -315,3 +315,22 @@ def test_a_heartbeat_that_cannot_be_read_raises(at: str) -> None:
     with pytest.raises(ss.InvalidInputError, match="the column at"):
         windows.add(bad, 1)
     assert (windows.clock.newest, windows.open) == (None, {})
+
+
+def test_dropped_rows_that_cannot_be_kept_change_nothing() -> None:
+    """As where a disk is full: the rows are added once when that is mended."""
+    windows = Windows(policy_of(Path("out")), AGREEMENT, SECRET)
+    windows.add(batch_of([beat(100)]), 1)
+    rows = batch_of([Row(1, "north", "a", 1, "Ann"), Row(101, "north", "a", 1, "Ann")])
+
+    def full(_: str, __: pa.RecordBatch) -> None:
+        raise OSError("no space is left")
+
+    windows.on_dropped = full
+    with pytest.raises(OSError, match="no space"):
+        windows.add(rows, 2)
+    assert (windows.open, windows.counts.rows_late) == ({}, 0)
+    kept: list[int] = []
+    windows.on_dropped = lambda _, batch: kept.append(batch.num_rows)
+    assert windows.add(rows, 2) == 1
+    assert (windows.counts.rows_late, sum(kept)) == (1, 1)
