@@ -33,3 +33,4 @@ export { angle, hamming, signCosine, type SignOptions } from "./sign_estimates.t
 export { Features, type Entry } from "./features.ts";
 export { addContributions, readContribution, readRound, type Contribution, type Round } from "./rounds.ts";
 export { sameness } from "./sameness.ts";
+export { matrixOf, rangeOf, weightsOfRange, type Windows } from "./history.ts";
