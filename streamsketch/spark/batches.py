@@ -30,8 +30,9 @@ class ReleaseBatches:
     files or Kafka, and the query has a ``checkpointLocation``.
 
     Batches begin when they begin, not at the full hour: with a trigger of ``availableNow=True``, run every hour by a
-    scheduler, or ``processingTime="1 hour"``, a batch is about an hour of rows. A batch without rows is not released,
-    so that there were rows is public.
+    scheduler, or ``processingTime="1 hour"``, a batch is about an hour of rows. A batch without rows is not released.
+    So each guarantee has a condition: the rows of one unit do not decide in which batch those of others are, and which
+    batches have rows is public. Limits such as ``maxOffsetsPerTrigger`` break it, as a row more shifts all others.
 
     Where the agreement has a column of units, each unit is bounded within a batch, and the guarantee is for one
     "customer in one batch". A unit in several batches spends what each of them costs.
@@ -117,7 +118,14 @@ class ReleaseBatches:
                 publish = dataclasses.replace(given, neighbours=of_batch)
         known: Any = _Known(self._bounds, agreement)  # which has bounds and an agreement, as a table does
         calibrated = checked_publisher(publish, known).calibrated(agreement.projection).on(known)
-        self.guarantee = calibrated.guarantee
+        guarantee = calibrated.guarantee
+        condition = (
+            f"the rows of one {unit or guarantee.neighbours.unit} do not decide in which batch those of others are, "
+            f"and which batches have rows is public"
+        )
+        guarantee = dataclasses.replace(guarantee, conditions=[*guarantee.conditions, condition])
+        calibrated = calibrated.with_guarantee(guarantee)
+        self.guarantee = guarantee
         """What each batch's releases guarantee, together."""
         self._key = secret if isinstance(secret, bytes) else fetch_root_key(secret)
         self._once = ReleaseOnce(

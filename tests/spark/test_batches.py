@@ -53,7 +53,9 @@ def test_a_batch_has_the_bytes_that_release_once_gives_its_rows_in_one_process(t
     known: dict[str, Any] = {"agreement": bounded.agreement, "counts": bounded.counts, "largest": bounded.largest}
     known["bounds"] = dataclasses.replace(bounded.bounds, neighbours=of_batch)
     table = ss.SketchTable.from_state(bounded.projection, list(bounded), bounded.cells, bounded.masses, **known)
-    noise = AdditiveNoise(epsilon=1.0, neighbours=of_batch).calibrated(table.projection).on(table)
+    noise = (
+        AdditiveNoise(epsilon=1.0, neighbours=of_batch).calibrated(table.projection).with_guarantee(publish.guarantee)
+    )
     once = ReleaseOnce(noise, SECRET, FileSink(tmp_path / "here"), "sales", public_keys=KEYS)
     once.release(3_000_000, table)
     assert published(tmp_path / "here") == published(tmp_path / "spark")
@@ -98,6 +100,8 @@ def test_the_guarantee_is_for_a_unit_in_a_batch(tmp_path: Path) -> None:
     publish = publishing(tmp_path)
     assert publish.guarantee.neighbours == ss.L1(20, unit="customer in one batch", max_keys=2)
     assert publish.guarantee.basis == "enforced"
+    (condition,) = publish.guarantee.conditions
+    assert condition.startswith("the rows of one customer do not decide in which batch those of others are")
     publish(batch(), 0)
     release = ss.load(next(tmp_path.rglob("N.sketch")))
     assert release.guarantee == publish.guarantee
