@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import json
 import pydoc
 import subprocess
 import sys
@@ -320,6 +321,40 @@ def test_updates_by_integers_load_no_arrow() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "set()"
+
+
+HEAVY = {"apache_beam", "jinja2", "llvmlite", "numba", "pandas", "pyarrow", "scipy"}
+COMMANDS = """
+import sys
+from streamsketch.cli.app import main
+
+for line in (
+    "inspect a.sketch",
+    "explain a.sketch",
+    "compare a.sketch b.sketch --json",
+    "verify --help",
+    "plan --epsilon 1 --delta 1e-6 --squared-distance 1000 --l1 10 --events 5000",
+):
+    sys.argv[1:] = line.split()
+    try:
+        main()
+    except SystemExit:
+        pass
+    loaded = sorted(set({}) & set(sys.modules))
+    assert not loaded, f"{{line.split()[0]}} loads {{', '.join(loaded)}}"
+print("nothing")
+"""
+
+
+def test_commands_that_read_and_plan_load_nothing_heavy(tmp_path: Path) -> None:
+    """Of releases and of a plan: loading what they do not use took most of their time."""
+    kit = json.loads(ROOT.joinpath("conformance", "releases.json").read_text(encoding="utf-8"))
+    released = {case["name"]: bytes.fromhex(case["bytes"]) for case in kit}
+    for name, of in {"a": "sjlt-block, x", "b": "sjlt-block, y"}.items():
+        (tmp_path / f"{name}.sketch").write_bytes(released[of])
+    command = [sys.executable, "-c", COMMANDS.format(sorted(HEAVY))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)  # noqa: S603
+    assert done.stdout.splitlines()[-1] == "nothing"
 
 
 def test_every_public_name_is_there_and_documented() -> None:

@@ -1,3 +1,4 @@
+from . import special
 from .files import append, appending, create_file, exclusive, locked, remove_partial, replacing, write_new, write_whole
 from .jit import compiles_for, intrinsic, kernel, literal_intrinsic, part
 from .libraries import (
@@ -5,7 +6,6 @@ from .libraries import (
     distance,
     hierarchy,
     integrate,
-    interpolate,
     ir,
     jinja2,
     numba,
@@ -16,8 +16,8 @@ from .libraries import (
     pa_json,
     pc,
     pq,
+    scipy_special,
     sparse,
-    special,
     stats,
     types,
 )
@@ -34,6 +34,7 @@ from .numbers import (
     exact_fraction,
     short,
 )
+from .roots import interpolated, root_of
 from .text import (
     MAX_TEXT,
     NO_BREAK,
@@ -75,7 +76,7 @@ __all__ = [
     "filled",
     "hierarchy",
     "integrate",
-    "interpolate",
+    "interpolated",
     "intrinsic",
     "ir",
     "is_printable",
@@ -99,6 +100,8 @@ __all__ = [
     "read_open",
     "remove_partial",
     "replacing",
+    "root_of",
+    "scipy_special",
     "short",
     "short_name",
     "sparse",

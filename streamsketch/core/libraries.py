@@ -14,7 +14,6 @@ __all__ = [
     "distance",
     "hierarchy",
     "integrate",
-    "interpolate",
     "ir",
     "jinja2",
     "numba",
@@ -25,8 +24,8 @@ __all__ = [
     "pa_json",
     "pc",
     "pq",
+    "scipy_special",
     "sparse",
-    "special",
     "stats",
     "types",
 ]
@@ -79,7 +78,8 @@ if TYPE_CHECKING:
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
-    from scipy import integrate, interpolate, optimize, sparse, special, stats
+    from scipy import integrate, optimize, sparse, stats
+    from scipy import special as scipy_special
     from scipy.cluster import hierarchy
     from scipy.spatial import distance
 else:
@@ -87,16 +87,7 @@ else:
     ir, jinja2 = _Library("llvmlite.ir"), _Library("jinja2")
     pa, pc, pq = _Library("pyarrow"), _Library("pyarrow.compute"), _Library("pyarrow.parquet")
     pa_csv, pa_json = _Library("pyarrow.csv"), _Library("pyarrow.json")
-    integrate, interpolate, optimize, sparse, special, stats, hierarchy, distance = (
+    integrate, optimize, sparse, scipy_special, stats, hierarchy, distance = (
         _Library(f"scipy.{name}")
-        for name in (
-            "integrate",
-            "interpolate",
-            "optimize",
-            "sparse",
-            "special",
-            "stats",
-            "cluster.hierarchy",
-            "spatial.distance",
-        )
+        for name in ("integrate", "optimize", "sparse", "special", "stats", "cluster.hierarchy", "spatial.distance")
     )

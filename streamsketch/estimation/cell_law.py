@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -81,7 +82,7 @@ class CellLaw:
         values, chances = self._both_sides
         shares = np.cumsum(chances) - chances / 2
         ends = np.concatenate([[0.0], np.cumsum(chances)])
-        factor = half * special.binom(self.count, half)
+        factor = half * math.comb(self.count, half)
         found = np.empty(size.shape)
         for place, t in np.ndenumerate(size):
             below = slice(0, np.searchsorted(values, -t))

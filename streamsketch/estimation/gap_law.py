@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from streamsketch.core import Floats, optimize, special
+from streamsketch.core import Floats, root_of, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import InputNoise, effect_of
 from streamsketch.estimation.noise_law import Lattice, NoiseTerm, lattice_of, on_grid, with_normal
@@ -140,7 +140,7 @@ class GapLaw:
         else:
             return math.inf
 
-        return float(optimize.brentq(excess, low, high, xtol=_VISIBLE * high, rtol=_VISIBLE))
+        return float(root_of(excess, low, high, xtol=_VISIBLE * high, rtol=_VISIBLE))
 
     @property
     def of_noise(self) -> tuple[float, float]:

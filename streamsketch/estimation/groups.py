@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, check_int, distance, hierarchy, special
+from streamsketch.core import Floats, check_int, distance, hierarchy, scipy_special
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
 from streamsketch.estimation.estimate import SECRECY
@@ -192,7 +192,7 @@ class _Source:
 
     def normal(self, shape: tuple[int, ...]) -> Floats:
         """Return standard normal variables."""
-        found: Floats = special.ndtri(self.uniform(shape))
+        found: Floats = scipy_special.ndtri(self.uniform(shape))
         return found
 
 
@@ -230,7 +230,7 @@ class _Redrawn:
         noise = source.normal(shape) * np.sqrt(k2)[:, None]
         for row in np.flatnonzero(k4 > 1e-6 * k2**2):
             form = 3 * k2[row] ** 2 / k4[row]
-            noise[row] *= np.sqrt(special.gammaincinv(form, source.uniform((shape[1],))) / form)
+            noise[row] *= np.sqrt(scipy_special.gammaincinv(form, source.uniform((shape[1],))) / form)
         return noise
 
 

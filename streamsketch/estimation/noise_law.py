@@ -203,7 +203,7 @@ def _log_density(places: Floats, shape: float) -> Floats:
         normal: Floats = -(places**2) / 2
         return normal
     order, size = shape - 0.5, np.abs(places) * math.sqrt(2 * shape)
-    found: Floats = order * np.log(size / 2) + np.log(special.kve(order, size)) - size - special.gammaln(shape)
+    found: Floats = order * np.log(size / 2) + special.log_kv(order, size) - special.gammaln(shape)
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, interpolate, special
+from streamsketch.core import Floats, interpolated, special
 
 SMALLEST = 1e-15
 """The least p-value under noise: a smaller one is given as this."""
@@ -435,9 +435,8 @@ class Stretched(Law):
         knots = np.linspace(max(mean - 9 * deviation, 0.0), mean + WINDOW * deviation, _LENGTHS)
         tails = np.array([self.length.tail(knot) for knot in knots])
         seen = tails > SMALLEST
-        curve = interpolate.PchipInterpolator(knots[seen], np.log(tails[seen]))
         fine = np.linspace(knots[0], knots[seen][-1], _STRETCHES)
-        return fine, curve(fine)
+        return fine, interpolated(knots[seen], np.log(tails[seen]), fine)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

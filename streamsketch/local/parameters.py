@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from streamsketch.core import optimize, special
+from streamsketch.core import optimize, scipy_special
 from streamsketch.local.portable_floats import round_portably
 
 MIN_EPSILON, MAX_EPSILON = 2.0**-10, 256.0
@@ -124,21 +124,21 @@ def _least(error: Callable[[float], float], epsilon: float) -> float:
 
 def _masses(share: float, epsilon: float) -> tuple[float, float, float, float]:
     """Return p, ln q₁, ln(1 - q₁) and p/q₁ - (1-p)/(1-q₁) = (1 - e^-ε) p/q₁."""
-    log_mass = float(special.log_expit(share - epsilon))
+    log_mass = float(scipy_special.log_expit(share - epsilon))
     # whole words for 1 - p, plus one, which outweighs the rounding of the logarithms
-    outside = (math.ceil(math.exp(float(special.log_expit(-share))) * _WORDS) + 1) / _WORDS
+    outside = (math.ceil(math.exp(float(scipy_special.log_expit(-share))) * _WORDS) + 1) / _WORDS
     inside = 1 - outside
     return (
         inside,
         log_mass,
-        float(special.log_expit(epsilon - share)),
+        float(scipy_special.log_expit(epsilon - share)),
         -math.expm1(-epsilon) * inside * math.exp(-log_mass),
     )
 
 
 def _gaussian(share: float, epsilon: float) -> GaussianCap:
     inside, log_mass, _, gain = _masses(share, epsilon)
-    threshold = -float(special.ndtri_exp(log_mass))
+    threshold = -float(scipy_special.ndtri_exp(log_mass))
     density = math.exp(-threshold * threshold / 2 - _LOG_ROOT_2_PI)
     return GaussianCap(inside, math.exp(log_mass), threshold, 1 / (density * gain))
 
@@ -148,13 +148,13 @@ def _sphere(share: float, dim: int, epsilon: float) -> SphereCap:
     mass = math.exp(log_mass)
     half = (dim - 1) / 2
     # (1 - ⟨V, v⟩)/2 follows Beta(half, half); the density's integral from γ up is c (1 - γ²)^half / (d - 1)
-    below = float(special.betaincinv(half, half, mass))  # (1 - γ)/2, small where the cap is
-    log_density = float(special.gammaln(dim / 2) - special.gammaln(half)) - 0.5 * math.log(math.pi)
+    below = float(scipy_special.betaincinv(half, half, mass))  # (1 - γ)/2, small where the cap is
+    log_density = float(scipy_special.gammaln(dim / 2) - scipy_special.gammaln(half)) - 0.5 * math.log(math.pi)
     log_integral = log_density - math.log(dim - 1) + half * math.log(4 * below * (1 - below))
     mean = gain * math.exp(log_integral)
     deficit = 1 - mean
     if mean > 0.5:  # 1 - m is 2 E (1 - ⟨V, v⟩)/2; a Beta variable's mean below b is a half of I_b(half + 1, half)
-        share_below = float(special.betainc(half + 1, half, below))
+        share_below = float(scipy_special.betainc(half + 1, half, below))
         outside = (1 - inside) / math.exp(log_rest)
         deficit = inside * share_below / mass + outside * (1 - share_below)
         mean = 1 - deficit

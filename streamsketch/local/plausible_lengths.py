@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import special
+from streamsketch.core import scipy_special
 from streamsketch.local.parameters import GaussianCap
 from streamsketch.local.random_words import dot_rows
 from streamsketch.local.report import Layout, Reported
@@ -38,10 +38,10 @@ def gaussian_lengths(cap: GaussianCap, fewest: int, most: int) -> Lengths:
     χ² has ``fewest`` to ``most`` degrees of freedom. Each of the four tails takes 1/4 of `FALSE_ALARM`.
     """
     tail = FALSE_ALARM / 4
-    above = -float(special.ndtri(tail * cap.mass / cap.inside))
-    below = -float(special.ndtri(min(0.5, tail * (1 - cap.mass) / (1 - cap.inside))))
-    least = 2 * float(special.gammaincinv(fewest / 2, tail)) if fewest else 0.0
-    largest = 2 * float(special.gammainccinv(most / 2, tail)) if most else 0.0
+    above = -float(scipy_special.ndtri(tail * cap.mass / cap.inside))
+    below = -float(scipy_special.ndtri(min(0.5, tail * (1 - cap.mass) / (1 - cap.inside))))
+    least = 2 * float(scipy_special.gammaincinv(fewest / 2, tail)) if fewest else 0.0
+    largest = 2 * float(scipy_special.gammainccinv(most / 2, tail)) if most else 0.0
     return Lengths(cap.scale * math.sqrt(least), cap.scale * math.sqrt(max(above, below) ** 2 + largest))
 
 

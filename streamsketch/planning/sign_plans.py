@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import Floats, aligned, check_int, filled, short, special
+from streamsketch.core import Floats, aligned, check_int, filled, scipy_special, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.planning.typical import either
 from streamsketch.privacy import FlipLaw
@@ -353,7 +353,7 @@ def _at_most(number: float, mean: Floats, variance: Floats) -> Floats:
     mean = np.maximum(mean, _TINY)
     chance = np.clip(1 - variance / mean, _TINY, 1 - _TINY)
     left = mean / chance - number
-    return np.asarray(np.where(left <= 0, 1.0, special.betainc(np.maximum(left, _TINY), number + 1, 1 - chance)))
+    return np.asarray(np.where(left <= 0, 1.0, scipy_special.betainc(np.maximum(left, _TINY), number + 1, 1 - chance)))
 
 
 def _cosines(given: Cosines, what: str) -> tuple[float, ...]:

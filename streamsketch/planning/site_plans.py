@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsketch.accounting import guarantee_of, sensitivity_of
 from streamsketch.agreement import counting_of
-from streamsketch.core import aligned, check_int, check_text, filled, optimize, short, special
+from streamsketch.core import aligned, check_int, check_text, filled, root_of, short, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import (
     LEAST_UNITS,
@@ -446,7 +446,7 @@ def _test(norm: float, cells: int, noisy: _Noisy) -> _Test:
     def excess(line: float) -> float:
         return float(_tail(line, 0.0, v + drift, 0.0, v, cells)) - _LEVEL
 
-    line = float(optimize.brentq(excess, 0.0, 20 * cells * v + 40 * (v + drift), rtol=1e-6))
+    line = float(root_of(excess, 0.0, 20 * cells * v + 40 * (v + drift), rtol=1e-6))
     true = float(relative.sum()) * norm
     return _Test(line, kept, v, max(kept * (v + true) - v, 0.0))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamsketch.core import Floats, optimize, short, stats
+from streamsketch.core import Floats, root_of, short, stats
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.gaussian import gaussian_deltas, gaussian_epsilon
 
@@ -120,7 +120,7 @@ def _by_loss_distributions(parts: Sequence[PrivacyCost], delta: float) -> Accoun
     if excess(0.0) > 0:
         while excess(high) > 0:
             high *= 2
-        epsilon = (float(optimize.brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12)) + 1e-11) * (1 + _MARGIN)
+        epsilon = (root_of(excess, 0.0, high, xtol=1e-12, rtol=1e-12) + 1e-11) * (1 + _MARGIN)
     return Accounted(epsilon, delta, "privacy loss distributions")
 
 

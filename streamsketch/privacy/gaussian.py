@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints, optimize, special
+from streamsketch.core import Floats, Ints, root_of, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget
@@ -198,7 +198,7 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
         low -= 1
     while excess(high) > 0:
         high += 1
-    return math.exp(optimize.brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
+    return math.exp(root_of(excess, low, high, xtol=1e-14, rtol=1e-14))
 
 
 def gaussian_log_delta(epsilon: float, sigma: float) -> float:
@@ -233,7 +233,7 @@ def gaussian_epsilon(sigma: float, delta: float) -> float:
     high = 1.0
     while excess(high) > 0:
         high *= 2
-    return float(optimize.brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12)) * (1 + _MARGIN)
+    return float(root_of(excess, 0.0, high, xtol=1e-12, rtol=1e-12)) * (1 + _MARGIN)
 
 
 def gaussian_deltas(epsilons: Floats, sigma: float) -> Floats:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from streamsketch.accounting import grid_steps
-from streamsketch.core import Ints, integrate, special
+from streamsketch.core import Ints, integrate, scipy_special, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import FlipLaw, Neighbours, Shape
 from streamsketch.projections import MAX_ENUMERATED, Projection
@@ -118,7 +118,7 @@ def binomial_count(cells: int, chance: float, delta: float) -> int:
     low, high = 0, cells  # bisect: the tail falls with N, and is 0 at cells
     while low < high:
         middle = (low + high) // 2
-        if special.bdtrc(middle, cells, min(chance, 1.0)) * _SAFETY <= delta:
+        if scipy_special.bdtrc(middle, cells, min(chance, 1.0)) * _SAFETY <= delta:
             high = middle
         else:
             low = middle + 1

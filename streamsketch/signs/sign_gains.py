@@ -6,7 +6,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints, short, special
+from streamsketch.core import Ints, short, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Budget, FlipLaw, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection, check_entries
@@ -111,6 +111,6 @@ def _gain_near_zero(release: Cells, method: Method, reach: float, step: float) -
         moved = 1.0 if method == "iDP-SignOPORP-G" else count
         noise = noise_near_zero(math.ceil(moved * step * step), math.ceil(moved), release.budget)
         scale = release.deviation / math.sqrt(2 * noise.cumulants.k2)
-        return lambda cells: cast("Floats", special.erf(cells * scale))
+        return lambda cells: special.erf(cells * scale)
     share = release.budget.epsilon if method == "iDP-SignOPORP" else release.budget.epsilon / count
     return lambda cells: np.sign(cells) * math.tanh(share / 2)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, special
+from streamsketch.core import Floats, scipy_special
 from streamsketch.kernels import Words
 from streamsketch.local.mechanism import register
 from streamsketch.local.parameters import SphereCap, sphere_cap
@@ -35,7 +35,9 @@ class InverseBeta:
     def __init__(self, half: float, least: float) -> None:
         self._octaves = 1 - int(np.frexp(least)[1])  # the first is [1/4, 1/2]
         mantissas = 0.375 + 0.125 * _NODES
-        values = [np.log(special.betaincinv(half, half, mantissas * 0.5**octave)) for octave in range(self._octaves)]
+        values = [
+            np.log(scipy_special.betaincinv(half, half, mantissas * 0.5**octave)) for octave in range(self._octaves)
+        ]
         self._series = np.polynomial.chebyshev.chebfit(_NODES, np.array(values).T, _DEGREE)
 
     def __call__(self, probabilities: Floats) -> Floats:
