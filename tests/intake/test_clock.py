@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from streamsketch.intake import AheadLimit, Calendar, Clock, ClockKind, Tumbling
 
 SIZE = 60
-ENDS = [-(1 << 61), 1 << 61, (1 << 63) - 1, -(1 << 63)]
+ENDS = [1 << 61, (1 << 63) - 1, -(1 << 63)]
 LOGS = st.lists(st.tuples(st.integers(-100, 900) | st.sampled_from(ENDS), st.booleans()), max_size=30)
 
 

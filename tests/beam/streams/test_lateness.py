@@ -70,6 +70,15 @@ def test_a_time_that_beam_cannot_hold_is_late_and_moves_nothing(moment: int) -> 
     assert clock.watermark == 100 - DELAY
 
 
+def test_a_runner_ends_a_window_once_its_rows_are_late() -> None:
+    """It does so a millisecond before the end, and a row may come for as long as the watermark is not past that."""
+    for behind in (0, 1):
+        clock = PartitionClock(DELAY, SIZE * 1000, newest=DELAY + SIZE * 1000 - behind)
+        ended = clock.passed.micros >= SIZE * 1000 - 1000
+        assert ended is clock.is_late(0) is (behind == 0)
+    assert PartitionClock(DELAY, SIZE).passed == MIN_TIMESTAMP
+
+
 SECOND = 10**6
 AGREED = ss.Agreement(
     PROJECTION.replace(dim=2**60), key="key", index="item", neighbours=ss.L1(1, unit="row"), missing="drop"
