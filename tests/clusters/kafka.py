@@ -9,6 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, cast
 
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
 from streamsketch.jobs import Record
 from tests.clusters.processes import Processes, StartError, Usage, free_ports, listens
 
@@ -114,6 +117,11 @@ class Kafka:
         """Let a topic have more partitions."""
         name = f"grow-{topic}"
         self._end_of(self._processes.start(name, self._tool("grow", topic, str(partitions))), name)
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Remove the records of a partition before an offset, as its retention does."""
+        place = TopicPartition(topic, partition, before)
+        AdminClient({"bootstrap.servers": self.servers}).delete_records([place])[place].result()
 
     @contextlib.contextmanager
     def writer(self, topic: str) -> Iterator["Writer"]:

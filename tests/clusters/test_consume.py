@@ -1,0 +1,152 @@
+"""`streamsketch consume` on a broker: killed anywhere it publishes the same bytes, and what breaks is said."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.clusters.conftest import jars_of_flink
+from tests.clusters.kafka import PASSWORD, Kafka
+from tests.jobs.topic import AGREEMENT, BASE, MINUTE, arrow, policy_in, rows
+
+ROOT = Path(__file__).resolve().parents[2]
+MINUTES, PARTITIONS = 12, 3
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    with Kafka(jars_of_flink(), tmp_path_factory.mktemp("consume"), secure=True) as running:
+        yield running
+
+
+def fill(kafka: Kafka, topic: str, partitions: int = PARTITIONS, first: int = 0, *, create: bool = True) -> None:
+    """Write minutes of rows into each partition, and a heartbeat that ends them."""
+    if create:
+        kafka.create(topic, partitions)
+    with kafka.writer(topic) as writer:
+        for minute in range(first, first + MINUTES):
+            for number in range(partitions):
+                for batch in (rows(minute, 50, seed=number), rows(minute, 50, seed=number + 50)):
+                    writer.write(number, (BASE + MINUTE * minute) * 1000, arrow(batch))
+        for number in range(partitions):
+            writer.write(number, (BASE + MINUTE * (first + MINUTES) + 5) * 1000)
+
+
+def begun(folder: Path, **changes: Any) -> Path:
+    """Return a folder with an agreement and a policy whose releases are in it."""
+    folder.mkdir()
+    AGREEMENT.save(folder / "agreement.json")
+    policy = policy_in(Path("out"), **changes)
+    (folder / "policy.json").write_text(json.dumps(policy.to_dict()))
+    return folder
+
+
+def command(kafka: Kafka, folder: Path, topic: str, *more: str) -> list[str]:
+    names = [f"--agreement={folder}/agreement.json", f"--policy={folder}/policy.json", f"--topic={topic}"]
+    return [sys.executable, "-m", "streamsketch", "consume", *names, f"--servers={kafka.servers}", *more]
+
+
+def run(given: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(given, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)  # noqa: S603
+
+
+def released(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((folder / "out").iterdir())}
+
+
+def wait_for(found: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 60
+    while not found():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.long)])
+def test_a_reader_that_is_killed_publishes_the_same_bytes(secure: Kafka, tmp_path: Path, kills: int) -> None:
+    topic, rng = f"killed{kills}", np.random.default_rng(kills)
+    secure.create(topic, PARTITIONS)
+    first = run(command(secure, begun(tmp_path / "whole"), topic, "--once"))
+    assert first.returncode == 0, first.stderr
+    folder = shutil.copytree(tmp_path / "whole", tmp_path / "killed")
+    fill(secure, topic, create=False)
+    assert run(command(secure, tmp_path / "whole", topic, "--once")).returncode == 0
+    started = time.monotonic()
+    assert run(command(secure, shutil.copytree(folder, tmp_path / "again"), topic, "--once")).returncode == 0
+    longest = time.monotonic() - started
+    for _ in range(kills):
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            command(secure, folder, topic, "--every=0.05"), cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        time.sleep(longest * rng.uniform(0.2, 1))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert run(command(secure, folder, topic, "--once")).returncode == 0
+    assert len(released(folder)) == MINUTES
+    assert released(folder) == released(tmp_path / "whole") == released(tmp_path / "again")
+
+
+def test_a_signal_saves_and_ends(secure: Kafka, tmp_path: Path) -> None:
+    fill(secure, "signalled")
+    folder = begun(tmp_path / "s", stream="sales")
+    given = command(secure, folder, "signalled", "--log=json", f"--client-settings={secure.client_settings}")
+    given = [f"--servers={secure.secure}" if one.startswith("--servers") else one for one in given]
+    with (folder / "log").open("wb") as log, subprocess.Popen(given, cwd=ROOT, stderr=log) as process:  # noqa: S603
+        wait_for(lambda: len(list((folder / "out").rglob("*.sketch"))) == 2 * MINUTES)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+    lines = (folder / "log").read_text().splitlines()
+    events = [json.loads(line)["event"] for line in lines if line.startswith("{")]
+    assert "released" in events
+    assert lines[-1].startswith("Stopped: ")
+    assert PASSWORD not in "".join(lines)
+
+
+def test_an_added_partition_is_read(secure: Kafka, tmp_path: Path) -> None:
+    fill(secure, "grown", 1)
+    folder = begun(tmp_path / "grown")
+    given = command(secure, folder, "grown")
+    with (folder / "log").open("wb") as log, subprocess.Popen(given, cwd=ROOT, stderr=log) as process:  # noqa: S603
+        wait_for(lambda: len(released(folder)) == MINUTES if (folder / "out").exists() else False)
+        secure.grow("grown", 2)
+        fill(secure, "grown", 2, first=MINUTES, create=False)
+        wait_for(lambda: len(released(folder)) == 2 * MINUTES)
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    assert "partition 1 was added" in (folder / "log").read_text()
+    state = run([*command(secure, folder, "grown", "--once", f"--summary={folder}/s.json")])
+    assert state.returncode == 0, state.stderr
+    summary = json.loads((folder / "s.json").read_text())
+    assert (summary["rows_late"], summary["rows_read"]) == (0, 100 * MINUTES + 200 * MINUTES)
+
+
+def test_what_retention_removed_is_refused(secure: Kafka, tmp_path: Path) -> None:
+    folder = begun(tmp_path / "lost")
+    secure.create("lost", 1)
+    assert run(command(secure, folder, "lost", "--once")).returncode == 0
+    fill(secure, "lost", 1, create=False)
+    secure.delete_records("lost", 0, 10)
+    refused = run(command(secure, folder, "lost", "--once"))
+    assert refused.returncode == 2
+    assert "partition 0 of lost begins at offset 10, and 0 is to be read next" in refused.stderr
+    accepted = run(command(secure, folder, "lost", "--once", "--accept-loss"))
+    assert accepted.returncode == 0, accepted.stderr
+    assert len(released(folder)) == MINUTES
+
+
+def test_a_wrong_password_is_said(secure: Kafka, tmp_path: Path) -> None:
+    folder, settings = begun(tmp_path / "wrong"), tmp_path / "client.properties"
+    settings.touch(mode=0o600)
+    settings.write_text(secure.client_settings.read_text().replace(PASSWORD, "wrong"))
+    given = command(secure, folder, "none", "--once", f"--client-settings={settings}")
+    answer = run([f"--servers={secure.secure}" if one.startswith("--servers") else one for one in given])
+    assert answer.returncode == 2
+    assert "SASL authentication error: Authentication failed" in answer.stderr
