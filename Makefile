@@ -152,7 +152,7 @@ web: web/node_modules/.complete  ## build the TypeScript package into web/dist: 
 	cd web && npm run --silent build
 
 test-web: web/node_modules/.complete  ## the TypeScript package: its types, its tests and the kit under node, and in Chromium where there is one
-	cd web && npm run --silent check && npm run --silent test && npm run --silent page -- --check && npm run --silent browser
+	cd web && npm run --silent check && npm run --silent test && npm run --silent page -- --check && npm run --silent browser && npm run --silent axe
 
 web/node_modules/.complete: web/package.json web/package-lock.json
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "There is no node here, with npm: version 20 or newer is needed."; exit 1; }

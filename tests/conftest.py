@@ -87,7 +87,7 @@ TOOLS = (
     "tests/golden/test_kit.py::test_the_committed_kit_is_what_its_builder_makes",
     "tests/pipelines/",
     "tests/report/test_choice.py::test_four_hundred_streams_make_a_page_of_a_megabyte",
-    "tests/report/test_page.py::test_a_browser_shows_what_was_written",
+    "tests/report/test_browser.py",
     "tests/core/test_jit.py",
     "tests/kernels/test_targets.py",
     "tests/kernels/test_carryless.py::test_every_code_gives_the_same_bits_without_another_instruction",

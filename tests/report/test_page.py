@@ -6,7 +6,6 @@ import html
 import json
 import re
 import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 import zlib
 from html.parser import HTMLParser
@@ -30,7 +29,6 @@ from tests.tampering import tampered
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 HOSTILE = ['<script>alert("x")</script>', "a'\"&b", "turn\u202eback", "nul\0", "x" * 500, "üñ–日本", "</table>"]
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
 
 def release(count: int, epsilon: float = 1.0) -> ss.PrivateSketch:
@@ -438,33 +436,3 @@ def test_report_refuses_what_it_cannot_show(folder: Path, forks: Forks) -> None:
         (["all"], "Missing option '--output'"),
     ]:
         assert message in forks.refused("report", *arguments, cwd=folder)
-
-
-# --- in a browser -----------------------------------------------------------------------------------------------------
-
-
-def browse(*options: str, page: Path) -> str:
-    assert BROWSER is not None
-    fixed = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={page.parent / 'profile'}"]
-    done = subprocess.run(  # noqa: S603
-        [BROWSER, *fixed, *options, page.as_uri()], capture_output=True, text=True, check=True, timeout=120
-    )
-    return done.stdout
-
-
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on the PATH to show the report in")
-def test_a_browser_shows_what_was_written(tmp_path: Path) -> None:
-    page = tmp_path / "report.html"
-    page.write_text(page_of(releases(HOSTILE), title="t"))
-    shown = browse("--dump-dom", page=page)
-    written = Page(page.read_text())
-    found = Page(shown)  # the browser had nothing to mend
-    for tag in ("table", "tr", "td", "th", "svg", "ellipse", "text", "details"):
-        assert found.count(tag) == written.count(tag) > 0, tag
-    browse(f"--screenshot={tmp_path / 'shot.png'}", "--window-size=1280,2000", page=page)
-    from matplotlib.image import imread  # noqa: PLC0415 - only here
-
-    picture = imread(tmp_path / "shot.png")
-    assert picture.shape[:2] == (2000, 1280)
-    coloured = np.ptp(picture[..., :3], axis=2) > 0.3
-    assert coloured.mean() > 0.01, "the heat map is there, in colour"

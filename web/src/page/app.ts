@@ -25,11 +25,10 @@ export function mount(place: HTMLElement, data: PageData, pairs: PairTable, map:
 }
 
 function controls(view: View, heat: HeatMap): HTMLElement {
-  const tools = element("div", { class: "tools", role: "group", "aria-label": "What the heat map shows" });
-  tools.append(search(view, heat));
-  tools.append(labelled("order", select(view.orders().map((order) => [order, ORDERS[order]]), view.order, (order) => view.change({ order: order as Order }))));
-  tools.append(labelled("colour", select(Object.entries(SHADES), view.shade, (shade) => view.change({ shade: shade as Shade }))));
-  tools.append(
+  const tools = element("div", { class: "tools", role: "group", "aria-label": "What the heat map shows" }, search(view, heat));
+  const inner = element("div", { class: "tools-inner" },
+    labelled("order", select(view.orders().map((order) => [order, ORDERS[order]]), view.order, (order) => view.change({ order: order as Order }))),
+    labelled("colour", select(Object.entries(SHADES), view.shade, (shade) => view.change({ shade: shade as Shade }))),
     element("span", { class: "control", role: "group", "aria-label": "Zoom" },
       button("−", { "aria-label": "− smaller cells" }, () => heat.zoom(1 / 1.5)),
       button("whole", { "aria-label": "whole: fit the map" }, () => heat.zoom(0)),
@@ -38,6 +37,11 @@ function controls(view: View, heat: HeatMap): HTMLElement {
       button("CSV", { "aria-label": "CSV: save the estimates" }, () => save(`${fileName(view.data.title)}.csv`, new Blob(csvOf(view), { type: "text/csv" }))),
       button("PNG", { "aria-label": "PNG: save the heat map as a picture" }, () => picture(view, heat))),
   );
+  const more = element("details", { class: "more" }, element("summary", {}, "Order, colour, zoom and files"), inner);
+  const wide = matchMedia("(min-width: 36.01rem)");
+  more.open = wide.matches;
+  wide.addEventListener("change", () => (more.open = wide.matches));
+  tools.append(more);
   if (view.data.windows !== null && view.data.windows.names.length > 1) tools.append(slider(view));
   return tools;
 }

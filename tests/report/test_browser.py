@@ -1,0 +1,198 @@
+"""How a browser shows the page: at three sizes, with its script and without, and by the rules of axe for everybody."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.report import page_of
+from tests.report.test_page import HOSTILE, Page, releases
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+SIZES = [(1200, 1000), (800, 1000), (400, 1000)]
+PROJECTION = ss.CountSketch(dim=1 << 20, sketch_dim=512, seed=5)
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on the PATH to show the report in")
+
+FACTS = """
+const top = (one) => Math.round(document.querySelector(one).getBoundingClientRect().top);
+const found = {
+  alive: document.documentElement.classList.contains("alive"),
+  wider: document.documentElement.scrollWidth - window.innerWidth,
+  result: top(".answer"), heat: top("#live"), guarantee: top("#guarantee"),
+  static: getComputedStyle(document.querySelector(".static")).display,
+};
+"""
+
+
+@cache
+def shops(n: int) -> str:
+    """Return the page of n shops of four kinds, and of an empty one."""
+    rng = np.random.default_rng(8)
+    kinds = rng.dirichlet(np.full(200, 0.1), 4)
+    found = {}
+    for place in range(n + 1):
+        sketch = PROJECTION.sketch()
+        sketch.update(np.arange(200), rng.poisson(3000 * (place < n) * kinds[place % 4]))
+        found[f"shop {place:02}"] = sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
+    return page_of(found, title="Shops & more")
+
+
+@cache
+def weeks() -> str:
+    rng = np.random.default_rng(9)
+    kinds = rng.dirichlet(np.full(200, 0.1), 2)
+    found = {}
+    for key in ("north", "south"):
+        for week in range(1, 9):
+            sketch = PROJECTION.sketch()
+            sketch.update(np.arange(200), rng.poisson(4000 * kinds[week // 6]))
+            found[f"{key} 2024-W{week:02}"] = sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
+    return page_of(found, title="Weeks")
+
+
+def run(folder: Path, page: str, script: str, size: tuple[int, int] = SIZES[0]) -> tuple[Any, np.ndarray]:
+    """Run a script in a page that is shown in a window of a size; return what it returns, and a screenshot."""
+    assert BROWSER is not None
+    if "axe." in script:
+        script = AXE.read_text("utf-8").replace("</script", "<\\/script") + script
+    # the page forbids every script but its own
+    open_page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
+    inside = f"""<script>addEventListener("load", () => setTimeout(async () => {{
+      let found;
+      try {{ found = await (async () => {{ {script} }})(); }} catch (error) {{ found = String(error.stack); }}
+      const end = document.createElement("pre");
+      end.id = "result";
+      end.hidden = true;
+      end.textContent = JSON.stringify(found);
+      document.body.append(end);
+    }}, 500));</script></body>"""
+    folder.mkdir(exist_ok=True)
+    (folder / "page.html").write_text(open_page.replace("</body>", inside))
+    fixed = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking"]
+    done = subprocess.run(  # noqa: S603
+        [
+            *(BROWSER, *fixed, f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=15000"),
+            *(f"--window-size={size[0]},{size[1]}", f"--screenshot={folder / 'shot.png'}", "--dump-dom"),
+            (folder / "page.html").as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=240,
+    )
+    result = re.search(r'<pre id="result"[^>]*>(.*?)</pre>', done.stdout, re.DOTALL)
+    assert result is not None, done.stderr[-2000:]
+    from matplotlib.image import imread  # noqa: PLC0415 - only here
+
+    return json.loads(html.unescape(result[1])), imread(folder / "shot.png")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_the_page_fits_each_screen_and_begins_with_the_result(size: tuple[int, int], tmp_path: Path) -> None:
+    found, picture = run(tmp_path, shops(16), FACTS + "return found;", size)
+    assert found["alive"]
+    assert found["static"] == "none", "the heat map of the script is in its place"
+    assert found["wider"] <= 0, "nothing is cut off on the right"
+    assert found["result"] < found["heat"] < size[1] < found["guarantee"]
+    assert picture.shape[:2] == size[::-1]
+    coloured = np.ptp(picture[..., :3], axis=2) > 0.3
+    assert coloured.mean() > 0.02, "the heat map is on the first screen, in colour"
+
+
+def test_the_browser_has_nothing_to_mend(tmp_path: Path) -> None:
+    page = page_of(releases(HOSTILE), title="t")
+    written = Page(page)
+    tags = ("table", "tr", "td", "th", "svg", "ellipse", "text", "details")
+    script = "return Object.fromEntries(%s.map((tag) => [tag, document.querySelectorAll(tag).length]));"
+    still = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    found, _ = run(tmp_path, still, script % json.dumps(tags))
+    assert found == {tag: written.count(tag) for tag in tags}
+    assert all(found.values())
+
+
+def test_without_the_script_everything_is_there(tmp_path: Path) -> None:
+    page = re.sub(r"<script>.*?</script>", "", shops(16), flags=re.DOTALL)
+    found, picture = run(tmp_path, page, FACTS + "return found;")
+    assert not found["alive"]
+    assert found["static"] == "block"
+    assert (np.ptp(picture[..., :3], axis=2) > 0.3).mean() > 0.02
+
+
+def test_keys_move_over_the_heat_map_and_select_a_pair(tmp_path: Path) -> None:
+    script = """
+    const box = document.querySelector(".hm-box");
+    const press = (key) => box.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    box.focus();
+    ["Home", "ArrowRight", "ArrowRight"].forEach(press);
+    const readout = document.querySelector(".hm-readout").textContent;
+    press("Enter");
+    const pair = document.querySelector(".panel h3").textContent;
+    const marked = document.querySelectorAll("svg.map circle.selected").length;
+    press("s");
+    const one = document.querySelector(".panel h3").textContent;
+    const others = document.querySelectorAll(".panel .dots li").length;
+    press("Escape");
+    const search = document.querySelector("input[type=search]");
+    search.value = "shop 07";
+    search.dispatchEvent(new Event("input"));
+    return { readout, pair, marked, one, others, searched: document.querySelector(".panel h3").textContent };
+    """
+    page = shops(16)
+    found, _ = run(tmp_path, page, script)
+    facts = json.loads(Page(page).scripts[0])
+    first, second = (facts["names"][facts["similar"][place]] for place in (0, 2))
+    assert found["pair"] == f"{first} – {second}"
+    shown = re.search(rf"(?:{first} – {second}|{second} – {first}): (.*? ± .*?), 95\xa0% interval (.*?)<", page)
+    assert shown is not None
+    assert found["readout"].startswith(f"{first} – {second}: {shown[1]}, 95\xa0% interval {shown[2]}"), (
+        "as in the table"
+    )
+    assert (found["marked"], found["one"], found["others"]) == (2, first, 15)
+    assert found["searched"] == "shop 07"
+
+
+def test_a_slider_chooses_a_window(tmp_path: Path) -> None:
+    script = """
+    const range = document.querySelector("input[type=range]");
+    range.value = "3";
+    range.dispatchEvent(new Event("input"));
+    return { shown: document.querySelector(".windows output").textContent,
+             away: document.querySelectorAll("svg.map circle.away").length };
+    """
+    found, _ = run(tmp_path, weeks(), script)
+    assert found == {"shown": "2024-W03", "away": 14}
+
+
+def test_hostile_names_do_nothing_in_the_live_page(tmp_path: Path) -> None:
+    script = """
+    document.querySelector(".hm-box").dispatchEvent(new KeyboardEvent("keydown", { key: "s", bubbles: true }));
+    return { scripts: document.scripts.length, panel: document.querySelector(".panel h3").textContent };
+    """
+    page = page_of(releases(HOSTILE), title=HOSTILE[0])
+    found, _ = run(tmp_path, page, script)
+    assert found["scripts"] == Page(page).count("script") + 1
+    assert found["panel"] in json.loads(Page(page).scripts[0])["names"]
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="no axe-core in web/node_modules: `make test-web` installs it")
+@pytest.mark.parametrize("which", ["16", "60", "weeks"])
+@pytest.mark.parametrize("size", [SIZES[0], SIZES[2]], ids=str)
+def test_axe_finds_no_fault(which: str, size: tuple[int, int], tmp_path: Path) -> None:
+    script = """
+    const pick = document.querySelector(".panel .pick");
+    if (pick !== null) pick.click();
+    const found = await axe.run(document, { resultTypes: ["violations"] });
+    return found.violations.map((one) => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 200)]);
+    """
+    found, _ = run(tmp_path, weeks() if which == "weeks" else shops(int(which)), script, size)
+    assert found == []

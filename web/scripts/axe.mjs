@@ -1,0 +1,57 @@
+// Shows releases in the viewer, in a headless Chromium at three sizes, and runs axe over it; says so where there is none.
+// The screenshots are in out/.
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
+
+const here = fileURLToPath(new URL("..", import.meta.url));
+const browser = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/google-chrome"].find((path) => path && existsSync(path));
+if (browser === undefined) {
+  console.log("The viewer is not looked at: there is no Chromium. Say CHROMIUM=PATH if it is elsewhere.");
+  process.exit(0);
+}
+const SIZES = [[1200, 1000], [800, 1000], [400, 800]];
+const { releases } = JSON.parse(readFileSync(`${here}tests/page.json`, "utf8")).cases[0];
+const axe = readFileSync(`${here}node_modules/axe-core/axe.min.js`, "utf8").replaceAll("</script", "<\\/script");
+// the page forbids every script but its own, and so those of a test
+const viewer = readFileSync(fileURLToPath(new URL("../../streamsketch/report/viewer.html", import.meta.url)), "utf8").replace(/<meta http-equiv="Content-Security-Policy"[^>]*>/, "");
+const drop = `
+addEventListener("load", async () => {
+  const files = new DataTransfer();
+  for (const [name, text] of Object.entries(${JSON.stringify(releases)})) files.items.add(new File([Uint8Array.from(atob(text), (one) => one.charCodeAt(0))], name + ".sketch"));
+  document.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
+  for (let wait = 0; wait < 900 && document.querySelector(".hm-box") === null; wait++) await new Promise((done) => setTimeout(done, 100));
+  let found;
+  try {
+    document.querySelector(".panel .pick").click();
+    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+    found = { violations: violations.map((one) => [one.id, one.nodes[0].html.slice(0, 200)]), answer: document.querySelector(".answer").textContent, wider: document.documentElement.scrollWidth - innerWidth };
+  } catch (error) { found = { error: String(error.stack) }; }
+  const end = Object.assign(document.createElement("pre"), { id: "result", hidden: true, textContent: JSON.stringify(found) });
+  document.body.append(end);
+});`;
+mkdirSync(`${here}out`, { recursive: true });
+const page = `${here}out/viewer.html`;
+writeFileSync(page, viewer.replace("</body>", () => `<script>${axe}</script><script>${drop}</script></body>`));
+const profile = mkdtempSync(`${tmpdir()}/streamsketch-web-`);
+let failed = 0;
+try {
+  for (const [width, height] of SIZES) {
+    const dom = execFileSync(
+      browser,
+      ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking", `--user-data-dir=${profile}`,
+        "--virtual-time-budget=120000", `--window-size=${width},${height}`, `--screenshot=${here}out/viewer-${width}.png`, "--dump-dom", `file://${page}`],
+      { encoding: "utf8", maxBuffer: 2 ** 28, stdio: ["ignore", "pipe", "ignore"] },
+    );
+    const text = /<pre id="result"[^>]*>(.*?)<\/pre>/s.exec(dom)?.[1] ?? '{"error": "no result"}';
+    const found = JSON.parse(text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&nbsp;", " ").replaceAll("&quot;", '"').replaceAll("&amp;", "&"));
+    const isGood = found.error === undefined && found.violations.length === 0 && found.wider <= 0 && found.answer === "3 groups stand out.";
+    if (!isGood) console.log(`${width} by ${height}:`, JSON.stringify(found));
+    failed += isGood ? 0 : 1;
+  }
+} finally {
+  rmSync(profile, { recursive: true, force: true, maxRetries: 3 });
+}
+console.log(`The viewer in Chromium: ${SIZES.length} sizes, ${failed} with faults.`);
+process.exitCode = failed > 0 ? 1 : 0;
