@@ -96,6 +96,7 @@ class Tally:
     def __init__(self, folder: str) -> None:
         self._path = Path(folder) / f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
         self._counts, self._written, self._at = RowCounts(), RowCounts(), -_SECONDS
+        self._timer: threading.Timer | None = None
 
     @classmethod
     def of(cls, folder: str) -> "Tally":
@@ -109,10 +110,20 @@ class Tally:
             self._counts = self._counts.plus(counts)
 
     def flush(self, *, now: bool = False) -> None:
-        """Write the file, if there is something new and a second has passed, or ``now``."""
+        """Write the file, if there is something new: a second after the last time, or ``now``."""
         with self._lock:
-            if self._counts == self._written or not (now or time.monotonic() - self._at >= _SECONDS):
+            wait = self._at + _SECONDS - time.monotonic()
+            if self._counts == self._written:
                 return
+            if wait > 0 and not now:
+                if self._timer is None:
+                    self._timer = threading.Timer(wait, self.flush, kwargs={"now": True})
+                    self._timer.daemon = True
+                    self._timer.start()
+                return
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
             self._path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(self._path, json.dumps(self._counts._asdict()).encode() + b"\n", secret=True)
             self._written, self._at = self._counts, time.monotonic()

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import streamsketch as ss
 from streamsketch.jobs import GrowingFolder, StreamJob
 from streamsketch.streams import StreamPolicy
-from tests.beam.streams.prism import BASE, MINUTE
+from tests.beam.streams.prism import BASE, MINUTE, wait_for_workers
 
 KEYS = ["AA", "UA"]
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=2013)
@@ -84,6 +84,8 @@ def run(place: Path, runner: list[str], grow: Callable[[], None] = lambda: None,
         return job_of(place, **how).run(runner, log=log)
     finally:
         growing.join()
+        if "--runner=PrismRunner" in runner:
+            wait_for_workers()
 
 
 def options(place: Path, **changed: Any) -> list[str]:

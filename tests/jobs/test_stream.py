@@ -40,14 +40,6 @@ def sums_of(key: str, minute: int) -> list[int]:
     return [int(cell) for cell in sketch.state()]
 
 
-@pytest.fixture(params=["FnApiRunner", "Prism"])
-def runner(request: pytest.FixtureRequest) -> list[str]:
-    if request.param == "Prism":
-        found: list[str] = request.getfixturevalue("prism")
-        return found
-    return ["--runner=FnApiRunner"]
-
-
 @pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")  # sums without noise
 @pytest.mark.usefixtures("no_noise", "root_key")
 def test_each_window_of_a_growing_folder_is_released_and_compared_once(runner: list[str], tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Counts of rows that a stream read and dropped."""
 
+import time
 from pathlib import Path
 
 import pytest
 
 from streamsketch.streams import RowCounts, Tally, counts_in
+from streamsketch.streams import counts as module
 
 
 @pytest.mark.parametrize(
@@ -27,12 +29,15 @@ def test_what_is_wrong_with_rows(counts: RowCounts, most: float, said: list[str]
     assert all(words in sentence for words, sentence in zip(said, found, strict=True))
 
 
-def test_each_process_has_a_file_of_its_own_that_only_its_owner_reads(tmp_path: Path) -> None:
+def test_each_process_has_a_file_of_its_own_that_only_its_owner_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_SECONDS", 3600.0)
     folder = tmp_path / "counts"
     assert counts_in(folder) == {}
     assert Tally.of(str(folder)) is Tally.of(str(folder))
     one, other = Tally(str(folder)), Tally(str(folder))
-    for _ in range(3):  # the second write within a second waits
+    for _ in range(3):  # the second write waits
         one.add(RowCounts(5, late=1))
         one.flush()
     other.add(RowCounts(7))
@@ -41,6 +46,19 @@ def test_each_process_has_a_file_of_its_own_that_only_its_owner_reads(tmp_path: 
     one.flush(now=True)
     assert sorted(counts_in(folder).values()) == [RowCounts(7), RowCounts(15, late=3)]
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
+def test_what_waits_is_written_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As nothing may come after it."""
+    monkeypatch.setattr(module, "_SECONDS", 0.01)
+    tally = Tally(str(tmp_path))
+    for _ in range(2):
+        tally.add(RowCounts(1))
+        tally.flush()
+    deadline = time.monotonic() + 60
+    while counts_in(tmp_path)[next(tmp_path.iterdir()).name].read < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
 
 
 @pytest.mark.parametrize("content", ["{}", '{"read": -1, "late": 0, "ahead": 0, "malformed": 0, "lost": 0}', "["])

@@ -115,14 +115,15 @@ class _Write(beam.DoFn):
 
     def process(self, file: tuple[str, int, bytes]) -> None:
         name, rows, content = file
+        path = str(FileSystems.join(self._folder, name))
         self._look()
         if self._used + len(content) > self._most or self._files >= _MOST_FILES:
-            if self._counts is not None:
+            if self._counts is not None and not FileSystems.exists(path):  # or it was written before a failure
                 tally = Tally.of(self._counts)
                 tally.add(RowCounts(lost=rows))
                 tally.flush(now=True)
             return
-        if create_once(str(FileSystems.join(self._folder, name)), content):
+        if create_once(path, content):
             self._used, self._files = self._used + len(content), self._files + 1
 
     def _look(self) -> None:

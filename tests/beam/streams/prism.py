@@ -50,11 +50,11 @@ def run(
         found = build(pipeline)
         for name, collection in found.items():
             collection | f"Record {name}" >> beam.Map(append_to, str(folder / name))
-    _wait_for_workers()
+    wait_for_workers()
     return {name: recorded(folder / name) for name in found}
 
 
-def _wait_for_workers() -> None:
+def wait_for_workers() -> None:
     """Wait until this process's workers have hung up: a Prism that is killed before would make them raise."""
     deadline = time.monotonic() + 10
     while any(thread.name.startswith("read_") for thread in threading.enumerate()) and time.monotonic() < deadline:
