@@ -55,6 +55,7 @@ html_theme = "furo"
 html_title = "streamsketch"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_extra_path = ["../streamsketch/report/viewer.html"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_search_summary = False  # summaries are fetched, which a browser refuses for files

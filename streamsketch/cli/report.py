@@ -78,13 +78,15 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.
 
-    Streams below the noise floor are named and not drawn.
+    It begins with what stands out: groups of streams, or windows that changed. Streams below the noise floor are named
+    and not drawn, and cells that cannot be distinguished from 0 are hatched.
 
     With an agreement that has features, the page is the report of a federation: which sites stand out from the others,
     in which columns, how many people they have and what these are like. Releases that are windows by their names, such
     as "north 2024-05.sketch", also say since when; the last window of each site is then compared.
 
-    The page is one file without network access or scripts, and as public as the releases are.
+    The page is one file without network access, and as public as the releases are. Its script makes the heat map
+    interactive; the page is complete without it. That of a federation has none.
     """
     new_file(output, ".html", "a report")
     of_features = agreement is not None and why is None and ss.Agreement.load(agreement).features is not None
