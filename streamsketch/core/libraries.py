@@ -4,6 +4,7 @@ Reading, checking and estimating use none of them, so that commands answer at on
 them. In annotations their names stand in quotes: else a definition would load them.
 """
 
+import functools
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -15,6 +16,7 @@ __all__ = [
     "hierarchy",
     "integrate",
     "ir",
+    "is_installed",
     "jinja2",
     "numba",
     "once_loaded",
@@ -40,6 +42,16 @@ def once_loaded(library: str, then: Callable[[Any], None]) -> None:
         then(sys.modules[library])
     else:
         _AWAITED[library] = then
+
+
+@functools.cache
+def is_installed(library: str) -> bool:
+    """Return whether a library can be imported."""
+    try:
+        import_module(library)
+    except ModuleNotFoundError:
+        return False
+    return True
 
 
 class _Library:

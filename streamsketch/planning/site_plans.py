@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsketch.accounting import guarantee_of, sensitivity_of
 from streamsketch.agreement import counting_of
-from streamsketch.core import aligned, check_int, check_text, filled, root_of, short, special
+from streamsketch.core import aligned, check_int, check_text, filled, root_of, scipy_special, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import (
     LEAST_UNITS,
@@ -455,13 +455,13 @@ def _tail(line: float, distance: Any, along: float, added: float, v: float, cell
     """Return P((D + √along·Z)² + v·χ² + added ≥ line), χ² of one cell fewer; of several distances: (n,)."""
     first = (np.asarray(distance)[..., None] + math.sqrt(along) * _HALF) ** 2
     left = np.maximum(line - added - first, 0.0) / (2 * v)
-    return special.gammaincc((cells - 1) / 2, left) @ _NORMAL
+    return scipy_special.gammaincc((cells - 1) / 2, left) @ _NORMAL
 
 
 def _power(apart: float, spread: float, drawn: float, cells: int, test: _Test) -> float:
     """Return how often the test finds a squared distance, on average over seeds, where it has a Gamma law."""
     chances = (np.arange(_SEEDS) + 0.5) / _SEEDS
-    factors = special.gammaincinv(1 / spread, chances) * spread if spread else np.ones(1)
+    factors = scipy_special.gammaincinv(1 / spread, chances) * spread if spread else np.ones(1)
     one = drawn / _SPREAD
     found = _tail(
         test.line, np.sqrt(apart * factors), test.noise + one, drawn - one + test.of_counts, test.noise, cells

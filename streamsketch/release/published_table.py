@@ -1,11 +1,12 @@
 """Tables of releases that are one release: what private sketches and signs have in common."""
 
+import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from streamsketch.agreement import check_same
-from streamsketch.core import pa, pc, short
+from streamsketch.core import INT64_MAX, pa, pc, short
 from streamsketch.data import key_column
 from streamsketch.errors import InvalidInputError, UnknownKeyError
 from streamsketch.privacy import Neighbours, SketchL2
@@ -68,10 +69,13 @@ class PublishedTable(Published, Mapping[Any, Row]):
                 )
         _check_draws(given.values(), first.guarantee.neighbours)
         names = list(given)
-        column = key_column(names, "key")
-        order = pc.sort_indices(column)
-        self._keys: pa.Array = column.take(order)
-        self._rows: dict[Any, Row] = {names[place]: given[names[place]] for place in order.to_pylist()}
+        ordered = _ordered(names)
+        self._keys: pa.Array | None = None  # Arrow loads where a table is written
+        if ordered is None:
+            column = key_column(names, "key")
+            order = pc.sort_indices(column)
+            self._keys, ordered = column.take(order), [names[place] for place in order.to_pylist()]
+        self._rows: dict[Any, Row] = {name: given[name] for name in ordered}
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -139,7 +143,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
         guarantee, count = self.guarantee, len(self)
         return pa.table(
             {
-                "key": self._keys,
+                "key": key_column(list(self._rows), "key") if self._keys is None else self._keys,
                 self.column: pa.array([release.to_bytes() for release in self.rows], pa.binary()),
                 "epsilon": pa.array([guarantee.epsilon] * count),
                 "delta": pa.array([guarantee.delta] * count),
@@ -149,6 +153,20 @@ class PublishedTable(Published, Mapping[Any, Row]):
             },
             metadata={"streamsketch.projection": self.projection.to_json()},
         )
+
+
+def _ordered(names: list[Any]) -> list[Any] | None:
+    """Return keys in ascending order, as Arrow sorts them; None for those of which it has to say what they are."""
+    kinds = set(map(type, names))
+    if kinds == {str} and all(name.isascii() or name.isprintable() for name in names):
+        return sorted(names, key=lambda name: name.encode())
+    if kinds == {int} and min(names) >= -INT64_MAX and max(names) <= INT64_MAX:
+        return sorted(names)
+    if kinds in ({bytes}, {dt.date}):
+        return sorted(names)
+    if kinds == {dt.datetime} and len({time.tzinfo for time in names}) == 1 and names[0].tzinfo in (None, dt.UTC):
+        return sorted(names)
+    return None
 
 
 def _check_draws(releases: Iterable[Any], neighbours: Neighbours) -> None:

@@ -5,6 +5,7 @@ is a sequence of pages, each a header, a Thrift struct in the compact protocol, 
 """
 
 import struct
+from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from streamsketch.errors import WireFormatError
@@ -23,6 +24,8 @@ _LONGEST_VARINT = 10
 _DEEPEST = 8
 _BYTES_A_STRUCT = 4  # at least, on average, in what is written by honest writers
 _ROW_GROUPS, _COLUMNS, _ROWS, _META_DATA = 4, 1, 3, 3  # fields of the footer, of a row group, of a column
+_SCHEMA, _FILE_ROWS, _CHILDREN = 2, 3, 5  # fields of the footer, and of an element of its schema
+_OPTIONAL, _REPEATED, _FIXED = 1, 2, 7  # repetitions, and the type of bytes of one length
 
 
 class Unpacked(NamedTuple):
@@ -99,6 +102,132 @@ def measure(file: BinaryIO, size: int, metadata: Any, columns: list[str], most: 
     return Unpacked(total, longest)
 
 
+class Element(NamedTuple):
+    """A flat column, as the footer describes it; what is not there is 0."""
+
+    path: str
+    place: int
+    """Among all columns."""
+    type: int
+    length: int
+    optional: bool
+    converted: int
+    logical: dict[int, Any]
+    max_repetition_level: int
+
+    @property
+    def physical_type(self) -> str:
+        """The name of its type, where a length goes with it."""
+        return "FIXED_LEN_BYTE_ARRAY" if self.type == _FIXED else ""
+
+
+class Footer(NamedTuple):
+    """What a file's footer says, for those who read it without Arrow."""
+
+    rows: int
+    leaves: tuple[Element, ...]
+    groups: tuple[list[Any], ...]
+    """The columns of each group of rows."""
+
+    @property
+    def num_columns(self) -> int:
+        """How many columns there are, those inside others included."""
+        return len(self.leaves)
+
+    @property
+    def schema(self) -> "Footer":
+        """The columns, for `measure`."""
+        return self
+
+    def column(self, place: int) -> Element:
+        """Return the column at a place."""
+        return self.leaves[place]
+
+    def leaf(self, name: str) -> Element:
+        """Return the column of a name."""
+        return next(one for one in self.leaves if one.path == name)
+
+
+def read_footer(file: BinaryIO, size: int, most: int) -> Footer:
+    """Return a Parquet file's footer.
+
+    Raises
+    ------
+    WireFormatError
+        If it is longer than ``most``, or not valid.
+    """
+    length = check_footer(file, size, most)
+    file.seek(size - _TAIL.size - length)
+    try:
+        fields = _Thrift(file.read(length), whole=True).struct()
+        leaves = tuple(_leaves(fields[_SCHEMA]))
+        rows, groups = fields[_FILE_ROWS], tuple(group[_COLUMNS] for group in fields.get(_ROW_GROUPS, []))
+    except (IndexError, KeyError, TypeError, AttributeError):
+        raise WireFormatError("parquet", "has a footer that is not valid") from None
+    except UnicodeDecodeError:
+        raise WireFormatError("columns", "have names that are not UTF-8") from None
+    if type(rows) is not int or rows < 0 or rows != sum(_rows_in(group) for group in fields.get(_ROW_GROUPS, [])):
+        raise WireFormatError("parquet", "has groups of another number of rows than it states")
+    return Footer(rows, leaves, groups)
+
+
+def _rows_in(group: dict[int, Any]) -> int:
+    rows = group.get(_ROWS)
+    return rows if type(rows) is int and rows >= 0 else -1
+
+
+def _leaves(schema: list[Any]) -> Iterator[Element]:
+    """Yield the columns of a schema, which lists each group before what is in it."""
+    open_groups: list[tuple[int, str, int]] = [(schema[0][_CHILDREN], "", 0)]  # left, path, repetition
+    place = 0
+    for fields in schema[1:]:
+        while open_groups and open_groups[-1][0] == 0:
+            open_groups.pop()
+        left, path, level = open_groups.pop()
+        open_groups.append((left - 1, path, level))
+        path += fields[4].decode()
+        level += fields.get(3) == _REPEATED
+        if fields.get(_CHILDREN):
+            open_groups.append((fields[_CHILDREN], f"{path}.", level))
+            continue
+        logical = fields.get(10)
+        yield Element(
+            *(path, place, _number(fields.get(1)), _number(fields.get(2)), fields.get(3) == _OPTIONAL),
+            *(_number(fields.get(6), -1), logical if isinstance(logical, dict) else {}, level),
+        )
+        place += 1
+
+
+def _number(value: Any, otherwise: int = 0) -> int:
+    return value if type(value) is int else otherwise
+
+
+class Page(NamedTuple):
+    """A page of a column, as it is in the file."""
+
+    kind: int
+    values: int
+    encoding: int
+    unpacked: int
+    body: bytes
+
+
+def codec_of(column: Any) -> int:
+    """Return by what the pages of a column of a group are compressed."""
+    return _number(column[_META_DATA].get(4), -1)
+
+
+def pages_of(file: BinaryIO, column: Any) -> Iterator[Page]:
+    """Yield the pages of a column of a group, whose headers `measure` has checked."""
+    chunk = _chunk(column, _number(column[_META_DATA].get(5), -1))
+    start, end = chunk.start, chunk.start + chunk.length
+    while start < end and chunk.values:
+        header = _header(file, start, end)
+        file.seek(header.end - header.packed)
+        yield Page(header.kind, header.values, header.encoding, header.unpacked, file.read(header.packed))
+        start = header.end
+
+
 class _Chunk(NamedTuple):
     start: int
     length: int
@@ -142,7 +271,7 @@ def _pages(file: BinaryIO, size: int, chunk: _Chunk, most: int) -> Unpacked:
         total, longest = total + header.unpacked, max(longest, header.unpacked)
         if total > most:
             raise _too_long(most)
-        if not header.dictionary:
+        if header.kind != _DICTIONARY:
             values += header.values
         if not 0 <= header.values <= chunk.values:
             raise WireFormatError("parquet", f"has a page of {header.values} values in {chunk.values} rows")
@@ -153,9 +282,11 @@ def _pages(file: BinaryIO, size: int, chunk: _Chunk, most: int) -> Unpacked:
 
 
 class _Header(NamedTuple):
-    dictionary: bool
+    kind: int
     unpacked: int
+    packed: int
     values: int
+    encoding: int
     end: int
     """Where the page ends."""
 
@@ -176,15 +307,18 @@ def _header(file: BinaryIO, start: int, end: int) -> _Header:
         page_end = start + thrift.at + packed
         if type(values) is not int or unpacked < 0 or packed < 0 or page_end > end:
             raise _invalid()
-        return _Header(kind == _DICTIONARY, unpacked, values, page_end)
+        return _Header(kind, unpacked, packed, values, _number(own.get(2) if own else None, -1), page_end)
     raise _invalid()
 
 
 class _Thrift:
-    """Reads one struct in Thrift's compact protocol; what Parquet has no use for it refuses."""
+    """Reads one struct in Thrift's compact protocol; what Parquet has no use for it refuses.
 
-    def __init__(self, data: bytes) -> None:
-        self._data, self.at = data, 0
+    Of texts and truth values it says what they are only if asked, ``whole``.
+    """
+
+    def __init__(self, data: bytes, *, whole: bool = False) -> None:
+        self._data, self.at, self._whole = data, 0, whole
         self._left = len(data) // _BYTES_A_STRUCT + 16
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
@@ -202,6 +336,8 @@ class _Thrift:
             last = number
             if kind not in (_TRUE, _FALSE):
                 fields[number] = self._value(kind, depth)
+            elif self._whole:
+                fields[number] = kind == _TRUE
         return fields
 
     def _value(self, kind: int, depth: int) -> Any:
@@ -216,7 +352,10 @@ class _Thrift:
                 raise _invalid()
             return [self._value(head & 0xF, depth + 1) for _ in range(count)]
         if kind == _BINARY:
-            self._skip(self._varint())
+            length = self._varint()
+            self._skip(length)
+            if self._whole:
+                return self._data[self.at - length : self.at]
         elif kind in (_TRUE, _FALSE, _BYTE):  # in a list, a truth value takes a byte
             self._skip(1)
         elif kind == _DOUBLE:

@@ -9,13 +9,14 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from streamsketch.core import check_length, current_limits, pa, pq, short
+from streamsketch.core import check_length, current_limits, is_installed, pa, pq, short
 from streamsketch.data import is_key_type, key_column, times_of
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.projections import Projection
 from streamsketch.release import PrivateSketch, PrivateTable, PublishedTable
 from streamsketch.signs import SignTable
-from streamsketch.wire.parquet_pages import check_footer, measure
+from streamsketch.wire import plain_parquet
+from streamsketch.wire.parquet_pages import check_footer, measure, read_footer
 from streamsketch.wire.parsing import Codec, at
 
 MAGIC = b"PAR1"
@@ -60,11 +61,17 @@ def read_table(
         If the file is no such table, a key appears twice, a release in it is invalid or has another guarantee, or the
         table has no row or more than `Limits.max_keys`. Keys finer than microseconds need pandas.
     """
-    with checked(file, size, kind, max_bytes) as table:
-        releases = _read(table.parquet, table.kind, expect, table.rows, table.most)
+    if is_installed("pyarrow"):
+        with checked(file, size, kind, max_bytes) as table:
+            rows = _rows_of(table.parquet, table.kind, table.rows)
+            releases = _read(rows, table.kind, expect, table.most)
+            kind = table.kind
+    else:
+        kind, most, rows = _plain_rows(file, size, kind, max_bytes)
+        releases = _read(rows, kind, expect, most)
     if not releases:
         raise WireFormatError("length", "a table without a row: it holds no release")
-    return at("table", lambda: table.kind(releases))
+    return at("table", lambda: kind(releases))
 
 
 class Reading(NamedTuple):
@@ -92,10 +99,7 @@ def checked(
         if kind is None:
             kind = _kind_with(names) or PrivateTable
         _check_columns(parquet.schema_arrow, names, kind.column)
-        if parquet.metadata.num_rows > limits.max_keys:
-            raise WireFormatError(
-                "length", f"{parquet.metadata.num_rows} rows, over the limit of {limits.max_keys}; raise max_keys"
-            )
+        _check_rows(parquet.metadata.num_rows)
         longest = measure(file, size, parquet.metadata, ["key", kind.column], most).longest
         # a value may be a few bytes in the file, by a dictionary or a prefix, but is no longer than a page
         yield Reading(parquet, kind, max(1, min(_BATCH_ROWS, most // max(1, longest))), most)
@@ -111,10 +115,30 @@ def kind_of(file: BinaryIO, size: int) -> type[PublishedTable[Any]] | None:
     WireFormatError
         If the file is no Parquet file, or a name is not UTF-8.
     """
+    if not is_installed("pyarrow"):
+        return _kind_with([leaf.path for leaf in read_footer(file, size, _longest_footer(size)).leaves])
     try:
         return _kind_with(_names(_opened(file, size)))
     except (pa.ArrowException, OSError) as error:
         raise WireFormatError("parquet", f"is not a readable Parquet file ({type(error).__name__})") from None
+
+
+def _plain_rows(
+    file: BinaryIO, size: int, kind: type[PublishedTable[Any]] | None, max_bytes: int | None
+) -> tuple[type[PublishedTable[Any]], int, Iterator[tuple[Any, Any]]]:
+    """Return the class of a table, how many bytes it may take, and its rows, read without Arrow; checked as it is."""
+    limits = current_limits()
+    most = limits.max_table_bytes if max_bytes is None else max_bytes
+    check_length(size, most, "max_table_bytes")
+    footer = read_footer(file, size, _longest_footer(size))
+    names = [leaf.path for leaf in footer.leaves]
+    kind = kind or _kind_with(names) or PrivateTable
+    _check_names(names, kind.column)
+    if plain_parquet.kind_of(footer.leaf(kind.column)).name != "bytes":
+        raise WireFormatError("columns", f"must have {kind.column} as binary")
+    _check_rows(footer.rows)
+    measure(file, size, footer, ["key", kind.column], most)
+    return kind, most, plain_parquet.rows_of(file, footer, ("key", kind.column))
 
 
 def _kind_with(names: list[str]) -> type[PublishedTable[Any]] | None:
@@ -131,13 +155,22 @@ def _decode(
 
 def _opened(file: BinaryIO, size: int) -> "pq.ParquetFile":
     """Return an open Parquet file; lists in its footer have no more entries than the footer has bytes."""
-    most = min(current_limits().max_header_bytes // 4, max(_LEAST_FOOTER, size // 4))
-    footer = check_footer(file, size, most)
+    footer = check_footer(file, size, _longest_footer(size))
     most = max(1, footer)
     try:
         return pq.ParquetFile(file, thrift_string_size_limit=most, thrift_container_size_limit=most)
     except UnicodeDecodeError:
         raise WireFormatError("columns", "have names that are not UTF-8") from None
+
+
+def _longest_footer(size: int) -> int:
+    return min(current_limits().max_header_bytes // 4, max(_LEAST_FOOTER, size // 4))
+
+
+def _check_rows(rows: int) -> None:
+    most = current_limits().max_keys
+    if rows > most:
+        raise WireFormatError("length", f"{rows} rows, over the limit of {most}; raise max_keys")
 
 
 def _names(parquet: "pq.ParquetFile") -> list[str]:
@@ -147,32 +180,38 @@ def _names(parquet: "pq.ParquetFile") -> list[str]:
         raise WireFormatError("columns", "have names that are not UTF-8") from None
 
 
-def _read(
-    parquet: "pq.ParquetFile", kind: type[PublishedTable[Any]], expect: Projection | None, rows: int, most: int
-) -> dict[Any, Any]:
-    releases: dict[Any, Any] = {}
-    kept = row = 0
-    guarantee = None
+def _rows_of(
+    parquet: "pq.ParquetFile", kind: type[PublishedTable[Any]], rows: int
+) -> Iterator[tuple[Any, bytes | None]]:
     for batch in parquet.iter_batches(rows, columns=["key", kind.column]):
         for key, image in zip(_keys(batch.column("key")), batch.column(kind.column), strict=True):
-            if not image.is_valid:
-                raise WireFormatError(f"row {row}", f"has no {kind.column}")
-            if key in releases:
-                raise WireFormatError(f"row {row}", "has a key that appeared before")
-            try:
-                release = kind.row_type.from_bytes(image.as_py(), expect=expect, max_bytes=most)
-            except WireFormatError as error:
-                raise WireFormatError(f"row {row}, {error.where}", error.problem) from None
-            if guarantee not in (None, release.guarantee):
-                raise WireFormatError(
-                    f"row {row}, guarantee", "is not that of the rows before: a table is one release with one guarantee"
-                )
-            kept += _memory_of(key, release)
-            if kept > most:
-                raise WireFormatError("length", f"over the limit of {most} bytes unpacked; raise max_bytes")
-            releases[key] = release
-            expect, guarantee = release.projection, release.guarantee
-            row += 1
+            yield key, image.as_py()
+
+
+def _read(
+    rows: Iterator[tuple[Any, Any]], kind: type[PublishedTable[Any]], expect: Projection | None, most: int
+) -> dict[Any, Any]:
+    releases: dict[Any, Any] = {}
+    kept = 0
+    guarantee = None
+    for row, (key, image) in enumerate(rows):
+        if image is None:
+            raise WireFormatError(f"row {row}", f"has no {kind.column}")
+        if key in releases:
+            raise WireFormatError(f"row {row}", "has a key that appeared before")
+        try:
+            release = kind.row_type.from_bytes(image, expect=expect, max_bytes=most)
+        except WireFormatError as error:
+            raise WireFormatError(f"row {row}, {error.where}", error.problem) from None
+        if guarantee not in (None, release.guarantee):
+            raise WireFormatError(
+                f"row {row}, guarantee", "is not that of the rows before: a table is one release with one guarantee"
+            )
+        kept += _memory_of(key, release)
+        if kept > most:
+            raise WireFormatError("length", f"over the limit of {most} bytes unpacked; raise max_bytes")
+        releases[key] = release
+        expect, guarantee = release.projection, release.guarantee
     return releases
 
 
@@ -185,9 +224,13 @@ def _memory_of(key: Any, release: Any) -> int:
     return int(sys.getsizeof(key) + size + _ID_BYTES * ids + sum(map(sys.getsizeof, texts)) + _ROW_BYTES)
 
 
-def _check_columns(schema: "pa.Schema", names: list[str], column: str) -> None:
+def _check_names(names: list[str], column: str) -> None:
     if any(names.count(name) != 1 for name in ("key", column)):
         raise WireFormatError("columns", f"must include key and {column} once each, got {short(names)}")
+
+
+def _check_columns(schema: "pa.Schema", names: list[str], column: str) -> None:
+    _check_names(names, column)
     kind = schema.field(column).type
     if kind not in (pa.binary(), pa.large_binary()):
         raise WireFormatError("columns", f"must have {column} as binary, got {short(str(kind))}")

@@ -99,6 +99,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "intake/files RowReader.batches",
         "intake/files RowReader.read",
         "sketching/bounding/units bound_batches",
+        "wire/parquet_pages read_footer",
     ),
 }
 """Functions that read what another reader checks, by why they need none of their own."""

@@ -1,0 +1,240 @@
+"""Parquet without a library: the keys and releases of a table, where Arrow is not installed.
+
+What this library writes, and what others write alike: data pages of version 1, `PLAIN` and dictionary pages, in Snappy,
+GZIP or as they are (WIRE.md, "Tables"). Lengths are checked before anything of them is made.
+"""
+
+import datetime as dt
+import zlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from streamsketch.errors import WireFormatError
+from streamsketch.wire.parquet_pages import Element, Footer, codec_of, pages_of
+
+_INT32, _INT64, _BYTES = 1, 2, 6
+_STORED, _SNAPPY, _GZIP = 0, 1, 2
+_CODECS = {3: "LZO", 4: "BROTLI", 5: "LZ4", 6: "ZSTD", 7: "LZ4_RAW"}
+_DATA, _DICTIONARY = 0, 2
+_PLAIN, _PLACES = 0, (2, 8)
+_UTF8, _DATE, _MILLIS, _MICROS = 0, 6, 9, 10  # converted types
+_UNSIGNED = (11, 12, 13, 14)
+_KINDS = {1: "text", 6: "date", 8: "time", 10: "integer"}  # of logical types
+_PER_SECOND = {1: 10**3, 2: 10**6, 3: 10**9}
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - times without a zone have none
+_FIRST_DAY = dt.date(1970, 1, 1)
+_MOST_WIDTH = 32
+_LITERAL_TAGS = 60
+
+
+class Kind(NamedTuple):
+    """What the values of a column are."""
+
+    name: str
+    """``"text"``, ``"bytes"``, ``"integer"``, ``"date"`` or ``"time"``."""
+    per_second: int = 1
+    utc: bool = False
+    unsigned: bool = False
+
+
+def rows_of(file: BinaryIO, footer: Footer, columns: tuple[str, str]) -> Iterator[tuple[Any, Any]]:
+    """Yield the values of two flat columns, row by row, None for nulls.
+
+    Raises
+    ------
+    WireFormatError
+        If a page is not valid, or takes Arrow to be read.
+    """
+    elements = [footer.leaf(name) for name in columns]
+    kinds = [kind_of(element) for element in elements]
+    for group in footer.groups:
+        chunks = [list(_chunk(file, group[element.place], element)) for element in elements]
+        for values in zip(*chunks, strict=True):
+            first, second = (
+                None if value is None else _typed(value, kind) for value, kind in zip(values, kinds, strict=True)
+            )
+            if first is None:
+                raise WireFormatError("key", "must be text, bytes, integers, dates or times, all present")
+            yield first, second
+
+
+def kind_of(element: Element) -> Kind:
+    """Return what the values of a column are.
+
+    Raises
+    ------
+    WireFormatError
+        If they are no text, bytes, integers, dates or times.
+    """
+    logical: tuple[int, Any] = next(iter(element.logical.items()), (0, {}))
+    name = _KINDS.get(logical[0])
+    if element.type not in (_INT32, _INT64, _BYTES) or (logical[0] and name is None):
+        raise WireFormatError("key", "must be text, bytes, integers, dates or times")
+    if name == "time":
+        unit = next(iter(logical[1].get(2, {})), 0)
+        return Kind("time", _PER_SECOND.get(unit, 1), utc=bool(logical[1].get(1)))
+    if name == "integer":
+        return Kind("integer", unsigned=logical[1].get(2) is False)
+    if name is not None:
+        return Kind(name)
+    if element.converted in (_MILLIS, _MICROS):
+        return Kind("time", 10**3 if element.converted == _MILLIS else 10**6, utc=True)
+    if element.type == _BYTES:
+        return Kind("text" if element.converted == _UTF8 else "bytes")
+    return Kind("date") if element.converted == _DATE else Kind("integer", unsigned=element.converted in _UNSIGNED)
+
+
+def _typed(value: Any, kind: Kind) -> Any:
+    try:
+        if kind.name == "text":
+            return value.decode()
+        if kind.name == "date":
+            return _FIRST_DAY + dt.timedelta(days=value)
+        if kind.name == "time":
+            micros, rest = divmod(value * 10**6, kind.per_second)
+            if rest:
+                raise WireFormatError("key", "has times finer than microseconds, which take pandas and Arrow")
+            time = _EPOCH + dt.timedelta(microseconds=micros)
+            return time.replace(tzinfo=dt.UTC) if kind.utc else time
+    except UnicodeDecodeError:
+        raise WireFormatError("key", "is text that is not UTF-8") from None
+    except OverflowError:
+        raise WireFormatError("key", "must lie in the years 1 to 9999") from None
+    return value
+
+
+def _chunk(file: BinaryIO, column: Any, element: Element) -> Iterator[Any]:
+    """Yield the values of a column in one group of rows."""
+    codec = codec_of(column)
+    dictionary: list[Any] = []
+    for page in pages_of(file, column):
+        if page.kind not in (_DATA, _DICTIONARY):
+            raise WireFormatError("parquet", "has data pages of version 2, which take Arrow: pip install streamsketch")
+        body = _unpacked(page.body, codec, page.unpacked)
+        if page.kind == _DICTIONARY:
+            dictionary = _plain(body, element, page.values)
+            continue
+        present = [1] * page.values
+        if element.optional:
+            length = int.from_bytes(body[:4], "little")
+            present, body = _runs(body[4 : 4 + length], 1, page.values), body[4 + length :]
+        count = sum(present)
+        if page.encoding == _PLAIN:
+            found = _plain(body, element, count)
+        elif page.encoding in _PLACES and body:
+            places = _runs(body[1:], body[0], count)
+            if any(place >= len(dictionary) for place in places):
+                raise _invalid()
+            found = [dictionary[place] for place in places]
+        elif count:
+            raise WireFormatError("parquet", f"has values in encoding {page.encoding}, which takes Arrow")
+        else:
+            found = []
+        values = iter(found)
+        yield from (next(values) if one else None for one in present)
+
+
+def _plain(body: bytes, element: Element, count: int) -> list[Any]:
+    """Return values in the encoding PLAIN."""
+    found: list[Any] = []
+    at = 0
+    if element.type == _BYTES:
+        for _ in range(count):
+            length = int.from_bytes(body[at : at + 4], "little")
+            value = body[at + 4 : at + 4 + length]
+            if at + 4 > len(body) or len(value) < length:
+                raise _invalid()
+            found.append(value)
+            at += 4 + length
+        return found
+    width = 4 if element.type == _INT32 else 8
+    if width * count > len(body):
+        raise _invalid()
+    signed = not kind_of(element).unsigned
+    return [int.from_bytes(body[at : at + width], "little", signed=signed) for at in range(0, width * count, width)]
+
+
+def _runs(data: bytes, width: int, count: int) -> list[int]:
+    """Return integers of so many bits, from runs of one value and packed groups of eight."""
+    if width > _MOST_WIDTH:
+        raise _invalid()
+    found: list[int] = []
+    at, size = 0, -(-width // 8)
+    while len(found) < count:
+        head, at = _varint(data, at)
+        if head & 1:
+            length, values = (head >> 1) * width, min((head >> 1) * 8, count - len(found))
+            if at + length > len(data) or not head >> 1:
+                raise _invalid()
+            for first in range(0, values, 8):
+                bits = int.from_bytes(data[at + first // 8 * width : at + (first // 8 + 1) * width], "little")
+                found += [bits >> place * width & (1 << width) - 1 for place in range(min(8, values - first))]
+            at += length
+        else:
+            if at + size > len(data) or not head >> 1:
+                raise _invalid()
+            found += [int.from_bytes(data[at : at + size], "little")] * min(head >> 1, count - len(found))
+            at += size
+    return found
+
+
+def _unpacked(body: bytes, codec: int, size: int) -> bytes:
+    """Return a page of ``size`` bytes, decompressed."""
+    if codec == _SNAPPY:
+        body = _snappy(body, size)
+    elif codec == _GZIP:
+        try:
+            body = zlib.decompressobj(31).decompress(body, size + 1)
+        except zlib.error:
+            raise _invalid() from None
+    elif codec != _STORED:
+        raise WireFormatError(
+            "parquet", f"is compressed by {_CODECS.get(codec, codec)}, which takes Arrow: pip install streamsketch"
+        )
+    if len(body) != size:
+        raise _invalid()
+    return body
+
+
+def _snappy(body: bytes, size: int) -> bytes:
+    stated, at = _varint(body, 0)
+    if stated != size:
+        raise _invalid()
+    out = bytearray()
+    while at < len(body):
+        tag, at = body[at], at + 1
+        if tag & 3 == 0:
+            length = (tag >> 2) + 1
+            if length > _LITERAL_TAGS:
+                extra = length - _LITERAL_TAGS
+                length, at = int.from_bytes(body[at : at + extra], "little") + 1, at + extra
+            if at + length > len(body) or len(out) + length > size:
+                raise _invalid()
+            out += body[at : at + length]
+            at += length
+            continue
+        extra = {1: 1, 2: 2, 3: 4}[tag & 3]
+        offset, at = int.from_bytes(body[at : at + extra], "little"), at + extra
+        length = (tag >> 2 & 7) + 4 if extra == 1 else (tag >> 2) + 1
+        offset |= (tag >> 5) << 8 if extra == 1 else 0
+        if not 0 < offset <= len(out) or len(out) + length > size:
+            raise _invalid()
+        part = bytes(out[len(out) - offset : len(out) - offset + length])
+        out += (part * (length // len(part) + 1))[:length]
+    return bytes(out)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for place in range(10):
+        if at >= len(data):
+            raise _invalid()
+        byte, at = data[at], at + 1
+        value |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            return value, at
+    raise _invalid()
+
+
+def _invalid() -> WireFormatError:
+    return WireFormatError("parquet", "has a page that is not valid")
