@@ -193,12 +193,12 @@ function checkHistory(message: PrivateSketchMessage): void {
   need(message.releaseIds.length === 1 && message.noise.place === "", "a history of more than one release, or of noise before the map");
 }
 
-function checkWindows(said: History, horizon: number): void {
-  need(said.id.length === ID, "the id of a history of other than 8 bytes");
-  need(said.start < said.stop && said.stop <= horizon, "windows out of range");
-  if (said.minusStart === 0 && said.minusStop === 0) return;
-  need(said.minusStart < said.minusStop && said.minusStop <= horizon, "windows out of range");
-  need(said.minusStart !== said.start || said.minusStop !== said.stop, "windows subtracted from themselves");
+function checkWindows(windows: History, horizon: number): void {
+  need(windows.id.length === ID, "the id of a history of other than 8 bytes");
+  need(windows.start < windows.stop && windows.stop <= horizon, "windows out of range");
+  if (windows.minusStart === 0 && windows.minusStop === 0) return;
+  need(windows.minusStart < windows.minusStop && windows.minusStop <= horizon, "windows out of range");
+  need(windows.minusStart !== windows.start || windows.minusStop !== windows.stop, "windows subtracted from themselves");
 }
 
 /** Return the weights of counts that all releases inside state alike, or null. */

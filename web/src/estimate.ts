@@ -117,13 +117,13 @@ export function clip(value: number, low: number, high: number): number {
 
 /** Return the ends of a·f² - 2b·f + c ≤ 0, of the piece that WIRE.md names. */
 function roots(a: number, b: number, c: number, isExact: boolean): readonly [number, number] {
-  const under = b * b - a * c;
-  if (isExact || (a > 0 && under < 0)) return [0, 0];
-  const root = Math.sqrt(Math.max(under, 0));
+  const discriminant = b * b - a * c;
+  if (isExact || (a > 0 && discriminant < 0)) return [0, 0];
+  const root = Math.sqrt(Math.max(discriminant, 0));
   const far = b < 0 ? b - root : b + root; // without cancellation
   const other = far === 0 ? 0 : c / far;
   if (a > 0) return b < 0 ? [far / a, other] : [other, far / a];
-  if (under < 0 || (b <= 0 && under === 0)) return [-Infinity, Infinity];
+  if (discriminant < 0 || (b <= 0 && discriminant === 0)) return [-Infinity, Infinity];
   const [larger, smaller] = b < 0 ? [far / a, other] : [other, far / a];
   return b > 0 || c > 0 ? [larger, Infinity] : [-Infinity, smaller];
 }

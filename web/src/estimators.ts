@@ -18,7 +18,7 @@ interface Law {
 }
 
 /** What follows from a projection alone. */
-interface Map {
+interface Laws {
   readonly name: string;
   readonly scale: Ratio;
   readonly law: Law;
@@ -28,7 +28,7 @@ interface Map {
 /** What estimators need of a release. */
 export interface View {
   readonly release: Release;
-  readonly map: Map;
+  readonly map: Laws;
   readonly cells: Float64Array;
   /** Square of a cell's unit: cells times its root are in data units. */
   readonly unit: number;
@@ -41,7 +41,7 @@ export interface View {
   readonly squares: number;
 }
 
-const MAPS = new globalThis.Map<string, Map>();
+const MAPS = new Map<string, Laws>();
 const VIEWS = new WeakMap<Release, View>();
 
 /** Return a name that equal projections share. */
@@ -49,7 +49,7 @@ export function nameOf(projection: Projection): string {
   return hex(encode("Projection", projection));
 }
 
-function mapOf(projection: Projection, place: string): Map {
+function mapOf(projection: Projection, place: string): Laws {
   const name = `${nameOf(projection)} ${place}`;
   let found = MAPS.get(name);
   if (found === undefined) {
@@ -136,7 +136,7 @@ interface Sums {
   readonly k4: number;
 }
 
-function squared(map: Map, n: number, { squares, fourths, k2, k4 }: Sums): Estimate {
+function squared(map: Laws, n: number, { squares, fourths, k2, k4 }: Sums): Estimate {
   const { law, before } = map;
   const value = squares - n * k2;
   const q = Math.max(value, 0);
@@ -161,7 +161,7 @@ function squared(map: Map, n: number, { squares, fourths, k2, k4 }: Sums): Estim
 }
 
 /** Estimate ‖z‖₄⁴. */
-function fourthPower(map: Map, n: number, q: number, fourths: number, k2: number, k4: number): number {
+function fourthPower(map: Laws, n: number, q: number, fourths: number, k2: number, k4: number): number {
   const { law, before } = map;
   const added = 6 * k2 * q + n * (k4 + 3 * k2 * k2);
   if (before === null) return (fourths - added - 3 * law.a * q * q) / law.c;
@@ -190,17 +190,12 @@ export function squaredDistance(x: Release, y: Release): Estimate {
 export function innerProduct(x: Release, y: Release): Estimate {
   const [first, second] = [viewOf(x), viewOf(y)];
   checkComparable(first, second);
-  const unit = Math.sqrt(first.unit) * Math.sqrt(second.unit) * signOf(x) * signOf(y);
-  const product = crossUnit(first, second) * dot(first.cells, second.cells);
+  const unit = crossUnit(first, second);
   const squares = first.map.law.c > 0 ? dotOfSquares(first.cells, second.cells) * unit * unit : 0;
-  return product_(first, second, product, squares);
+  return productOf(first, second, unit * dot(first.cells, second.cells), squares);
 }
 
-function signOf(release: Release): number {
-  return release.multiplier.numerator < 0n ? -1 : 1;
-}
-
-const CROSS = new globalThis.Map<string, number>();
+const CROSS = new Map<string, number>();
 
 /** Return what a product of two cells is in data units, rounded once. */
 export function crossUnit(x: View, y: View): number {
@@ -216,7 +211,7 @@ export function crossUnit(x: View, y: View): number {
   return found;
 }
 
-function product_(x: View, y: View, value: number, squares: number): Estimate {
+function productOf(x: View, y: View, value: number, squares: number): Estimate {
   const { law, before } = x.map;
   const n = x.n;
   const [qx, qy] = [x, y].map((one) => Math.max(one.squares * one.unit - n * one.k2, 0));
@@ -479,7 +474,7 @@ export interface Pairs {
 export function pairwise(releases: readonly Release[], by: Measure = "squaredDistance"): Pairs {
   const views = releases.map(viewOf);
   const n = views.length;
-  const seen = new globalThis.Set<string>();
+  const seen = new Set<string>();
   for (const view of views) {
     if (view.map.name !== views[0].map.name) checkComparable(views[0], view);
     if (view.release.agreement !== views[0].release.agreement) checkComparable(views[0], view);
@@ -509,7 +504,7 @@ export function pairwise(releases: readonly Release[], by: Measure = "squaredDis
       } else {
         const sum = sums[i * n + j] * x.unit;
         if (by === "squaredDistance") found = squared(x.map, x.n, { squares: sum, fourths: 0, k2: x.k2 + y.k2, k4: x.k4 + y.k4 });
-        else found = by === "cosine" ? cosineOf(x, y, sum) : product_(x, y, sum, 0);
+        else found = by === "cosine" ? cosineOf(x, y, sum) : productOf(x, y, sum, 0);
       }
       out.value[i * n + j] = out.value[j * n + i] = found.value;
       out.projectionVariance[i * n + j] = out.projectionVariance[j * n + i] = found.projectionVariance;

@@ -1,4 +1,4 @@
-/** Reads differentially private sketches of streams in any language's place: a browser, node, a warehouse. */
+/** Reads, checks and compares differentially private sketches of streams, in browsers, node and warehouses. */
 export * from "./errors.ts";
 export { LIMITS, type Limits } from "./limits.ts";
 export { Ratio } from "./exact.ts";

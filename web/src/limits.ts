@@ -1,4 +1,4 @@
-/** How much memory and work readers may spend on bytes of others. The names and the values are those of Python's `Limits`. */
+/** How much memory and work readers may spend on bytes of others. Values are those of Python's `Limits`. */
 export interface Limits {
   /** Length of one release, of published signs or of a mean, in bytes. */
   readonly maxBytes: number;

@@ -25,9 +25,9 @@ export const FIELDS: Readonly<Record<string, readonly string[]>> = {
 const NAMES: Readonly<Record<string, string>> = { sketchDim: "sketch_dim" };
 const OPTIONAL = [...new Set(Object.values(FIELDS).flat())];
 const ROTATIONS: Readonly<Record<string, readonly string[]>> = { "proj-unit": ["hadamard", "haar", "gaussian"], sqkr: ["gaussian", "hadamard"] };
-export const FLOATS: Readonly<Record<string, { readonly size: number; readonly share: number; readonly under: number }>> = {
-  float32: { size: 4, share: 2 ** -24, under: 2 ** -150 },
-  float16: { size: 2, share: 2 ** -11, under: 2 ** -25 },
+export const FLOATS: Readonly<Record<string, { readonly size: number; readonly share: number; readonly underflow: number }>> = {
+  float32: { size: 4, share: 2 ** -24, underflow: 2 ** -150 },
+  float16: { size: 2, share: 2 ** -11, underflow: 2 ** -25 },
 };
 const TAIL = 2.5e-10, LOG_MILLION = 13.815510557964274, ROOT_PI = 1.7724538509055159, LARGEST_NORMAL = 9.3;
 const SERIES = [-1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 / 4194304, 39325 / 33554432, -334477 / 2147483648];
@@ -171,8 +171,9 @@ export function countOf(mechanism: LocalMechanism): number {
 /** Return m, the number of totals. */
 export function totalsOf(mechanism: LocalMechanism): number {
   if (mechanism.kind === "proj-unit" && mechanism.shared) return paddedDim(mechanism);
-  if (mechanism.kind === "sqkr" && mechanism.rotation === "hadamard") return frameOf(mechanism)[0];
-  return sphereDim(mechanism);
+  const d = sphereDim(mechanism);
+  if (mechanism.kind !== "sqkr" || mechanism.rotation !== "hadamard") return d;
+  return d > 32 ? Number(padded(BigInt(4 * d))) : frameOf(mechanism)[0]; // without its places: work as little as the bytes
 }
 
 // --- numbers ---------------------------------------------------------------------------------------------------
@@ -340,8 +341,8 @@ export function sizeOf(mechanism: LocalMechanism): number {
 export function gaussianSigma(epsilon: number, delta: number): number {
   const isBeyond = (log: number) => {
     const sigma = Math.exp(log);
-    const [near, far] = [1 / (2 * sigma) - epsilon * sigma, -1 / (2 * sigma) - epsilon * sigma];
-    return normalBelow(near) - Math.exp(epsilon) * normalBelow(far) <= delta;
+    const [above, below] = [1 / (2 * sigma) - epsilon * sigma, -1 / (2 * sigma) - epsilon * sigma];
+    return normalBelow(above) - Math.exp(epsilon) * normalBelow(below) <= delta;
   };
   return Math.exp(bisected(isBeyond, -14, 21));
 }
@@ -425,8 +426,8 @@ export function honestLengths(mechanism: LocalMechanism): readonly [number, numb
     least *= Math.sqrt(quantile(count - 1, "lower"));
     most *= Math.sqrt(height ** 2 + quantile(innerDim(mechanism) - 1, "upper"));
   }
-  const { share, under } = FLOATS[mechanism.precision as string];
-  const wide = Math.sqrt(count) * under;
+  const { share, underflow } = FLOATS[mechanism.precision as string];
+  const wide = Math.sqrt(count) * underflow;
   return [Math.max(0, least * (1 - share - 2 ** -20) - wide), most * (1 + share + 2 ** -20) + wide];
 }
 

@@ -15,6 +15,7 @@ export interface Column {
 
 const WORDS = 1n << 64n;
 const INNER_BITS = 8;
+const SUMS_PER_ENTRY = 64; // a product of integers is so much quicker than a random word
 
 /** A projection's matrix A, a column at a time. */
 export class Matrix {
@@ -180,7 +181,7 @@ export class Matrix {
 
   #rotation(): Float64Array[] {
     const { dim, sketchDim, seed, independence, fractionBits } = this.projection;
-    this.#allow(sketchDim * Number(dim) + sketchDim * sketchDim);
+    this.#allow((sketchDim * sketchDim * Number(dim)) / SUMS_PER_ENTRY + sketchDim * Number(dim));
     const found = rotation(Number(dim), sketchDim, seed, independence as number, fractionBits as number);
     demand(found !== null, "there is no such rotation: the seed is invalid");
     return found;

@@ -105,9 +105,9 @@ export function textOfSteps(steps: readonly Step[]): string {
 
 function textOfStep(step: Step): string {
   if (step.noise !== undefined) {
-    const said = step.noise;
-    const layers = said.layers === 2 ? ", inside and on release" : "";
-    return `${LABELS[said.kind]} ${said.amount}${layers}${PLACES[said.place]}${textOfShares(said)}${textOfRows(said)}${textOfCounting(said)}`;
+    const { noise } = step;
+    const layers = noise.layers === 2 ? ", inside and on release" : "";
+    return `${LABELS[noise.kind]} ${noise.amount}${layers}${PLACES[noise.place]}${textOfShares(noise)}${textOfRows(noise)}${textOfCounting(noise)}`;
   }
   if (step.flips !== undefined) {
     const { method, law, normBound } = step.flips;
@@ -127,16 +127,16 @@ function textOfShares(noise: AddedNoise): string {
 }
 
 function textOfRows(noise: AddedNoise): string {
-  const said = noise.schedule;
-  if (said === undefined) return "";
-  const many = said.maxWindows === 1 ? "one" : `at most ${said.maxWindows}`;
-  const apart = said.gap > 1 && said.maxWindows > 1 ? `, ${said.gap} apart` : "";
+  const { schedule } = noise;
+  if (schedule === undefined) return "";
+  const many = schedule.maxWindows === 1 ? "one" : `at most ${schedule.maxWindows}`;
+  const apart = schedule.gap > 1 && schedule.maxWindows > 1 ? `, ${schedule.gap} apart` : "";
   let words = "each by itself";
-  if (said.kind === "tree") words = `tree of depth ${said.depth}`;
-  if (said.kind === "factorisation") {
-    words = said.band === undefined ? `square root in blocks (${said.blocks})` : `square root of ${said.band} windows`;
+  if (schedule.kind === "tree") words = `tree of depth ${schedule.depth}`;
+  if (schedule.kind === "factorisation") {
+    words = schedule.band === undefined ? `square root in blocks (${schedule.blocks})` : `square root of ${schedule.band} windows`;
   }
-  return `, over ${said.horizon} windows (${words}), a unit in ${many} of them${apart}`;
+  return `, over ${schedule.horizon} windows (${words}), a unit in ${many} of them${apart}`;
 }
 
 function textOfCounting(noise: AddedNoise): string {

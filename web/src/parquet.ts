@@ -158,9 +158,9 @@ function leavesOf(schema: readonly Thrift[]): Leaf[] {
 
 function kindOfLeaf(element: Struct): { kind: ColumnKind; unit: bigint } {
   const logical = element.get(10);
-  const [which, said] = logical instanceof Map && logical.size > 0 ? [...logical][0] : [0, null];
+  const [which, details] = logical instanceof Map && logical.size > 0 ? [...logical][0] : [0, null];
   if (which === 8) {
-    const units = said instanceof Map ? said.get(2) : null;
+    const units = details instanceof Map ? details.get(2) : null;
     const unit = units instanceof Map && units.size > 0 ? [...units.keys()][0] : 0;
     need(unit >= 1 && unit <= 3, "a timestamp of an unknown unit");
     return { kind: "time", unit: [1_000_000n, 1000n, 1n][unit - 1] };
@@ -238,11 +238,11 @@ function readChunk(data: Uint8Array, meta: Struct, element: Struct, physical: nu
       continue;
     }
     need(type === 0, "a page of another version; this reader knows data pages of version 1");
-    const said = structIn(header, 5);
-    const count = integerIn(said, 1, 2 ** 31);
+    const pageHeader = structIn(header, 5);
+    const count = integerIn(pageHeader, 1, 2 ** 31);
     need(count > 0 && count <= left, "a page of another number of values");
     left -= count;
-    readPage(page, count, integerIn(said, 2, 256), element.get(3) === 1n, physical, dictionary, budget, sink);
+    readPage(page, count, integerIn(pageHeader, 2, 256), element.get(3) === 1n, physical, dictionary, budget, sink);
   }
 }
 

@@ -115,7 +115,7 @@ function statedBy(fields: JsonObject, parties: number, honest: number): Pick<Rou
     added.counting = { units: integerField(weights.units, "units"), slack: integerField(weights.slack, "slack") };
   }
   const clip = fields.clip === undefined ? null : textField(fields.clip, "clip");
-  const who = honest === parties ? `all ${parties} parties` : `at least ${honest} of the ${parties} parties`;
+  const members = honest === parties ? `all ${parties} parties` : `at least ${honest} of the ${parties} parties`;
   const together = isCounted
     ? "has data at one party alone, as each party bounds and counts it by itself"
     : "keeps to the bound over all parties together, as with data at two parties it counts twice";
@@ -125,7 +125,7 @@ function statedBy(fields: JsonObject, parties: number, honest: number): Pick<Rou
     delta: added.kind === "laplace" ? 0 : delta,
     neighbours: { kind: textField(relation.relation, "relation"), bound: ratioOf(relation.bound), unit, maxKeys: maxKeys === 1 ? 0 : maxKeys },
     mechanism: textOfSteps([{ noise: added }]),
-    conditions: [`${who} follow the round and keep their keys and shares secret`, `one ${unit} ${together}`].sort(),
+    conditions: [`${members} follow the round and keep their keys and shares secret`, `one ${unit} ${together}`].sort(),
     steps: [{ noise: added }],
     basis: "asserted",
   };

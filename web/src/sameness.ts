@@ -12,7 +12,7 @@ import { cumulantsOf } from "./words.ts";
 const HASHED = ["sjlt-block", "sjlt-graph", "count-sketch", "oporp"];
 const ITEMS = [1, 2, 3, 5, 8, 12];
 const LEAST = 1e-15;
-const FINE = 100; // points of a grid in a standard deviation of a cell's square
+const FINE = 100, LESS_FINE = 40; // points of a grid in a standard deviation of a cell's square; of many cells
 const COARSE = 60; // points of wide noise in a standard deviation
 const NODES = 100; // of a normal variable
 const DAMPED = 1e-12; // of what is a whole transform away
@@ -63,11 +63,11 @@ function leastFavourable(noise: Noise, view: View, tolerance: number, value: num
       const isQuick = steps < 2 ** 18 && k * steps * Math.min(Math.sqrt(steps), half) < MOST_SUMS;
       if (isQuick && Math.abs(value / noise.step ** 2 - steps) < 1e-6 * Math.max(steps, 1)) return tailOnLattice(noise.weights, k, steps);
     }
-    return tail(noise, [one(0)], [k], value);
+    return tail(noise, [fixed(0)], [k], value);
   }
   const { a, b, c } = view.map.law;
   if (a + b === 0) {
-    return Math.max(tail(noise, [one(tolerance / Math.sqrt(k))], [k], value), tail(noise, [one(0), one(tolerance)], [k - 1, 1], value));
+    return Math.max(tail(noise, [fixed(tolerance / Math.sqrt(k))], [k], value), tail(noise, [fixed(0), fixed(tolerance)], [k - 1, 1], value));
   }
   const excess = Math.max(k * (a + b) - 2, 0) / 3;
   const found = [tail(noise, [normal(tolerance / Math.sqrt(k), excess)], [k], value)];
@@ -159,7 +159,7 @@ function trimmed(law: Float64Array): Float64Array {
 
 // --- signals ---------------------------------------------------------------------------------------------------
 
-function one(size: number): Signal {
+function fixed(size: number): Signal {
   return { sizes: [size], chances: [1] };
 }
 
@@ -227,6 +227,7 @@ function tailOnLattice(weights: Float64Array, k: number, steps: number): number 
 
 /** Return the law of (η + s)², on a grid; what is beyond it is left out. */
 function squares(noise: Noise, signal: Signal, step: number, size: number): Float64Array {
+  demand(noise.weights.length * signal.sizes.length <= MOST_SUMS, "noise that is too wide beside another");
   const out = new Float64Array(size);
   const half = (noise.weights.length - 1) / 2;
   for (let i = 0; i < noise.weights.length; i++) {
@@ -265,10 +266,10 @@ interface Hits {
 
 /** Return the law of T' on a grid, up to its size. */
 function lawBelow(noise: Noise, signals: readonly Signal[], counts: readonly number[], step: number, size: number, hits: Hits | null): Float64Array {
-  demand(size <= MOST_POINTS, "the two differ too much for the p-value to be computed");
+  demand(size * signals.length <= MOST_POINTS, "the two have too many cells, or differ too much, for the p-value to be computed");
   const whole = 2 ** Math.ceil(Math.log2(4 * size));
   const damping = Math.log(DAMPED) / whole;
-  const transforms = signals.map((signal) => spectrumOf(squares(noise, signal, step, size).map((each, i) => each * Math.exp(damping * i)), whole));
+  const transforms = signals.map((signal) => spectrumOf(squares(noise, signal, step, size).map((weight, i) => weight * Math.exp(damping * i)), whole));
   let found: Spectrum;
   if (hits === null) {
     found = transforms.map((transform, i) => power(transform, counts[i])).reduce(multiply);
@@ -276,7 +277,7 @@ function lawBelow(noise: Noise, signals: readonly Signal[], counts: readonly num
     const { items, blocks, cells } = hits;
     found = multiply(power(block(transforms, items, cells), blocks), power(transforms[0], counts[0] - blocks * cells));
   }
-  return valuesOf(found, whole).slice(0, size).map((each, i) => each / Math.exp(damping * i));
+  return valuesOf(found, whole).slice(0, size).map((weight, i) => weight / Math.exp(damping * i));
 }
 
 /** Return the mean of the product over the cells of a block, among which items fall at random. */
@@ -309,7 +310,9 @@ function block(transforms: readonly Spectrum[], items: number, cells: number): S
 /** Return P(T' ≥ value). */
 function tail(noise: Noise, signals: readonly Signal[], counts: readonly number[], value: number, hits: Hits | null = null): number {
   const deviations = signals.map((signal) => momentsOf(noise, signal).deviation);
-  const step = Math.max(deviations[0], Math.max(...deviations) / 10) / FINE;
+  const widest = Math.max(deviations[0], Math.max(...deviations) / 10);
+  const isMany = (value / widest) * FINE * signals.length > MOST_POINTS;
+  const step = widest / (isMany ? LESS_FINE : FINE);
   if (step === 0) return value <= signals.reduce((sum, signal, i) => sum + (counts[i] ?? 0) * signal.sizes[0] ** 2, 0) * (1 + 1e-12) ? 1 : 0;
   const size = Math.ceil(value / step) + 2;
   const law = lawBelow(noise, signals, counts, step, size, hits);
@@ -320,7 +323,7 @@ function tail(noise: Noise, signals: readonly Signal[], counts: readonly number[
 
 /** Return P(L·G ≥ value), L = Σ(η_j + t/√n)² and G of a Gamma law of mean 1. */
 function stretched(noise: Noise, n: number, tolerance: number, freedom: number, value: number): number {
-  const signal = one(tolerance / Math.sqrt(n));
+  const signal = fixed(tolerance / Math.sqrt(n));
   const { mean, deviation } = momentsOf(noise, signal);
   const beyond = (length: number) => incompleteGamma(freedom / 2, ((freedom / 2) * value) / length)[1];
   if (n > 65536) {

@@ -2,14 +2,14 @@
 import { demand, DependentNoiseError, IncompatibleError } from "./errors.ts";
 import { Estimate } from "./estimate.ts";
 import { nameOf } from "./estimators.ts";
-import type { Limits } from "./limits.ts";
+import { limitsWith, type Limits } from "./limits.ts";
 import { gaussianVariance } from "./local_mechanisms.ts";
 import { Matrix } from "./matrix.ts";
 import { erf } from "./normal.ts";
 import { scaleSquared } from "./projection.ts";
 import type { Signs } from "./signs.ts";
 
-const PLACES = 193, ANGLES = 129, MOST_DIM = 2 ** 20;
+const PLACES = 193, ANGLES = 129;
 const BITS = Uint8Array.from({ length: 256 }, (_, byte) => {
   let count = 0;
   for (let bit = 0; bit < 8; bit++) count += (byte >> bit) & 1;
@@ -210,12 +210,14 @@ function stepsOf(signs: Signs, limits: Partial<Limits>): number[] {
   const bound = guarantee.neighbours.bound.over(projection.resolution);
   const moved = Number(guarantee.neighbours.kind === "l1" ? bound.floor() : bound.ceil());
   if (!["uniform", "gaussian", "fjlt", "rotation"].includes(projection.kind)) return [Math.max(1, moved)];
-  demand(projection.dim <= BigInt(MOST_DIM), `the steps of the cells take reading all ${projection.dim} columns of the matrix`);
+  const { maxEntries } = limitsWith(limits);
+  const entries = projection.dim * BigInt(projection.sketchDim);
+  demand(entries <= BigInt(maxEntries), `the steps of the cells take reading ${entries} entries of the matrix, and at most ${maxEntries} are read (maxEntries)`);
   const matrix = new Matrix(projection, limits);
   const largest = new Float64Array(projection.sketchDim);
   for (let index = 0n; index < projection.dim; index++) {
-    const { rows, entries } = matrix.column(index);
-    rows.forEach((row, i) => (largest[row] = Math.max(largest[row], Math.abs(entries[i]))));
+    const column = matrix.column(index);
+    column.rows.forEach((row, i) => (largest[row] = Math.max(largest[row], Math.abs(column.entries[i]))));
   }
   const steps = largest.map((entry) => Math.max(1, moved * entry)).sort();
   if (steps[0] === steps[steps.length - 1]) return [steps[0]];
@@ -241,13 +243,13 @@ function gainOf(signs: Signs, sigma: number, step: number): (place: number) => n
   const { epsilon, delta } = guarantee;
   const reach = step / sigma;
   const count = method === "iDP-SignOPORP-G" ? 1 : Math.max(1, projection.sketchDim * erf(reach / Math.SQRT2));
-  let near: (place: number) => number;
+  let within: (place: number) => number;
   if (method?.endsWith("-G")) {
     const variance = gaussianVariance(epsilon, delta, BigInt(Math.ceil(count * step * step))).toNumber();
-    near = (place) => erf((place * sigma) / Math.sqrt(2 * variance));
+    within = (place) => erf((place * sigma) / Math.sqrt(2 * variance));
   } else {
     const kept = Math.tanh((method === "iDP-SignOPORP" ? epsilon : epsilon / count) / 2);
-    near = (place) => Math.sign(place) * kept;
+    within = (place) => Math.sign(place) * kept;
   }
-  return (place) => (Math.abs(place) > reach ? Math.sign(place) : near(place));
+  return (place) => (Math.abs(place) > reach ? Math.sign(place) : within(place));
 }

@@ -117,26 +117,26 @@ function statementOf(envelope: Envelope, limits: Limits): Statement {
   need(isObject(digests), "a statement without a digest");
   const isInside = digests.sha256 === undefined;
   const digest = textField(isInside ? digests.sha256WithoutSignature : digests.sha256, "digest");
-  const said = field(fields, "predicate");
-  need(isObject(said), "a statement without a predicate");
-  const orNull = (name: string) => (said[name] === null ? null : textField(said[name], name));
+  const predicate = field(fields, "predicate");
+  need(isObject(predicate), "a statement without a predicate");
+  const orNull = (name: string) => (predicate[name] === null ? null : textField(predicate[name], name));
   let receipt: Statement["receipt"] = null;
-  if (said.receipt !== null) {
-    const number = field(said.receipt, "number");
+  if (predicate.receipt !== null) {
+    const number = field(predicate.receipt, "number");
     need(typeof number === "bigint", "a receipt without a number");
-    receipt = { number, digest: textField(field(said.receipt, "digest"), "digest") };
+    receipt = { number, digest: textField(field(predicate.receipt, "digest"), "digest") };
   }
   return {
-    kind: textField(said.kind, "kind"),
+    kind: textField(predicate.kind, "kind"),
     guarantee: orNull("guarantee"),
     agreement: orNull("agreement"),
-    library: textField(said.library, "library"),
+    library: textField(predicate.library, "library"),
     receipt,
     expires: orNull("expires"),
     keyId: envelope.keyId,
     digest,
     isInside,
-    predicate: said,
+    predicate,
   };
 }
 

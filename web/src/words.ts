@@ -52,7 +52,7 @@ export function guaranteeText(guarantee: Readonly<Guarantee>): string {
   return `ε = ${budgetOf(guarantee.epsilon)}, δ = ${budgetOf(guarantee.delta)} for one ${neighbours.unit} of at most ${neighbours.bound} ${keys}(${LABELS[neighbours.kind]})${stated === "" ? "" : `, ${stated}`}, by ${guarantee.mechanism}${last}`;
 }
 
-function who(guarantee: Readonly<Guarantee>): string {
+function protectedUnit(guarantee: Readonly<Guarantee>): string {
   const { neighbours, basis } = guarantee;
   const { unit, bound } = neighbours;
   const many = Math.max(neighbours.maxKeys, 1);
@@ -110,7 +110,7 @@ export function historyText(history: Readonly<History>): string {
   return `${windowsText(history.start, history.stop)}${less}`;
 }
 
-function how(release: Release): string[] {
+function mechanismSentences(release: Release): string[] {
   const { guarantee, projection, noise, history, multiplier } = release;
   const cells = `each of the ${thousands(projection.sketchDim)} cells`;
   const places: Record<string, string> = {
@@ -224,13 +224,13 @@ export function guaranteeInWords(release: Release | Signs): Section[] {
   const out: Section[] = isIndividual
     ? [{ heading: "Individual", sentences: ["Individual differential privacy, which is not differential privacy: it protects against what is calibrated to this data set alone."] }]
     : [];
-  out.push({ heading: "Guarantee", sentences: [`${guaranteeText(guarantee)}.`] }, { heading: "Protected", sentences: [`${who(guarantee)}.`] });
+  out.push({ heading: "Guarantee", sentences: [`${guaranteeText(guarantee)}.`] }, { heading: "Protected", sentences: [`${protectedUnit(guarantee)}.`] });
   if (guarantee.conditions.length > 0) out.push({ heading: "Only if", sentences: guarantee.conditions.map((one) => `${one}.`) });
   out.push({ heading: "Meaning", sentences: [`${meaning(guarantee)}.`] });
   if ("cells" in release) {
     const { verdict, reason } = checkNoise(release);
     const label = { enough: "The noise is enough", "too little": "WARNING", "not checked": "Not checked" }[verdict];
-    out.push({ heading: "How", sentences: how(release) });
+    out.push({ heading: "How", sentences: mechanismSentences(release) });
     out.push({ heading: "Check", sentences: [`${label}: ${reason}.`, "No file can show that the noise was drawn so and the bound enforced: for that you trust its maker."] });
     out.push({ heading: "Not protected", sentences: notProtected(release) });
   }
@@ -394,14 +394,14 @@ function leastSquaredNorm(noises: readonly CellNoise[], cells: number): number {
 function logCharacteristic(noise: CellNoise, angle: number): number {
   if (noise.kind === "laplace") return -Math.log1p(2 * noise.variance * Math.sin(angle / 2) ** 2);
   const turn = 2 * Math.PI;
-  const near = angle - turn * Math.round(angle / turn);
+  const wrapped = angle - turn * Math.round(angle / turn);
   const half = noise.amount / 2;
   let [others, atZero] = [0, 0];
   for (const period of [-2, -1, 1, 2]) {
-    others += Math.exp(-half * 2 * turn * period * ((turn / 2) * period + near));
+    others += Math.exp(-half * 2 * turn * period * ((turn / 2) * period + wrapped));
     atZero += Math.exp(-half * (turn * period) ** 2);
   }
-  return -half * near * near + Math.log1p(others) - Math.log1p(atZero);
+  return -half * wrapped * wrapped + Math.log1p(others) - Math.log1p(atZero);
 }
 
 function checkStated(release: Release): NoiseCheck {

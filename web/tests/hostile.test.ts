@@ -4,6 +4,7 @@ import test from "node:test";
 import * as ss from "./api.ts";
 import { blake2b } from "../src/blake2b.ts";
 import { concat, littleEndian } from "../src/bytes.ts";
+import { writeFrame } from "../src/frame.ts";
 import { varintBytes } from "../src/protobuf.ts";
 import { KIT } from "./kit.ts";
 import json from "./agreements.json";
@@ -180,6 +181,17 @@ test("changed statements never hold", async () => {
   for (let i = 0; i < 30; i++) {
     const file = changedBytes(ss.unhex(one.file), chance);
     if (ss.hex(file) !== one.file) await assert.rejects(() => ss.verify(file, one.bundle, [one.signer]), ss.SignatureError);
+  }
+});
+
+test("a mechanism that is large takes no more work than its bytes", () => {
+  for (const one of KIT.local.filter((each) => /SQKR|ProjUnit|RePrivHS/.test(each.name))) {
+    const data = ss.unhex(one.mean.bytes);
+    const message = ss.MeanAggregator.read(data);
+    const large = { ...message.mechanism, dim: 2 ** 22, ...(message.mechanism.sketchDim === undefined ? {} : { sketchDim: 2 ** 9 }) };
+    const { totals, stepExponent, count } = message;
+    const bytes = writeFrame("LocalMean", { mechanism: large, count, stepExponent, totals: ss.Integers.of(totals).toMessage() });
+    assert.throws(() => ss.MeanAggregator.read(bytes), ss.WireFormatError, one.name);
   }
 });
 
