@@ -51,12 +51,15 @@ class AheadLimit(NamedTuple):
 
     def reach(self, before: Ints) -> Ints:
         """Return the number of the last window in reach of watermarks in windows of these numbers: int64, (n,)."""
-        if self.first is None:
-            reach, unset = before + self.most, -_NEVER
-        else:
-            reach, unset = np.maximum(before, self.first) + self.most, self.first + max(self.most, MOST_AHEAD)
-        found: Ints = np.where(before == _NEVER, unset, reach)
+        first = _NEVER if self.first is None else self.first
+        found: Ints = np.where(before == _NEVER, self.last(None), np.maximum(before, first) + self.most)
         return found
+
+    def last(self, before: int | None) -> int:
+        """Return the number of the last window in reach of a watermark in a window, None before there is one."""
+        if before is not None:
+            return (before if self.first is None else max(before, self.first)) + self.most
+        return -_NEVER if self.first is None else self.first + max(self.most, MOST_AHEAD)
 
 
 class Clock:
@@ -165,12 +168,12 @@ class Clock:
         newest = np.maximum.accumulate(np.append(before, np.where(moves, numbers, before)))
         ahead: NDArray[np.bool_] = numbers > self._limit.reach(newest[:-1])
         if (ahead & moves).any():  # one that is too far ahead moves nothing, so each depends on those before it
-            reach = int(self._limit.reach(np.array([before]))[0])
+            reach = self._limit.last(None if before == _NEVER else before)
             for place, number in enumerate(numbers.tolist()):
                 ahead[place] = number > reach
                 if moves[place] and not ahead[place] and number > before:
                     before = number
-                    reach = int(self._limit.reach(np.array([before]))[0])
+                    reach = self._limit.last(before)
         return ahead
 
     def _number_of_watermark(self, newest: int) -> int:

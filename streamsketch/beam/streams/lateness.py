@@ -132,6 +132,16 @@ class PartitionClock(Clock):
         still = PartitionClock(self.delay, *self._windows, self.newest, clock="heartbeats", limit=self._limit)
         return still.late(times, self._windows), still.ahead(times)
 
+    def on_time(self) -> tuple[int, int]:
+        """Return from which time on, and before which, rows of the next record are neither late nor too far ahead."""
+        if self.newest is None:
+            first, before = self._low, None
+        else:
+            first, before = max(self._low, self._windows.start_of(self.watermark)), self._windows.number(self.watermark)
+        if self._limit is None:
+            return first, self._high + 1
+        return first, min(self._high + 1, self._windows.start(self._limit.last(before) + 1) + self.delay)
+
     def is_late(self, time: int, *, heartbeat: bool = False) -> bool:
         """Say whether a record with this timestamp is late, then let the clock go on with it, if it moves the clock."""
         return bool(self.are_late(np.array([time]), np.array([heartbeat]))[0])

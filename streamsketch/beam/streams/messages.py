@@ -38,6 +38,7 @@ _LONGEST_LINE = 4000  # bytes of a row: Python reads no longer numbers
 _ODD = (b"\r", b"\0", b"[", b"NaN", b"Inf")
 _GROUP = 4096  # messages that are read together
 _TIME = pa.timestamp("us", "UTC")
+_MICROS = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}  # by what to multiply and divide
 _ANY = Exception
 """What reading a message may raise: libraries raise whatever there is, and one not foreseen would stop the stream."""
 
@@ -162,6 +163,8 @@ class _Decode(beam.DoFn):
         self._features = {name: lists for name, lists in feature_columns(agreement).items() if name != time}
         self._lenient = [place for place, name in enumerate(self._names) if name in self._features]
         self.counts: str | None = None
+        self._judged: int | None = None
+        self._on_time = 0, 0
 
     def start_bundle(self) -> None:
         self._found = RowCounts()
@@ -305,13 +308,15 @@ class _Decode(beam.DoFn):
     def _split(self, batch: pa.RecordBatch, watermark: int) -> tuple[pa.RecordBatch, pa.RecordBatch, pa.RecordBatch]:
         """Return the rows that are on time, late, and too far ahead."""
         none, column = batch.slice(0, 0), batch.column(self._time)
-        self._clock.newest = None if watermark <= MIN_TIMESTAMP.micros else watermark + self._clock.delay
-        ends = pc.min_max(column)
+        if watermark != self._judged:
+            self._clock.newest = None if watermark <= MIN_TIMESTAMP.micros else watermark + self._clock.delay
+            self._judged, self._on_time = watermark, self._clock.on_time()
+        ends, (low, high) = pc.min_max(column), self._on_time
         if not ends["min"].is_valid:
             return batch, none, none
-        both = pa.array([ends["min"].value, ends["max"].value], pa.int64()).cast(column.type)
-        if not np.any(self._clock.judge(micros_of(both, self._time))):  # nearly always
-            return batch, none, none
+        multiply, divide = _MICROS[column.type.unit]
+        if low <= ends["min"].value * multiply // divide and ends["max"].value * multiply // divide < high:
+            return batch, none, none  # nearly always
         timed = column.is_valid()
         late, ahead = self._clock.judge(micros_of(pc.fill_null(column, ends["min"]), self._time))
         late, ahead = (pc.and_(pa.array(flags), timed) for flags in (late, ahead))

@@ -62,6 +62,24 @@ def test_records_are_late_by_the_heartbeats_before_them(
     assert [clock.newest for clock in clocks] == [newest] * 2
 
 
+@given(
+    st.none() | st.integers(-500, 500),
+    st.integers(0, 200),
+    st.integers(1, 3),
+    st.none() | st.integers(-2, 5),
+    st.data(),
+)
+def test_rows_between_two_times_are_on_time(
+    newest: int | None, delay: int, most: int, first: int | None, data: st.DataObject
+) -> None:
+    limit = data.draw(st.sampled_from([None, AheadLimit(Tumbling(SIZE, 7), most, first)]))
+    clock = PartitionClock(delay, SIZE, 7, newest, limit=limit)
+    low, high = clock.on_time()
+    times = [low - 1, low, *data.draw(st.lists(st.integers(-900, 900))), high - 1, high]
+    late, ahead = clock.judge(np.array(times, dtype=np.int64))
+    assert (late | ahead).tolist() == [not low <= time < high for time in times]
+
+
 @pytest.mark.parametrize("moment", ENDS)
 def test_a_time_that_beam_cannot_hold_is_late_and_moves_nothing(moment: int) -> None:
     clock = PartitionClock(DELAY, SIZE)
