@@ -1,4 +1,4 @@
-from .brokers import Brokers, TopicError, client_settings
+from .brokers import Brokers, TopicError, UnreachableError, client_settings
 from .causes import Cause, FlinkJob
 from .consume import TopicStream, log_failure, malformed_size
 from .dropped import DroppedRows
@@ -40,6 +40,7 @@ __all__ = [
     "Topic",
     "TopicError",
     "TopicStream",
+    "UnreachableError",
     "Watch",
     "beam_options",
     "client_settings",

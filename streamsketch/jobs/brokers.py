@@ -29,11 +29,15 @@ _JAVA = {  # names that Java has for what librdkafka calls otherwise
 }
 _CAUSES = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._TRANSPORT)  # noqa: SLF001 - so they are documented
 _NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001 - as above
-_WHERE = re.compile(r"^(?:\w+://)?[^\s]*?/(?:bootstrap|\d+): ")
+_WHERE = re.compile(r"^(?:\w+://)?[^\s]*?/(?:bootstrap|\d+): | \(after \d+ms in state \w+\)")
 
 
 class TopicError(StreamsketchError):
     """A topic that cannot be read, or to which slots cannot be published once."""
+
+
+class UnreachableError(TopicError):
+    """Brokers that do not answer now; they may later."""
 
 
 def client_settings(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -119,9 +123,10 @@ class Brokers:
         """
         with self.errors(client):
             found = client.list_topics(topic, seconds).topics[topic]
-        if found.error is not None or not found.partitions:
-            why = "has no partitions" if found.error is None else f"cannot be read: {found.error.str()}"
-            raise TopicError(f"the topic {topic} {why}")
+        if found.error is not None:
+            raise _kind(found.error)(f"the topic {topic} cannot be read: {found.error.str()}")
+        if not found.partitions:
+            raise TopicError(f"the topic {topic} has no partitions")
         return sorted(found.partitions)
 
     @contextlib.contextmanager
@@ -132,7 +137,7 @@ class Brokers:
         except KafkaException as error:
             if client is not None:
                 client.poll(0)  # calls `note`
-            raise TopicError(f"Kafka says: {self.because(error.args[0])}") from error
+            raise _kind(error.args[0])(f"Kafka says: {self.because(error.args[0])}") from error
 
     def because(self, error: Any) -> str:
         """Return an error in words, with what the connections said if the brokers cannot be reached."""
@@ -141,8 +146,8 @@ class Brokers:
         said = str(error.str())
         cause = next((self._causes[code] for code in _CAUSES if code in self._causes), None)
         if cause is None and error.code() in _NO_ANSWER:
-            cause = "does it listen at this address, for TLS or a login?"
-        return said if cause is None or cause in said else f"{said} ({cause})"
+            cause = "no broker answers; does one listen at this address, for TLS or a login?"
+        return said if cause is None or cause in said else f"{cause} ({said})"
 
     @property
     def trouble(self) -> str | None:
@@ -163,3 +168,9 @@ class Brokers:
         ours = {name if name == "on_commit" else name.replace("_", "."): value for name, value in given.items()}
         # librdkafka would print on standard error what is in the errors
         return {"log_level": 0, **self._settings, "bootstrap.servers": self.servers, **ours, "error_cb": self.note}
+
+
+def _kind(error: Any) -> type[TopicError]:
+    """Return what kind of error it is: whether the same may work later."""
+    later = isinstance(error, KafkaError) and (error.code() in (*_CAUSES, *_NO_ANSWER) or error.retriable())
+    return UnreachableError if later else TopicError

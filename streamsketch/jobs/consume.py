@@ -13,7 +13,7 @@ import pyarrow as pa
 from streamsketch.core import write_whole
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import LostLogError, Stop
-from streamsketch.jobs.brokers import TopicError
+from streamsketch.jobs.brokers import TopicError, UnreachableError
 from streamsketch.jobs.logs import causes_of
 from streamsketch.jobs.partitions import Log, LostOffsetsError
 from streamsketch.jobs.payloads import Malformed, Payloads
@@ -175,11 +175,7 @@ class TopicStream:
         try:
             if self._look():
                 self._log.assign(self._next)
-        except LostLogError:
-            raise
-        except TopicError as error:
-            if self._log.trouble() is None:
-                raise
+        except UnreachableError as error:
             self._tell_unreachable(str(error))
             return False
         self._tell_unreachable(None)

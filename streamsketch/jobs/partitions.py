@@ -87,6 +87,7 @@ class Partitions:
     def identity(self) -> str | None:
         """The topic's id, which a topic that is created again does not have."""
         admin = self._brokers.admin()
+        self._brokers.partitions(admin, self._topic, _SECONDS)  # whose errors name the topic
         with self._brokers.errors(admin):
             (found,) = admin.describe_topics(TopicCollection([self._topic]), request_timeout=_SECONDS).values()
             return str(found.result().topic_id)

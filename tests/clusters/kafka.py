@@ -73,11 +73,9 @@ class Kafka:
             settings.write_text(self._settings())
             format_log = ["kafka.tools.StorageTool", "format", "-t", uuid.uuid4().hex[:22], "-c", str(settings)]
             self._end_of(self._processes.start("format", self._java("128m", *format_log)), "format")
-            heap = ["-Xms384m", "-XX:+AlwaysPreTouch"] if self._lasting else []
-            self._processes.start("broker", self._java("384m", *heap, "kafka.Kafka", str(settings)))
             port = self.expansion.split(":")[1]
             self._processes.start("expansion", self._java("256m", "Expansion", port))
-            self._processes.wait("the broker", lambda: listens(self._port))
+            self.start_broker()
             self._processes.wait("Beam's expansion service", lambda: listens(int(port)))
             self._stack = stack.pop_all()
         return self
@@ -121,7 +119,19 @@ class Kafka:
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         """Remove the records of a partition before an offset, as its retention does."""
         place = TopicPartition(topic, partition, before)
-        AdminClient({"bootstrap.servers": self.servers}).delete_records([place])[place].result()
+        admin = AdminClient({"bootstrap.servers": self.servers})  # which has to live until there is an answer
+        admin.delete_records([place])[place].result(60)
+
+    def kill_broker(self) -> None:
+        """Kill the broker; what it has written stays."""
+        self._processes.kill(self._broker)
+
+    def start_broker(self) -> None:
+        """Start the broker, and wait until it listens."""
+        heap = ["-Xms384m", "-XX:+AlwaysPreTouch"] if self._lasting else []
+        settings = str(self._folder / "server.properties")
+        self._broker = self._processes.start("broker", self._java("384m", *heap, "kafka.Kafka", settings))
+        self._processes.wait("the broker", lambda: listens(self._port))
 
     @contextlib.contextmanager
     def writer(self, topic: str) -> Iterator["Writer"]:

@@ -128,6 +128,24 @@ def test_an_added_partition_is_read(secure: Kafka, tmp_path: Path) -> None:
     assert (summary["rows_late"], summary["rows_read"]) == (0, 100 * MINUTES + 200 * MINUTES)
 
 
+def test_a_broker_that_is_killed_is_waited_for(secure: Kafka, tmp_path: Path) -> None:
+    fill(secure, "restarted")
+    folder = begun(tmp_path / "restarted")
+    log = folder / "log"
+    given = command(secure, folder, "restarted")
+    with log.open("wb") as said, subprocess.Popen(given, cwd=ROOT, stderr=said) as process:  # noqa: S603
+        wait_for(lambda: "newest=" in log.read_text())
+        secure.kill_broker()
+        wait_for(lambda: " unreachable " in log.read_text())
+        secure.start_broker()
+        wait_for(lambda: " reached " in log.read_text())
+        fill(secure, "restarted", first=MINUTES, create=False)
+        wait_for(lambda: len(released(folder)) == 2 * MINUTES)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+    assert "Connection refused" in log.read_text()
+
+
 def test_what_retention_removed_is_refused(secure: Kafka, tmp_path: Path) -> None:
     folder = begun(tmp_path / "lost")
     secure.create("lost", 1)

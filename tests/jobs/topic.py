@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import streamsketch as ss
 from streamsketch.beam.streams import encoded_batch
-from streamsketch.jobs import Malformed, Message, Payloads, TopicError, TopicStream
+from streamsketch.jobs import Malformed, Message, Payloads, TopicStream, UnreachableError
 from streamsketch.streams import Stream, StreamPolicy
 
 AGREEMENT = ss.Agreement(
@@ -90,7 +90,7 @@ class Topic:
 
     def bounds(self) -> dict[int, tuple[int, int]]:
         if self.down is not None:
-            raise TopicError(self.down)
+            raise UnreachableError(self.down)
         return {number: (first, self._end(number)) for number, first in self.first.items()}
 
     def _end(self, number: int) -> int:
