@@ -1,7 +1,7 @@
 /** How often items occur, and what a dictionary misses. */
 import { demand } from "./errors.ts";
 import { clip, Estimate, type EstimateFields, type Interval, type Method } from "./estimate.ts";
-import { checkComparable, difference, dot, viewOf, type View } from "./estimators.ts";
+import { checkComparable, difference, dot, nameOf, viewOf, type View } from "./estimators.ts";
 import { hashItems, type Item } from "./hashing.ts";
 import type { Limits } from "./limits.ts";
 import { Matrix, type Column } from "./matrix.ts";
@@ -87,11 +87,16 @@ function stepOf(view: View, multiplier: number): number {
   return multiplier * view.map.scale.times(view.release.projection.resolution).toNumber();
 }
 
-const MATRICES = new WeakMap<Readonly<Projection>, Matrix>();
+const KEPT = 16;
+const MATRICES = new Map<string, Matrix>();
 
 function matrixOf(projection: Readonly<Projection>, limits: Partial<Limits>): Matrix {
-  let found = MATRICES.get(projection);
-  if (found === undefined) MATRICES.set(projection, (found = new Matrix(projection, limits)));
+  const name = `${nameOf(projection)} ${limits.maxEntries ?? ""}`;
+  let found = MATRICES.get(name);
+  if (found === undefined) {
+    if (MATRICES.size >= KEPT) MATRICES.clear();
+    MATRICES.set(name, (found = new Matrix(projection, limits)));
+  }
   return found;
 }
 

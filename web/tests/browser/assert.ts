@@ -36,9 +36,9 @@ const assert = {
     }
     fail("nothing was thrown");
   },
-  rejects: async (body: () => Promise<unknown>, type?: abstract new (...args: never[]) => unknown) => {
+  rejects: async (body: Promise<unknown> | (() => Promise<unknown>), type?: abstract new (...args: never[]) => unknown) => {
     try {
-      await body();
+      await (typeof body === "function" ? body() : body);
     } catch (error) {
       return check(error, type);
     }

@@ -3,9 +3,11 @@
 type Body = () => unknown;
 const TESTS: [string, Body][] = [];
 
-export default function test(name: string, body: Body): void {
+export function test(name: string, body: Body): void {
   TESTS.push([name, body]);
 }
+
+export default test;
 
 addEventListener("load", async () => {
   const failed: string[] = [];
