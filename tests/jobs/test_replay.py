@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 import streamsketch as ss
 from streamsketch.beam.streams import encoded_batch
 from streamsketch.jobs import Record, Replay, StreamJob, replay
+from streamsketch.streams import counts_in
 from tests.beam.streams.prism import BASE, MINUTE
 from tests.jobs.job import KEYS, SCHEMA, Row, job_of, options
 from tests.jobs.running import command
@@ -54,7 +55,10 @@ def ran(place: Path, log: list[Record] = LOG) -> StreamJob:
 @pytest.mark.usefixtures("root_key")
 def test_a_stream_is_what_its_log_gives_again_and_what_differs_is_found(tmp_path: Path) -> None:
     job, slots = ran(tmp_path), 3 * len(KEYS)
+    counts = counts_in(tmp_path / "claims/flights.counts")
+    assert sum(one.read for one in counts.values()) > 0
     assert replay(job, LOG) == Replay(slots, slots, slots, 0)
+    assert counts_in(tmp_path / "claims/flights.counts") == counts, "what is read again is not counted again"
     late = record(("AA", "late", "N9", 7))  # behind the heartbeat that ended all windows
     assert replay(job, [*LOG, late]) == Replay(slots, slots, slots, 0)
     more = [*LOG[:2], record(("UA", "more", "N7", 70)), *LOG[2:]]
