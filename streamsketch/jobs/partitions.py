@@ -100,6 +100,7 @@ class Partitions:
             with self._brokers.errors():
                 place = TopicPartition(self._topic, number)
                 found[number] = self._consumer.get_watermark_offsets(place, _LOOK_SECONDS)
+        self._brokers.forget()
         return found
 
     def assign(self, offsets: Mapping[int, int]) -> None:
