@@ -63,13 +63,14 @@ class FlinkCluster:
     Attributes
     ----------
     task_managers
-        The processes started so far, those that were killed included.
+        The processes that were not killed, in the order in which they were started.
     """
 
     def __init__(
         self, jars: Path, folder: Path, *, task_managers: int = 2, lasting: bool = False, roomy: bool = False
     ) -> None:
         self.task_managers: list[subprocess.Popen[bytes]] = []
+        self._started = 0
         self._jars, self._folder, self._count = jars.resolve(), folder.resolve(), task_managers
         self._how = _LASTING if lasting else _ROOMY if roomy else _SHORT
         self._temporary = self._folder / "tmp"
@@ -136,15 +137,15 @@ class FlinkCluster:
 
     def start_task_manager(self) -> subprocess.Popen[bytes]:
         """Start one more task manager; it registers itself within seconds."""
-        number = len(self.task_managers) + 1
-        name = f"-Dtaskmanager.resource-id=tm{number}"
-        process = self._java(f"task-manager-{number}", _TASK_MANAGER, "--configDir", str(self._folder), name)
+        self._started += 1
+        name = f"-Dtaskmanager.resource-id=tm{self._started}"
+        process = self._java(f"task-manager-{self._started}", _TASK_MANAGER, "--configDir", str(self._folder), name)
         self.task_managers.append(process)
         return process
 
     def kill_task_manager(self, place: int) -> None:
         """Kill a task manager at once, as a failing machine would."""
-        self._processes.kill(self.task_managers[place])
+        self._processes.kill(self.task_managers.pop(place))
 
     def kill_workers(self) -> int:
         """Kill all Python workers at once, as the kernel does when memory is short; return how many there were.
