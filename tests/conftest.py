@@ -89,6 +89,7 @@ TOOLS = (
     "tests/report/test_choice.py::test_four_hundred_streams_make_a_page_of_a_megabyte",
     "tests/report/test_browser.py",
     "tests/core/test_jit.py",
+    "tests/test_reader.py::test_the_reader_is_the_same_package_in_90_mb",
     "tests/kernels/test_targets.py",
     "tests/kernels/test_carryless.py::test_every_code_gives_the_same_bits_without_another_instruction",
 )

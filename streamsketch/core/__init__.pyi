@@ -1,6 +1,6 @@
 from . import special
 from .files import append, appending, create_file, exclusive, locked, remove_partial, replacing, write_new, write_whole
-from .jit import compiles_for, intrinsic, kernel, literal_intrinsic, part
+from .jit import compiles_for, intrinsic, kernel, literal_intrinsic, part, plain_kernel
 from .libraries import (
     cgutils,
     distance,
@@ -96,6 +96,7 @@ __all__ = [
     "pa_json",
     "part",
     "pc",
+    "plain_kernel",
     "pq",
     "printable",
     "read_bounded",

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-from streamsketch.core.libraries import numba
+import numpy as np
+
+from streamsketch.core.libraries import is_installed, numba
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -104,6 +106,18 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     The cache is invalidated when any file with kernels changes, since kernels call those of other files.
     """
     return cast("Callable[Parameters, Result]", _Lazy(function, _compiled))
+
+
+def plain_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Do what `kernel` does; without Numba, ``function`` runs as it is.
+
+    For loops over few numbers, without intrinsics, in which Python and NumPy compute what the compiled code does.
+    """
+    return cast("Callable[Parameters, Result]", _Lazy(function, _compiled_or_plain))
+
+
+def _compiled_or_plain(function: Callable[..., Any]) -> Any:
+    return _compiled(function) if is_installed("numba") else np.errstate(over="ignore")(function)
 
 
 def _compiled(function: Callable[..., Any]) -> Any:

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, Ints, kernel
+from streamsketch.core import Floats, Ints, plain_kernel
 
 
-@kernel
+@plain_kernel
 def add_blocks(sums: Ints, places: Ints, factors: Ints, out: Ints) -> None:
     """Add Σ_b factors[b] · sums[places[b]] to ``out``, modulo 2^64, as all sums of cells.
 
@@ -24,7 +24,7 @@ def add_blocks(sums: Ints, places: Ints, factors: Ints, out: Ints) -> None:
                 out[cell] += factor * sums[place, cell]
 
 
-@kernel
+@plain_kernel
 def solve_prefixes(
     rows: NDArray[Any], offsets: Ints, starts: Ints, coefficients: Ints, inverse: Any, out: NDArray[Any]
 ) -> None:
@@ -58,7 +58,7 @@ def solve_prefixes(
             out[t + 1, cell] = out[t, cell] + out[t + 1, cell] * inverse
 
 
-@kernel
+@plain_kernel
 def solve_weights(start: int, stop: int, offsets: Ints, starts: Ints, falls: Floats, out: Floats) -> None:
     """Write the factors of rows in the sum of the windows from ``start`` to ``stop``: Cᵀ·out = 1 there, 0 elsewhere.
 
@@ -89,7 +89,7 @@ def solve_weights(start: int, stop: int, offsets: Ints, starts: Ints, falls: Flo
         steps[starts[first]] -= above * weight
 
 
-@kernel
+@plain_kernel
 def least_upper(highest: Ints, lows: Ints, highs: Ints, horizon: int, out: Ints) -> None:
     """Write, for each lag, the largest of the values of the intervals that hold it, given from the largest value down.
 

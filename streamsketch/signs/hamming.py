@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.agreement import check_same
-from streamsketch.core import check_int
+from streamsketch.core import check_int, is_installed
 from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.estimation import block_of
 from streamsketch.estimation import check_comparable as check_sketches
@@ -96,10 +96,15 @@ def words_of(releases: Sequence[Signs]) -> Words:
 def distances_between(rows: Words, columns: Words) -> Counts:
     """Return the Hamming distances of packed rows, (n, w) and (m, w): int16, (n, m), or int32 if they may exceed it."""
     mirrored = columns is rows
-    rows, blocks = np.ascontiguousarray(rows), in_blocks(np.ascontiguousarray(columns))
+    rows, columns = np.ascontiguousarray(rows), np.ascontiguousarray(columns)
     fits = rows.shape[1] * 64 <= np.iinfo(np.int16).max  # half the memory to touch, most of the time of many pairs
     out = np.empty((rows.shape[0], columns.shape[0]), dtype=np.int16 if fits else np.int32)
+    if not is_installed("numba"):
+        for place, row in enumerate(rows):
+            out[place] = np.bitwise_count(row ^ columns).sum(axis=1)
+        return out
     cores = (os.cpu_count() or 1) if out.size >= _MANY else 1
+    blocks = in_blocks(columns)
     if cores == 1:
         count_pairs(rows, 0, len(rows), blocks, out, mirrored)
         return out

@@ -25,7 +25,7 @@ def calling(x):
 
 
 def test_every_file_with_kernels_is_in_the_stamp() -> None:
-    marks = re.compile(r"^@(kernel|part|intrinsic)\b|\bkernel\(", re.MULTILINE)
+    marks = re.compile(r"^@(kernel|plain_kernel|part|intrinsic)\b|\bkernel\(", re.MULTILINE)
     found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if marks.search(path.read_text())}
     emits_code = {"kernels/carryless.py"}  # which intrinsics of other files write out
     assert sorted((found | emits_code) - {"core/jit.py"}) == sorted(jit.SOURCES)
