@@ -4,7 +4,9 @@ import org.apache.beam.sdk.options.PipelineOptionsFactory;
 public class Marks {
   public static void main(String[] arguments) throws Exception {
     var options = PipelineOptionsFactory.create();
-    var read = ReadLog.topic(arguments[0], arguments[1], "marks", "", 5000, 60_000, 0, true, 10_000, Long.MIN_VALUE);
+    String settings = arguments.length > 3 ? arguments[3] : "";
+    long first = Long.MIN_VALUE;
+    var read = ReadLog.topic(arguments[0], arguments[1], "marks", settings, 5000, 60_000, 0, true, 10_000, first);
     var source = read.source().split(1, options).get(0);
     var reader = source.createReader(options, null);
     int count = reader.start() ? 1 : 0;

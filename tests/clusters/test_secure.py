@@ -70,3 +70,15 @@ def test_lag_of_each_partition_is_seen(secure: Kafka) -> None:
     reader.commit(offsets=[TopicPartition("lagging", number, 2 * number) for number in (0, 1)], asynchronous=False)
     reader.close()
     assert lag.look(0, 0) == ([], {"partition_lag_records": {0: 0, 1: 3}})
+
+
+def test_the_connector_reads_the_same_settings(secure: Kafka) -> None:
+    """Java has other names for them, and none of its own file."""
+    secure.create("java", 1)
+    with secure.writer("java") as writer:
+        for seconds in (0, 300, 7):
+            writer.write(0, seconds * 1000)
+    command = ["java", "-cp", f"{jars_of_flink()}/*", str(Path(__file__).with_name("Marks.java"))]
+    command += [str(secure.secure), "java", "2", str(secure.client_settings)]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603
+    assert answer.stdout == "295000\n", answer.stderr
