@@ -64,10 +64,10 @@ class LogWriter:
             self._newest = max(self._newest, int(oldest * 1000))
             self.beat(self._newest)
 
-    def beat(self, moment: int) -> None:
+    def beat(self, timestamp: int) -> None:
         """Send a heartbeat to each partition, at a time in milliseconds."""
         for partition in range(self._partitions):
-            self._send(partition, moment, b"")
+            self._send(partition, timestamp, b"")
 
 
 def steps(since: float, until: float, length: float) -> Iterator[int]:
@@ -123,10 +123,10 @@ def main(arguments: list[str] | None = None) -> int:
     producer = Producer(settings | {"enable.idempotence": True})  # which keeps the order of each partition
     partitions = len(producer.list_topics(given.topic, 30).topics[given.topic].partitions)
 
-    def send(partition: int, moment: int, content: bytes) -> None:
+    def send(partition: int, timestamp: int, content: bytes) -> None:
         while True:
             try:
-                producer.produce(given.topic, content, partition=partition, timestamp=moment)
+                producer.produce(given.topic, content, partition=partition, timestamp=timestamp)
             except BufferError:  # it sends slower than rows come
                 producer.poll(1)
             else:
@@ -137,8 +137,8 @@ def main(arguments: list[str] | None = None) -> int:
     if given.catch_up is not None:
         windows = policy.of_one_length
         length = policy.limit.most * windows.size / 10**6
-        for moment in steps(seconds_of(given.catch_up), time.time(), length):
-            writer.beat(moment)
+        for timestamp in steps(seconds_of(given.catch_up), time.time(), length):
+            writer.beat(timestamp)
     write(sys.stdin.buffer, policy.time, writer, given.every)
     producer.flush()
     return 0

@@ -56,8 +56,8 @@ def _scaled(x: float) -> float:
         return total / (x * math.sqrt(math.pi))
     if x < -_WIDE:
         return math.inf
-    near = round(x * 2**20) / 2**20  # whose square is exact
-    return math.exp(near * near) * math.exp((x - near) * (x + near)) * math.erfc(x)
+    rounded = round(x * 2**20) / 2**20  # whose square is exact
+    return math.exp(rounded * rounded) * math.exp((x - rounded) * (x + rounded)) * math.erfc(x)
 
 
 def _log_tail(x: float) -> float:
@@ -120,10 +120,10 @@ def _gamma(shape: Any, x: Any, *, upper: bool) -> Floats:
     found = np.where(x > 0, math.nan, 1.0 if upper else 0.0)
     found[x == math.inf] = 0.0 if upper else 1.0
     inside = (x > 0) & (x < math.inf)
-    near = inside & (a > _LEAST_SHAPE) & (x > _BAND[0] * a) & (x < _BAND[1] * a)
-    small = inside & ~near & (x < a + 1)
-    large = inside & ~near & ~small
-    found[near] = _temme(a[near], x[near], upper=upper)
+    central = inside & (a > _LEAST_SHAPE) & (x > _BAND[0] * a) & (x < _BAND[1] * a)
+    small = inside & ~central & (x < a + 1)
+    large = inside & ~central & ~small
+    found[central] = _temme(a[central], x[central], upper=upper)
     lower_tail, upper_tail = _series(a[small], x[small]), _fraction(a[large], x[large])
     found[small] = 1 - lower_tail if upper else lower_tail
     found[large] = upper_tail if upper else 1 - upper_tail

@@ -143,11 +143,11 @@ class Brokers:
         """Return an error in words, with what the connections said if the brokers cannot be reached."""
         if not isinstance(error, KafkaError):
             return str(error)
-        said = str(error.str())
+        text = str(error.str())
         cause = next((self._causes[code] for code in _CAUSES if code in self._causes), None)
         if cause is None and error.code() in _NO_ANSWER:
             cause = "no broker answers; does one listen at this address, for TLS or a login?"
-        return said if cause is None or cause in said else f"{cause} ({said})"
+        return text if cause is None or cause in text else f"{cause} ({text})"
 
     @property
     def trouble(self) -> str | None:

@@ -334,8 +334,8 @@ class StreamJob:
 
 def _is_within(folder: str, published: str) -> bool:
     """Return whether a folder is another one, or lies in it."""
-    here, there = (Path(path.removeprefix("file://")).resolve() for path in (folder, published))
-    return here.is_relative_to(there)
+    inner, outer = (Path(path.removeprefix("file://")).resolve() for path in (folder, published))
+    return inner.is_relative_to(outer)
 
 
 def _windows(policy: StreamPolicy) -> dict[str, Any]:

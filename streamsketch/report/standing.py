@@ -48,21 +48,21 @@ def groups_in(chosen: Chosen, merges: Floats) -> Groups:
     merges
         Their tree, (n - 1, 4), as `streamsketch.estimation.tree_of` returns it.
     """
-    near, far = _nearness(chosen.estimates, chosen.by)
+    lows, highs = _nearness(chosen.estimates, chosen.by)
     told_apart = tells_apart(chosen.estimates)
-    by_width = np.argsort(-np.median(far - near, axis=1), kind="stable")
+    by_width = np.argsort(-np.median(highs - lows, axis=1), kind="stable")
     best: list[list[int]] = []
     compared = told_apart
-    for left_out in _trials(len(near)):
+    for left_out in _trials(len(lows)):
         some = told_apart.copy()
         some[by_width[:left_out]] = False
-        found = _groups_of(some, merges, near, far)
+        found = _groups_of(some, merges, lows, highs)
         if sum(map(len, found)) > sum(map(len, best)):
             best, compared = found, some
     hidden = [
         int(place)
         for place in np.flatnonzero(~compared)
-        if not all(_apart(group, [int(place)], near, far) for group in best)
+        if not all(_apart(group, [int(place)], lows, highs) for group in best)
     ]
     return Groups(best, hidden, not told_apart.any())
 
@@ -72,7 +72,7 @@ def _trials(n: int) -> list[int]:
     return sorted({round(n * share / 20) for share in range(13)})
 
 
-def _groups_of(compared: NDArray[np.bool_], merges: Floats, near: Floats, far: Floats) -> list[list[int]]:
+def _groups_of(compared: NDArray[np.bool_], merges: Floats, lows: Floats, highs: Floats) -> list[list[int]]:
     """Return the largest branches that stand out among the streams that are compared."""
     n = len(compared)
     members: list[list[int]] = [[place] if compared[place] else [] for place in range(n)]
@@ -86,24 +86,24 @@ def _groups_of(compared: NDArray[np.bool_], merges: Floats, near: Floats, far: F
         one = unseen.pop()
         if len(members[one]) < 2:
             continue
-        if _stands_out(members[one], compared, near, far):
+        if _stands_out(members[one], compared, lows, highs):
             found.append(members[one])
         else:
             unseen += reversed(parts[one])
     return found
 
 
-def _stands_out(group: Sequence[int], compared: NDArray[np.bool_], near: Floats, far: Floats) -> bool:
+def _stands_out(group: Sequence[int], compared: NDArray[np.bool_], lows: Floats, highs: Floats) -> bool:
     outside = compared.copy()
     outside[group] = False
-    return bool(outside.any()) and _apart(group, np.flatnonzero(outside).tolist(), near, far)
+    return bool(outside.any()) and _apart(group, np.flatnonzero(outside).tolist(), lows, highs)
 
 
-def _apart(group: Sequence[int], others: Sequence[int], near: Floats, far: Floats) -> bool:
+def _apart(group: Sequence[int], others: Sequence[int], lows: Floats, highs: Floats) -> bool:
     """Return whether each stream of a group is nearer to all others of the group than to any of the others."""
-    within = far[group][:, group]
+    within = highs[group][:, group]
     np.fill_diagonal(within, -np.inf)
-    return bool((within.max(axis=1) < near[group][:, others].min(axis=1)).all())
+    return bool((within.max(axis=1) < lows[group][:, others].min(axis=1)).all())
 
 
 def _nearness(estimates: Estimates, by: By) -> tuple[Floats, Floats]:
