@@ -62,7 +62,8 @@ def test_an_edit_reaches_kernels_of_other_files(tmp_path: Path) -> None:
     (package / "privacy" / "__init__.py").touch()
     (package / "core").mkdir()
     (package / "core" / "__init__.py").touch()
-    shutil.copy(ROOT / "core" / "jit.py", package / "core")
+    for name in ("jit.py", "libraries.py"):
+        shutil.copy(ROOT / "core" / name, package / "core")
     (package / "privacy" / "flip_sampler.py").write_text(CALLING)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     environment.pop("NUMBA_CACHE_DIR", None)
