@@ -1,5 +1,6 @@
 """Sinks with one slot for each key and window, which is filled once, however often and by whomever it is written."""
 
+import contextlib
 import importlib
 import os
 import pickle
@@ -250,7 +251,8 @@ class DatabaseSink(Sink):
             cursor.execute(statement, values)
             self._connection.commit()
         except BaseException:
-            self._connection.rollback()
+            with contextlib.suppress(Exception):  # a connection that is lost cannot, and has nothing to
+                self._connection.rollback()
             raise
         return cursor
 
