@@ -19,6 +19,7 @@ from streamsketch.report.choice import Chosen, tells_apart
 from streamsketch.report.series import series_in
 
 _MOST_NAMED = 6
+_WIDE = 1.2  # of the median width of intervals; a stream of wider ones may be left out
 
 
 class Groups(NamedTuple):
@@ -50,12 +51,13 @@ def groups_in(chosen: Chosen, merges: Floats) -> Groups:
     """
     lows, highs = _nearness(chosen.estimates, chosen.by)
     told_apart = tells_apart(chosen.estimates)
-    by_width = np.argsort(-np.median(highs - lows, axis=1), kind="stable")
+    widths = np.median(highs - lows, axis=1)
+    wide = [int(place) for place in np.argsort(-widths, kind="stable") if widths[place] > _WIDE * np.median(widths)]
     best: list[list[int]] = []
     compared = told_apart
-    for left_out in _trials(len(lows)):
+    for left_out in sorted({min(count, len(wide)) for count in _trials(len(lows))}):
         some = told_apart.copy()
-        some[by_width[:left_out]] = False
+        some[wide[:left_out]] = False
         found = _groups_of(some, merges, lows, highs)
         if sum(map(len, found)) > sum(map(len, best)):
             best, compared = found, some
@@ -69,7 +71,7 @@ def groups_in(chosen: Chosen, merges: Floats) -> Groups:
 
 def _trials(n: int) -> list[int]:
     """Return how many streams to leave out, in turn: those of the widest intervals come first."""
-    return sorted({round(n * share / 20) for share in range(13)})
+    return [n * share // 20 for share in range(13)]
 
 
 def _groups_of(compared: NDArray[np.bool_], merges: Floats, lows: Floats, highs: Floats) -> list[list[int]]:

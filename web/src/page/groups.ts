@@ -1,5 +1,7 @@
 /** The tree of streams, an order with similar ones side by side, and the groups that stand out, as in Python's report. */
 
+const WIDE = 1.2; // of the median width of intervals; a stream of wider ones may be left out
+
 export type Merge = readonly [number, number, number];
 
 /** Return the tree by average linkage of n·n squared distances, which may be negative; heights are not squared. */
@@ -80,13 +82,14 @@ export interface Groups {
 export function groupsIn(tree: readonly Merge[], reach: Reach, toldApart: readonly boolean[]): Groups {
   const n = toldApart.length;
   const widths = toldApart.map((_, place) => median(range(n).map((other) => (other === place ? 0 : reach.far[place * n + other] - reach.near[place * n + other]))));
-  const byWidth = range(n).sort((a, b) => widths[b] - widths[a]);
+  const usual = median(widths);
+  const wide = range(n).filter((place) => widths[place] > WIDE * usual).sort((a, b) => widths[b] - widths[a]);
   let best: number[][] = [];
   let compared: readonly boolean[] = toldApart;
-  const trials = [...new Set(range(13).map((share) => Math.round((n * share) / 20)))];
+  const trials = [...new Set(range(13).map((share) => Math.min(Math.floor((n * share) / 20), wide.length)))];
   for (const leftOut of trials) {
     const some = toldApart.slice();
-    for (const place of byWidth.slice(0, leftOut)) some[place] = false;
+    for (const place of wide.slice(0, leftOut)) some[place] = false;
     const found = branches(tree, reach, some);
     if (found.flat().length > best.flat().length) [best, compared] = [found, some];
   }

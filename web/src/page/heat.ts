@@ -4,8 +4,8 @@ import { element } from "./dom.ts";
 import { cells, short } from "./format.ts";
 import type { View } from "./view.ts";
 
-const LETTERS = "12px system-ui, sans-serif";
-const NAMED = 11; // pixels of a cell, from which on names are drawn
+const LETTERS = 12; // pixels high, and less where cells are small
+const NAMED = 9; // pixels of a cell, from which on names are drawn
 const NUMBERED = 34; // and from which on numbers are
 const HATCHED = 5; // and from which on lines are; smaller cells are lighter or darker
 const LARGEST = 44;
@@ -110,7 +110,7 @@ export class HeatMap {
   #nameWidth(): number {
     const brush = this.#canvas.getContext("2d");
     if (brush === null) return 100;
-    brush.font = LETTERS;
+    brush.font = lettersOf(LETTERS);
     return 10 + Math.max(...this.#streams.map((stream) => brush.measureText(this.#name(stream)).width));
   }
 
@@ -304,17 +304,17 @@ export class HeatMap {
   }
 
   #names(brush: CanvasRenderingContext2D, { cell, left, top, tree }: Layout, x: number, y: number, rows: Range, columns: Range, ink: Ink): void {
-    const [, width] = [tree, this.#box.clientWidth];
+    const width = left + this.#streams.length * cell;
     const shown = this.#pointed ?? (this.#focused ? this.#cursor : null);
     const style = (stream: number, at: boolean): void => {
       const bold = at || this.view.isSelected(stream) || this.view.isFound(stream);
-      brush.font = bold ? `bold ${LETTERS}` : LETTERS;
+      brush.font = `${bold ? "bold " : ""}${lettersOf(Math.min(LETTERS, cell))}`;
       brush.fillStyle = this.view.isSelected(stream) ? ink.accent : ink.ink;
     };
     brush.textBaseline = "middle";
     brush.save();
     brush.beginPath();
-    brush.rect(0, top, left, this.#canvas.height);
+    brush.rect(0, top, left, this.#streams.length * cell);
     brush.clip();
     brush.textAlign = "right";
     for (let row = rows[0]; row < rows[1]; row++) {
@@ -497,6 +497,10 @@ export function inkOf(one: Element): Ink {
   const style = getComputedStyle(one);
   const named = (name: string): string => style.getPropertyValue(name).trim();
   return { ink: named("--ink"), soft: named("--soft"), paper: named("--paper"), accent: named("--accent") };
+}
+
+function lettersOf(size: number): string {
+  return `${size}px system-ui, sans-serif`;
 }
 
 type Range = readonly [number, number];
