@@ -67,7 +67,12 @@ def test_the_wheel_holds_what_is_no_module(installed: Path) -> None:
     assert wanted <= held
 
 
-MODULES = {"apache-beam": "apache_beam", "psycopg[binary]": "psycopg", "scikit-learn": "sklearn"}
+MODULES = {
+    "apache-beam": "apache_beam",
+    "psycopg[binary]": "psycopg",
+    "pyspark[sql]": "pyspark",
+    "scikit-learn": "sklearn",
+}
 """What some packages are imported as."""
 
 

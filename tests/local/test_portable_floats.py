@@ -45,15 +45,15 @@ def test_powers_of_two_are_powers_of_two_but_for_rounding(exponent: int) -> None
 
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the libraries' last digits differ: the minimum by 1e-8, quantiles by some ulp."""
-    sought, quantile = parameters.minimize_scalar, parameters.ndtri_exp
+    sought, quantile = parameters.optimize.minimize_scalar, parameters.scipy_special.ndtri_exp
 
     def other_minimum(*arguments: Any, **options: Any) -> Any:
         found = sought(*arguments, **options)
         found.x *= 1 + 1e-8
         return found
 
-    monkeypatch.setattr(parameters, "minimize_scalar", other_minimum)
-    monkeypatch.setattr(parameters, "ndtri_exp", lambda value: quantile(value) * (1 + 1e-15))
+    monkeypatch.setattr(parameters.optimize, "minimize_scalar", other_minimum)
+    monkeypatch.setattr(parameters.scipy_special, "ndtri_exp", lambda value: quantile(value) * (1 + 1e-15))
     parameters.gaussian_cap.cache_clear()
     parameters.sphere_cap.cache_clear()
 

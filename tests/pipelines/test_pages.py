@@ -28,12 +28,13 @@ def test_agreement_and_policy_of_the_page_are_those_of_a_job(tmp_path: Path) -> 
     (agree,) = [line for line in lines if " agree " in line]
     place = tmp_path / "flights.json"
     assert command(*agree.replace("flights.json", str(place)).split()[1:]) == 0
-    (policy,) = [block.text for block in blocks if block.language == "json"]
-    job = StreamJob(
-        agreement=ss.Agreement.load(place),
-        policy=StreamPolicy.from_json(policy),
-        source=GrowingFolder("log"),
-        root_key=Path("key"),
-        claims="claims",
-    )
-    assert job.public_keys == json.loads(policy)["public_keys"]
+    alone, shared = [block.text for block in blocks if block.language == "json"]
+    for policy in (alone, shared):
+        job = StreamJob(
+            agreement=ss.Agreement.load(place),
+            policy=StreamPolicy.from_json(policy),
+            source=GrowingFolder("log"),
+            root_key=Path("key"),
+            claims="claims",
+        )
+        assert job.public_keys == json.loads(policy)["public_keys"]
