@@ -14,7 +14,8 @@ _SYSTEM = os.urandom
 @contextlib.contextmanager
 def fixed_noise(name: str) -> Iterator[None]:
     """Let this process draw secret bits by the name of a test; processes that it forks draw the system's."""
-    bits, lock, own = KeyedBits(bytes(32), name.encode()), threading.Lock(), os.getpid()
+    # a finaliser may draw while a draw is under way
+    bits, lock, own = KeyedBits(bytes(32), name.encode()), threading.RLock(), os.getpid()
 
     def read(size: int = 32) -> bytes:
         if os.getpid() != own:
