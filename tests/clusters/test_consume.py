@@ -143,7 +143,8 @@ def test_a_broker_that_is_killed_is_waited_for(secure: Kafka, tmp_path: Path) ->
         wait_for(lambda: len(released(folder)) == 2 * MINUTES)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 128 + signal.SIGTERM
-    assert "Connection refused" in log.read_text()
+    # the client may not have tried to connect again when it is found unreachable
+    assert any(cause in log.read_text() for cause in ("no broker answers", "Connection refused"))
 
 
 def test_what_retention_removed_is_refused(secure: Kafka, tmp_path: Path) -> None:
