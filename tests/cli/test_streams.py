@@ -96,7 +96,7 @@ def test_a_pipe_is_read_as_a_file_once(folder: Path, forks: Forks) -> None:
 
 INTERRUPTED_WITHIN_ARROW = """
 import io, os, signal
-import pyarrow as pa
+from streamsketch.core import pa  # which keeps what it has looked up
 
 class Interrupted(io.BytesIO):
     def read(self, size):
