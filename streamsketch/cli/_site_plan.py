@@ -43,7 +43,7 @@ def site_plan(given: dict[str, Any]) -> ss.planning.SitePlan:
 
 def write_site_plan(plan: ss.planning.SitePlan, given: dict[str, Any], *, missed: bool) -> None:
     """Write the features and the picture that options ask for; no features of a plan that misses its goal."""
-    output = given["features_out"]
+    output = given["write_features"]
     if output is not None and given["features"] is None:
         raise ss.InvalidInputError(
             "features name their columns and public ranges, which --numbers does not: give them by --features FILE"

@@ -38,9 +38,9 @@ _STATED = "pieces", "in_keys", "shares", "match", "cosine"
 _OF_UNITS = *_STATED, "units", "keys", "picture", "question", "bounds"
 _OF_SITES = (
     *("features", "numbers", "shift", "in_columns", "moved", "times", "class_share", "class_deviations", "columns"),
-    *("deviation", "power", "features_out"),
+    *("deviation", "power", "write_features"),
 )
-_OF_SCHEDULES = "window", "ranges", "max_windows", "gap", "schedule_out"
+_OF_SCHEDULES = "window", "ranges", "max_windows", "gap", "write_schedule"
 _OF_SIGNS = "members", "nearest", "top", "rest", "signs", "mechanism", "norm", "exact_query"
 
 
@@ -217,10 +217,10 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         float | None,
         typer.Option(help="For sites: how often the shift must be found; by default 0.8.", show_default=False),
     ] = None,
-    features_out: Annotated[
+    write_features: Annotated[
         Path | None,
         typer.Option(
-            "--features-out", help="For sites: where to write the features, a .json file for `agree --features`."
+            "--write-features", help="For sites: where to write the features, a .json file for `agree --features`."
         ),
     ] = None,
     windows: Annotated[
@@ -254,10 +254,10 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
             help="For windows: how far apart those of a unit are, at least; by default 1.", show_default=False
         ),
     ] = None,
-    schedule_out: Annotated[
+    write_schedule: Annotated[
         Path | None,
         typer.Option(
-            "--schedule-out",
+            "--write-schedule",
             help="For windows: where to write the schedule, a .json file for policies.",
             show_default=False,
         ),
@@ -271,11 +271,11 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     confidence: Annotated[float, typer.Option(help="Of the goal, in [0.5, 1).")] = 0.95,
     max_cells: Annotated[int, typer.Option(help="The most cells of a sketch.")] = 1 << 16,
     max_nonzeros: Annotated[int, typer.Option(help="The most cells one update may touch.")] = 32,
-    projection: Annotated[
+    write_projection: Annotated[
         Path | None,
         typer.Option(help="Write the projection to this JSON file, to agree on with the others.", show_default=False),
     ] = None,
-    agreement: Annotated[
+    write_agreement: Annotated[
         Path | None,
         typer.Option(help="Write an agreement to this JSON file: the projection and what follows.", show_default=False),
     ] = None,
@@ -310,7 +310,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     if epsilon is None:
         raise ss.InvalidInputError("say how much privacy a release may spend: --epsilon 1")
     delta = given["delta"] = delta or 0.0
-    _check_files(projection, agreement, index, seed, sample)
+    _check_files(write_projection, write_agreement, index, seed, sample)
     if picture is not None:
         new_file(picture, ".svg", "a picture")
     named = columns_from(index or [], key, unit_column, value)
@@ -327,16 +327,16 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         agreed_on = {"neighbours": neighbours}
     missed = isinstance(found, ss.planning.Plan) and found.met is False and not accept
     agreed = found.projection(secrets.randbits(63) if seed is None else seed)
-    if projection is not None and not missed:
-        write_whole(projection, agreed.to_json().encode() + b"\n")
-    if agreement is not None and index and not missed:
-        ss.Agreement(agreed, **named, **agreed_on, missing=missing, title=title).save(agreement)  # type: ignore[arg-type]
+    if write_projection is not None and not missed:
+        write_whole(write_projection, agreed.to_json().encode() + b"\n")
+    if write_agreement is not None and index and not missed:
+        ss.Agreement(agreed, **named, **agreed_on, missing=missing, title=title).save(write_agreement)  # type: ignore[arg-type]
     if picture is not None and isinstance(found, ss.planning.UnitPlan):
         write_whole(picture, picture_of_keys(found).encode())
     _show(found, as_json=as_json)
     if missed:
         factor = found.chosen.error / float(relative_error or 1)
-        files = " and ".join(str(path) for path in (projection, agreement) if path is not None)
+        files = " and ".join(str(path) for path in (write_projection, write_agreement) if path is not None)
         unwritten = f", and {files} is not written" if files else ""
         say(
             f"The goal is missed{unwritten}: the predicted error is {factor:.2g} times what was asked "
@@ -347,10 +347,20 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
 
 def _plan_sites(given: dict[str, Any]) -> None:
     """Plan features for sites, show the plan and write its files."""
-    others = {*_OF_STREAMS, *_OF_UNITS, *_OF_SIGNS, "items", "sample", "projection", "agreement", "index", "key"}
+    others = {
+        *_OF_STREAMS,
+        *_OF_UNITS,
+        *_OF_SIGNS,
+        "items",
+        "sample",
+        "write_projection",
+        "write_agreement",
+        "index",
+        "key",
+    }
     others = (others | {"value", "unit_column"}) - {"units", "picture"}
     _check_none(given, others, "this is not asked of sites; leave it out")
-    for name, suffix, what in (("features_out", ".json", "features"), ("picture", ".svg", "a picture")):
+    for name, suffix, what in (("write_features", ".json", "features"), ("picture", ".svg", "a picture")):
         if given[name] is not None:
             new_file(given[name], suffix, what)
     found = site_plan(given)
@@ -358,7 +368,7 @@ def _plan_sites(given: dict[str, Any]) -> None:
     write_site_plan(found, given, missed=missed)
     _show(found, as_json=given["as_json"])
     if missed:
-        unwritten = "" if given["features_out"] is None else f", and {given['features_out']} is not written"
+        unwritten = "" if given["write_features"] is None else f", and {given['write_features']} is not written"
         needed = [] if found.units_needed is None else [f"{found.units_needed:,} {found.units_word} a site"]
         needed += [] if found.epsilon_needed is None else [f"ε = {found.epsilon_needed:g}"]
         takes = f": it takes {' or '.join(needed)}" if needed else ""
@@ -375,13 +385,13 @@ def _plan_windows(given: dict[str, Any]) -> None:
         "epsilon",
         "items",
         "sample",
-        "projection",
-        "agreement",
+        "write_projection",
+        "write_agreement",
         "index",
         "key",
     }
     _check_none(given, {*others, "value", "unit_column", "seed"}, "this is not asked of windows; leave it out")
-    output = given["schedule_out"]
+    output = given["write_schedule"]
     if output is not None:
         new_file(output, ".json", "a schedule")
     found = schedule_plan(given)
@@ -404,7 +414,10 @@ def _show(found: _Found, *, as_json: bool) -> None:
 
 def _plan_signs(given: dict[str, Any]) -> ss.planning.SignPlan:
     """Return the plan for published signs."""
-    others = {*_OF_STREAMS, *_OF_UNITS, "items", "sample", "projection", "agreement"} - {"l1", "one_coordinate"}
+    others = {*_OF_STREAMS, *_OF_UNITS, "items", "sample", "write_projection", "write_agreement"} - {
+        "l1",
+        "one_coordinate",
+    }
     _check_none(given, others - {"cosine", "question"}, "this is not asked of signs; leave it out")
     bounds = {name: given[name] for name in ("l1", "one_coordinate")}
     several = {
@@ -420,7 +433,7 @@ def _plan_units(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.U
     """Return the plan for whole units."""
     why = "with --items or --sample, the plan finds bounds and distances itself; leave them out"
     _check_none(given, _OF_STREAMS, why)
-    if given["agreement"] is not None and given["unit_column"] is None:
+    if given["write_agreement"] is not None and given["unit_column"] is None:
         raise ss.InvalidInputError("an agreement on whole units names their column: say --unit-column NAME:TYPE")
     if given["units"] is not None and given["keys"] is not None:
         raise ss.InvalidInputError("--units and --keys both say how many units a key has; give one of them")
@@ -465,11 +478,13 @@ def _check_files(
         if path is not None:
             new_file(path, ".json", what)
     if seed is not None and projection is None and agreement is None:
-        raise ss.InvalidInputError("a seed belongs to what --projection FILE or --agreement FILE writes; name the file")
+        raise ss.InvalidInputError(
+            "a seed belongs to what --write-projection FILE or --write-agreement FILE writes; name the file"
+        )
     if (agreement is None and sample is None and index) or (agreement is not None and not index):
         raise ss.InvalidInputError(
-            "an agreement says which columns are sketched: --agreement FILE and --index NAME:TYPE belong together; "
-            "--projection FILE writes the projection alone"
+            "an agreement names the columns that are sketched: --write-agreement FILE and --index NAME:TYPE belong "
+            "together; --write-projection FILE writes the projection alone"
         )
 
 

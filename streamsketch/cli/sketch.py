@@ -89,7 +89,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     projection: Annotated[
         Path | None, typer.Option(help="The projection of the other parties: a JSON file.", show_default=False)
     ] = None,
-    new_projection: Annotated[
+    write_projection: Annotated[
         Path | None, typer.Option(help="Make such a file, an SJLT, from the options below.", show_default=False)
     ] = None,
     sketch_dim: Annotated[int | None, typer.Option(help=f"Cells of a sketch, k; by default {SKETCH_DIM}.")] = None,
@@ -183,7 +183,13 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     one: what protects it holds for all windows together. To bound a unit in each window by itself, say --policy.
     """
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
-    chosen = {"index": index, "value": value, "key": key, "projection": projection, "new_projection": new_projection}
+    chosen = {
+        "index": index,
+        "value": value,
+        "key": key,
+        "projection": projection,
+        "write_projection": write_projection,
+    }
     bound = {"unit_column": unit_column, "unit": unit, "max_keys": max_keys, "l1": l1, "sketch_l2": sketch_l2}
     unbounded: dict[str, Any] = {
         "follow": follow,
@@ -233,8 +239,8 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
             else:
                 sketch_files(pending, paths, reader)
                 pending.flush(append_raw(pending.raw, output, new=not append))
-        if new_projection is not None:  # without it the sketch would be of no use, and the other way round
-            write_whole(new_projection, agreed.projection.to_json().encode() + b"\n")
+        if write_projection is not None:  # without it the sketch would be of no use, and the other way round
+            write_whole(write_projection, agreed.projection.to_json().encode() + b"\n")
         try:
             if streaming:
                 sketch_stream(pending, output, reader, every, new=not append)
@@ -318,7 +324,7 @@ def _agreement_from(
     if not chosen["index"]:
         raise ss.InvalidInputError("say which columns are sketched: --agreement FILE, or --index COLUMN for each")
     index = names_given(chosen["index"], "--index")
-    projection = _projection(chosen["projection"], chosen["new_projection"], options)
+    projection = _projection(chosen["projection"], chosen["write_projection"], options)
     if neighbours is not None and chosen["projection"] is not None:
         check_fine(projection, neighbours)  # other parties have the file: its grid cannot be chosen here
     columns: dict[str, Any] = {"key": chosen["key"], "value": chosen["value"], "unit": unit}
@@ -368,7 +374,7 @@ def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
 def _projection(path: Path | None, new: Path | None, options: dict[str, int | str | None]) -> ss.Projection:
     if (path is None) == (new is None):
         raise ss.InvalidInputError(
-            "say by which projection: --projection FILE, the agreement with the other parties, or --new-projection "
+            "say by which projection: --projection FILE, the agreement with the other parties, or --write-projection "
             "FILE to make one and share it; one of the two"
         )
     if new is not None:

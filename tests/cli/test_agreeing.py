@@ -63,7 +63,7 @@ def test_a_euclidean_bound_is_agreed_on(folder: Path, forks: Forks) -> None:
     bound = ["--index", "week:integer", "--unit-column", "buyer:integer", "--l2", "5"]
     forks.succeeded("agree", *bound, "--projection", "map.json", "-o", "agreed.json", cwd=folder)
     plan = ["plan", "--epsilon", "1", "--delta", "1e-6", "--dim", "100", "--events", "9", "--max-cells", "64"]
-    forks.succeeded(*plan, *bound, "--unit", "buyer", "--agreement", "planned.json", cwd=folder)
+    forks.succeeded(*plan, *bound, "--unit", "buyer", "--write-agreement", "planned.json", cwd=folder)
     for name in ("agreed", "planned"):
         assert ss.Agreement.load(folder / f"{name}.json").neighbours == ss.L2(5, unit="buyer")
 
@@ -249,13 +249,15 @@ def test_a_plan_writes_an_agreement(folder: Path, forks: Forks) -> None:
         "1/100",
     ]
     columns = ["--key", "land", *COLUMNS, "--unit-column", "buyer:integer"]
-    done = forks.run(*goal, "--agreement", "planned.json", *columns, "--seed", "7", cwd=folder)
+    done = forks.run(*goal, "--write-agreement", "planned.json", *columns, "--seed", "7", cwd=folder)
     assert done.returncode == 0, done.stderr
     found = ss.Agreement.load(folder / "planned.json")
     assert (found.projection.seed, found.neighbours) == (7, ss.L1(5, unit="buyer"))
     assert found.index == agreed(folder).index
-    for alone in (["--agreement", "no.json"], ["--index", "item"]):
-        assert "--agreement FILE and --index NAME:TYPE belong together" in forks.refused(*goal, *alone, cwd=folder)
+    for alone in (["--write-agreement", "no.json"], ["--index", "item"]):
+        assert "--write-agreement FILE and --index NAME:TYPE belong together" in forks.refused(
+            *goal, *alone, cwd=folder
+        )
 
 
 MISTAKES: dict[str, tuple[list[Any], str]] = {
@@ -280,7 +282,7 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
     ),
     "such a type beside a sample": (["agree", "rows.parquet", "--index", "item:str", "-o", "x.json"], "item:str ends"),
     "a plan with such a type": (
-        ["plan", "--epsilon", 1, "--squared-distance", 9, "--agreement", "x.json", "--index", "item:str"],
+        ["plan", "--epsilon", 1, "--squared-distance", 9, "--write-agreement", "x.json", "--index", "item:str"],
         "item:str ends in no type",
     ),
     "a plan with a value of a type": (
@@ -290,7 +292,7 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
             1,
             "--squared-distance",
             9,
-            "--agreement",
+            "--write-agreement",
             "x.json",
             "--index",
             "item",

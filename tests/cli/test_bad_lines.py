@@ -114,7 +114,7 @@ ROWS = [("north", f"a{delimiter}\nb", 7, "0.5") for delimiter in ";\t|,"] + [("s
 
 def test_values_that_a_grid_truncates_are_told_to_the_operator(folder: Path, forks: Forks) -> None:
     (folder / "cents.csv").write_text("item,price\na,1.99\nb,-0.99\nc,2\n")
-    options = ["--index", "item", "--value", "price", "-o", "a.raw-sketch", "--sketch-dim", 64, "--new-projection"]
+    options = ["--index", "item", "--value", "price", "-o", "a.raw-sketch", "--sketch-dim", 64, "--write-projection"]
     for name, stdin in (("cents.csv", b""), ("-", (folder / "cents.csv").read_bytes())):
         done = forks.run("sketch", name, *options, "new.json", "--format", "csv", cwd=folder, stdin=stdin)
         assert done.returncode == 0, done.stderr

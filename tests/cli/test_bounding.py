@@ -229,7 +229,7 @@ def test_units_are_clipped_in_sketch_space_and_released_so(sales: Path, forks: F
 
 
 def test_a_new_projection_gets_a_grid_that_is_fine_enough(sales: Path, forks: Forks) -> None:
-    new = [*COLUMNS[:6], "--new-projection", "new.json", "--seed", "7", "--sketch-dim", "64", "-o", "a.raw-sketch"]
+    new = [*COLUMNS[:6], "--write-projection", "new.json", "--seed", "7", "--sketch-dim", "64", "-o", "a.raw-sketch"]
     forks.succeeded("sketch", "sold.csv", *new, *PEOPLE, cwd=sales)
     assert ss.Projection.from_json((sales / "new.json").read_text()).grid == Fraction(1, 8192)
     assert load_raw(sales / "a.raw-sketch").projection.grid == Fraction(1, 8192)

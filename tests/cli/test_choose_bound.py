@@ -91,7 +91,17 @@ def test_noise_against_bias_is_written_on_request_for_its_owner_alone(suffix: st
 
 def test_the_path_of_a_new_user(folder: Path, forks: Forks) -> None:
     """Plan, choose a bound, agree, sketch within it, release."""
-    plan = ["plan", "--epsilon", "1", "--squared-distance", "1e6", "--unit", "customer", "--projection", "plan.json"]
+    plan = [
+        "plan",
+        "--epsilon",
+        "1",
+        "--squared-distance",
+        "1e6",
+        "--unit",
+        "customer",
+        "--write-projection",
+        "plan.json",
+    ]
     forks.succeeded(*plan, cwd=folder)
     chosen = ["plan.json" if word == "agreed.json" else word for word in CHOOSE]
     bound = json.loads(forks.succeeded(*chosen, "--epsilon", "20", "--json", cwd=folder))["bound"]

@@ -80,7 +80,7 @@ def test_a_plan_says_when_nothing_can_be_told_apart(tmp_path: Path, forks: Forks
 def test_a_plan_leaves_a_projection_to_sketch_by(tmp_path: Path, forks: Forks) -> None:
     for seed in ([], ["--seed", 7]):
         agreed = tmp_path / f"agreed{len(seed)}.json"
-        done = forks.run(*ASKED, "--projection", agreed, *seed, cwd=tmp_path)
+        done = forks.run(*ASKED, "--write-projection", agreed, *seed, cwd=tmp_path)
         assert done.returncode == 0
         projection = ss.Projection.from_json(agreed.read_bytes())
         assert isinstance(projection, ss.CountSketch)
@@ -95,10 +95,10 @@ def test_a_plan_leaves_a_projection_to_sketch_by(tmp_path: Path, forks: Forks) -
         (("--epsilon", 0, "--events", 9), "epsilon must be a finite number > 0"),
         (
             ("--epsilon", 1, "--events", 9, "--seed", 7),
-            "a seed belongs to what --projection FILE or --agreement FILE writes",
+            "a seed belongs to what --write-projection FILE or --write-agreement FILE writes",
         ),
-        (("--epsilon", 1, "--events", 9, "--projection", "agreed.txt"), "written to a file named *.json"),
-        (("--epsilon", 1, "--events", 9, "--agreement", "agreed.txt"), "written to a file named *.json"),
+        (("--epsilon", 1, "--events", 9, "--write-projection", "agreed.txt"), "written to a file named *.json"),
+        (("--epsilon", 1, "--events", 9, "--write-agreement", "agreed.txt"), "written to a file named *.json"),
         (("--epsilon", 1), "a plan needs squared_distances"),
         (("--epsilon", 1, "--events", 9, "--l1", "x"), "must be a finite number"),
         (("--epsilon", 1, "--events", 9, "--l1", 1, "--l2", 1), "--l1 and --l2 each say"),
@@ -120,7 +120,17 @@ def test_mistakes_are_sentences(arguments: tuple[object, ...], message: str, for
 
 
 def test_a_plan_that_misses_its_goal_writes_no_agreement_unless_told(tmp_path: Path, forks: Forks) -> None:
-    asked = ("plan", "--epsilon", 0.01, "--squared-distance", 4000, "--relative-error", 0.25, "--projection", "a.json")
+    asked = (
+        "plan",
+        "--epsilon",
+        0.01,
+        "--squared-distance",
+        4000,
+        "--relative-error",
+        0.25,
+        "--write-projection",
+        "a.json",
+    )
     missed = forks.run(*asked, cwd=tmp_path)
     assert missed.returncode == 1
     assert "The goal is missed, and a.json is not written: the predicted error is" in missed.stderr
@@ -150,7 +160,7 @@ def test_a_plan_from_a_sample_leaves_an_agreement_on_units(tmp_path: Path, forks
     rows = {"who": [1, 1, 2, 2, 3], "shop": ["a", "b", "a", "b", "a"], "item": [7, 8, 7, 9, 8], "paid": [1.5] * 5}
     pq.write_table(pa.table(rows), tmp_path / "last-year.parquet")
     columns = ("--unit-column", "who:integer", "--key", "shop", "--index", "item:integer", "--value", "paid")
-    asked = (*UNITS, "--sample", "last-year.parquet", *columns, "--units", 4000, "--agreement", "agreed.json")
+    asked = (*UNITS, "--sample", "last-year.parquet", *columns, "--units", 4000, "--write-agreement", "agreed.json")
     shown = forks.succeeded(*asked, cwd=tmp_path)
     assert "Assumed: a public sample of 3 customers" in shown
     agreement = ss.Agreement.load(tmp_path / "agreed.json")
@@ -257,9 +267,9 @@ def test_files_that_hold_no_keys_are_refused(rows: str, message: str, tmp_path: 
         (("--sample", "a.parquet", "--in-keys", 3), "--in-keys: --sample says what units add"),
         (("--sample", "a.parquet"), "name the columns of the sample"),
         (("--sample", "a.parquet", "--index", "item", "--unit-column", "who"), "a.parquet"),
-        (("--items", 5, "--index", "item", "--units", 9), "an agreement says which columns"),
+        (("--items", 5, "--index", "item", "--units", 9), "an agreement names the columns"),
         (
-            ("--items", 5, "--units", 9, "--index", "item", "--agreement", "b.json"),
+            ("--items", 5, "--units", 9, "--index", "item", "--write-agreement", "b.json"),
             "an agreement on whole units names their column",
         ),
     ],

@@ -25,7 +25,7 @@ def write(folder: Path, **more: int) -> Path:
 
 def test_a_plan_of_sites_makes_features_and_an_agreement(forks: Forks, tmp_path: Path) -> None:
     made, picture = tmp_path / "features.json", tmp_path / "power.svg"
-    files = ("--features-out", made, "--picture", picture, "--seed", 5)
+    files = ("--write-features", made, "--picture", picture, "--seed", 5)
     done = forks.succeeded(*ASKED, "--features", write(tmp_path), "--shift", 0.5, *files)
     features = ss.Features.from_json(made.read_text())
     plan = plan_sites(features, units=3000, shift=MeanShift(0.5), epsilon=1.0, unit="patient")
@@ -42,12 +42,12 @@ def test_a_plan_of_sites_makes_features_and_an_agreement(forks: Forks, tmp_path:
 def test_a_goal_that_is_missed_writes_no_features(forks: Forks, tmp_path: Path) -> None:
     made, columns = tmp_path / "features.json", write(tmp_path, seed=9)
     asked = ("plan", "--sites", "--units", "40,50", "--features", columns, "--shift", 0.5, "--epsilon", 1)
-    done = forks.run(*asked, "--features-out", made)
+    done = forks.run(*asked, "--write-features", made)
     assert done.returncode == 1
     assert "is not reached" in done.stdout
     assert "features.json is not written: it takes" in done.stderr
     assert not made.exists()
-    forks.succeeded(*asked, "--features-out", made, "--accept")
+    forks.succeeded(*asked, "--write-features", made, "--accept")
     assert ss.Features.from_json(made.read_text()).seed == 9
 
 
@@ -66,7 +66,7 @@ def test_a_plan_of_sites_in_json(forks: Forks) -> None:
         (("--numbers", 3, "--shift", 1, "--moved", 0.1), "say one difference"),
         (("--numbers", 3, "--shift", 1, "--class-share", 0.1), "--class-share says nothing of --shift"),
         (("--numbers", 3, "--shift", 1, "--items", 3), "--items: this is not asked of sites"),
-        (("--numbers", 3, "--shift", 0.9, "--features-out", "x.json"), "which --numbers does not"),
+        (("--numbers", 3, "--shift", 0.9, "--write-features", "x.json"), "which --numbers does not"),
         (("--numbers", 3, "--shift", 0.5, "--units", "few"), "takes one number or two"),
     ],
 )

@@ -16,7 +16,8 @@ def test_the_plan_is_that_of_the_library(forks: Forks, tmp_path: Path) -> None:
     expected = plan_schedule(720, [24, "prefix"], delta=1e-6)
     out = tmp_path / "schedule.json"
     assert (
-        json.loads(forks.succeeded("plan", *HOURS, "--schedule-out", out, "--json", cwd=tmp_path)) == expected.to_dict()
+        json.loads(forks.succeeded("plan", *HOURS, "--write-schedule", out, "--json", cwd=tmp_path))
+        == expected.to_dict()
     )
     assert schedule_from_json(out.read_text()) == expected.chosen.schedule
     shown = forks.succeeded("plan", *HOURS, cwd=tmp_path)

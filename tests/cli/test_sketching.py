@@ -52,7 +52,18 @@ def test_options_are_an_agreement_of_names_that_no_file_states(folder: Path, for
 
 
 def test_a_projection_is_made_and_shared(folder: Path, forks: Forks) -> None:
-    making = ["--new-projection", "new.json", "--dim", "100", "--sketch-dim", "32", "--seed", "5", "-o", "a.raw-sketch"]
+    making = [
+        "--write-projection",
+        "new.json",
+        "--dim",
+        "100",
+        "--sketch-dim",
+        "32",
+        "--seed",
+        "5",
+        "-o",
+        "a.raw-sketch",
+    ]
     assert forks.run("sketch", "sales.csv", "--index", "amount", *making, cwd=folder).returncode == 2  # not integers
     assert not (folder / "new.json").exists()
     (folder / "counts.csv").write_text("at\n1\n2\n1\n")
