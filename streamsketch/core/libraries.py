@@ -18,6 +18,7 @@ __all__ = [
     "ir",
     "is_installed",
     "jinja2",
+    "linalg",
     "numba",
     "once_loaded",
     "optimize",
@@ -90,7 +91,7 @@ if TYPE_CHECKING:
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
-    from scipy import integrate, optimize, sparse, stats
+    from scipy import integrate, linalg, optimize, sparse, stats
     from scipy import special as scipy_special
     from scipy.cluster import hierarchy
     from scipy.spatial import distance
@@ -99,7 +100,10 @@ else:
     ir, jinja2 = _Library("llvmlite.ir"), _Library("jinja2")
     pa, pc, pq = _Library("pyarrow"), _Library("pyarrow.compute"), _Library("pyarrow.parquet")
     pa_csv, pa_json = _Library("pyarrow.csv"), _Library("pyarrow.json")
-    integrate, optimize, sparse, scipy_special, stats, hierarchy, distance = (
+    integrate, linalg, optimize, sparse, scipy_special, stats, hierarchy, distance = (
         _Library(f"scipy.{name}")
-        for name in ("integrate", "optimize", "sparse", "special", "stats", "cluster.hierarchy", "spatial.distance")
+        for name in (
+            *("integrate", "linalg", "optimize", "sparse", "special", "stats"),
+            *("cluster.hierarchy", "spatial.distance"),
+        )
     )

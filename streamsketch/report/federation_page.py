@@ -12,7 +12,8 @@ from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.report.changes import MOST_KEYS, drawing, step_rows
 from streamsketch.report.federation import Federation, column_words, differing_words, listed
 from streamsketch.report.guarantees import guarantees
-from streamsketch.report.pictures import classical_scaling, map_of, round_step
+from streamsketch.report.pictures import map_of, round_step
+from streamsketch.report.scaling import classical_scaling
 from streamsketch.report.text import shorten, templates
 
 _MOST_MEASURES = 6  # of one column, in the table of all sites

@@ -24,8 +24,9 @@ from streamsketch.report.choice import Chosen, choose, tells_apart
 from streamsketch.report.differences import Dictionary, separated
 from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pairs import Pairs, pairs_of
-from streamsketch.report.pictures import Scaling, classical_scaling, display_unit, heat_map, map_of, scale_of
+from streamsketch.report.pictures import display_unit, heat_map, map_of, scale_of
 from streamsketch.report.planned import against_plan, expected_errors
+from streamsketch.report.scaling import Scaling, classical_scaling
 from streamsketch.report.script import comparison_facts, facts_as_json, script, script_digest, tree_facts
 from streamsketch.report.series import in_time_order, series_in
 from streamsketch.report.standing import answer, groups_in

@@ -1,7 +1,6 @@
 """The data of the report's figures: a heat map of all pairs, and a map of the streams with their errors."""
 
 import base64
-import dataclasses
 import math
 import struct
 import zlib
@@ -12,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Floats
-from streamsketch.estimation import By, Estimates, format_value
+from streamsketch.estimation import By, format_value
 from streamsketch.report.pairs import Pairs
+from streamsketch.report.scaling import Scaling
 from streamsketch.report.text import shorten
 
 Colour = tuple[int, int, int]
@@ -54,80 +54,6 @@ _NAMED = 64  # streams; beyond, the whole of a heat map is shown first, without 
 _DISTANCES = (9.0, 24.0, 42.0, 60.0, 80.0, 105.0, 135.0)  # of a label from its point
 _CLUTTER = 0.02  # of a label's area, that others may cover
 _TAB_STOPS = 8  # streams; beyond, the stops would be too many, and keyboard users have the table of all pairs
-
-
-class Scaling(NamedTuple):
-    """n streams as points of a plane."""
-
-    places: Floats
-    """(n, 2), in data units, their mean at the origin."""
-    covariances: Floats
-    """Of each place: (n, 2, 2)."""
-    share: float
-    """The share of the two axes in the sum of positive eigenvalues, 0 to 1."""
-
-
-def classical_scaling(distances: Estimates) -> Scaling:
-    """Place n streams in the plane, preserving squared distances as well as possible (Torgerson 1952).
-
-    A stream's covariance is that of Gower's (1968) formula for one more point, x = ½ (XᵀX)⁻¹ Xᵀ (b - d), in its squared
-    distances d to the others, which stay fixed. Two distances of one stream are taken to be correlated by the squared
-    cosine of the angle between them in the map's errors, and by half the cosine in those of the noise; an equal shift
-    of all its distances has no effect, as the mean of the places is the origin. The covariance is of first order: for
-    ellipses in a figure, not for tests.
-
-    Parameters
-    ----------
-    distances
-        Of all pairs, as returned by `streamsketch.pairwise`: (n, n), n ≥ 2.
-    """
-    squares = distances.value
-    n = len(squares)
-    centre = np.eye(n) - 1 / n
-    values, vectors = np.linalg.eigh(-0.5 * centre @ squares @ centre)
-    first = np.argsort(-values, kind="stable")[:2]
-    sizes = np.maximum(values[first], 0.0)
-    places = np.zeros((n, 2))
-    places[:, : len(first)] = vectors[:, first] * np.sqrt(sizes)
-    places *= np.where(places[np.abs(places).argmax(axis=0), (0, 1)] < 0, -1.0, 1.0)  # eigenvectors have no sign
-    positive = values[values > 0].sum()
-    share = float(sizes.sum() / positive) if positive > 0 else 0.0
-    lengths = (places**2).sum(axis=0)
-    solve = np.divide(places, 2 * lengths, out=np.zeros_like(places), where=lengths > 0)
-    # of numbers near 1 in single precision, which is enough for a figure and twice as fast
-    unit = float(np.abs(squares).max()) or 1.0
-    scaled = dataclasses.replace(
-        distances,
-        value=squares / unit,
-        projection_variance=distances.projection_variance / unit**2,
-        noise_variance=distances.noise_variance / unit**2,
-    )
-    single = scaled.value.astype(np.float32)
-    covariances = np.stack([_covariance(scaled, single, i, solve * math.sqrt(unit)) for i in range(n)])
-    return Scaling(places, covariances * unit, share)
-
-
-def _covariance(distances: Estimates, squares: NDArray[np.float32], point: int, solve: Floats) -> Floats:
-    d = squares[point]
-    lengths = np.sqrt(np.maximum(d, 0))
-    inverse = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    cosine = d[:, None] + d
-    cosine -= squares
-    cosine *= (inverse / 2)[:, None]
-    cosine *= inverse
-    np.clip(cosine, -1, 1, out=cosine)
-    np.fill_diagonal(cosine, 1)
-    others = np.arange(len(d)) != point
-    of_map, of_noise = (
-        (np.sqrt(variance[point])[:, None] * solve * others[:, None]).astype(np.float32)
-        for variance in (distances.projection_variance, distances.noise_variance)
-    )
-    half = of_noise.T @ (cosine @ of_noise) + of_noise.T @ of_noise  # half the cosine, and 1 on the diagonal
-    cosine *= cosine
-    covariance = (of_map.T @ (cosine @ of_map) + half / 2).astype(np.float64)
-    values, vectors = np.linalg.eigh(covariance)
-    kept: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T  # the correlations need not fit together exactly
-    return kept
 
 
 class Scale(NamedTuple):

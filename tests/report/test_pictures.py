@@ -5,7 +5,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation import Estimates
-from streamsketch.report.pictures import Scaling, classical_scaling
+from streamsketch.report.scaling import Scaling, classical_scaling
 
 
 @pytest.fixture
@@ -14,7 +14,8 @@ def rng() -> np.random.Generator:
 
 
 def squares(points: np.ndarray) -> np.ndarray:
-    return ((points[:, None] - points) ** 2).sum(axis=2)
+    found: np.ndarray = ((points[:, None] - points) ** 2).sum(axis=2)
+    return found
 
 
 def estimates(values: np.ndarray, variance: float = 0.0) -> Estimates:
@@ -67,3 +68,41 @@ def test_ellipses_hold_the_true_places(rng: np.random.Generator) -> None:
         off = places - truth
         inside += [float(d @ np.linalg.solve(c, d)) < 5.991 for d, c in zip(off, covariances, strict=True)]
     assert np.mean(inside) > 0.88
+
+
+def twin(squares: np.ndarray, of_map: np.ndarray, of_noise: np.ndarray) -> Scaling:
+    """Return the scaling by its formulas: all eigenvectors, and each stream's covariance as a sum over pairs."""
+    n = len(squares)
+    centre = np.eye(n) - 1 / n
+    values, vectors = np.linalg.eigh(-0.5 * centre @ squares @ centre)
+    places = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0.0))
+    solve = places / (2 * np.maximum((places**2).sum(axis=0), 1e-300))
+    covariances = np.zeros((n, 2, 2))
+    for point, i, j in np.ndindex(n, n, n):
+        if point in (i, j):
+            continue
+        d, e = squares[point, i], squares[point, j]
+        cosine = (d + e - squares[i, j]) / (2 * np.sqrt(d * e)) if min(d, e) > 0 else 0.0
+        cosine = 1.0 if i == j else float(np.clip(cosine, -1, 1))
+        shared = np.sqrt(of_map[point, i] * of_map[point, j]) * cosine**2
+        shared += np.sqrt(of_noise[point, i] * of_noise[point, j]) * (1.0 if i == j else cosine / 2)
+        covariances[point] += shared * np.outer(solve[i], solve[j])
+    values, vectors = np.linalg.eigh(covariances)
+    covariances = (vectors * np.maximum(values, 0.0)[:, None]) @ vectors.transpose(0, 2, 1)
+    return Scaling(places, covariances, 0.0)
+
+
+@pytest.mark.parametrize("n", [2, 5, pytest.param(70, marks=pytest.mark.long)])
+def test_places_and_covariances_are_those_of_the_formulas(
+    n: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of noisy distances, some of them negative; in blocks of a few rows as in one."""
+    monkeypatch.setattr("streamsketch.report.scaling._ROWS", 3 if n == 5 else 64)
+    noise = np.triu(rng.normal(size=(n, n)), 1)
+    values = squares(rng.normal(size=(n, 4))) + noise + noise.T
+    of_map, of_noise = (np.abs(one) for one in (values / 3, np.full((n, n), 0.7)))
+    expected = twin(values, of_map, of_noise)
+    found = classical_scaling(Estimates(values, of_map, of_noise))
+    turn = np.sign((found.places * expected.places).sum(axis=0))
+    assert np.allclose(found.places * turn, expected.places, atol=1e-9)
+    assert np.allclose(found.covariances * np.outer(turn, turn), expected.covariances, rtol=1e-4, atol=1e-5)
