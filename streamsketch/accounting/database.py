@@ -13,7 +13,7 @@ try:
     from sqlalchemy.exc import SQLAlchemyError
 except ModuleNotFoundError:
     raise ModuleNotFoundError(
-        "a ledger in a database takes SQLAlchemy and a driver: pip install 'streamsketch[postgres]'"
+        "a ledger in a database needs SQLAlchemy and psycopg (the extra `postgres` of streamsketch)"
     ) from None
 
 _LOCK = int.from_bytes(b"ssledger")  # what writers wait for; unlike the table's own lock, it takes no more than INSERT
@@ -84,8 +84,8 @@ def _engine(address: str) -> sqlalchemy.Engine:
         )
     except ModuleNotFoundError as error:
         raise InvalidInputError(
-            f"there is no driver for {_shown(address)}: {error}. Install 'streamsketch[postgres]' and use "
-            f"postgresql+psycopg://…"
+            f"there is no driver for {_shown(address)}: {error}. Use postgresql+psycopg://…, which needs "
+            f"psycopg (the extra `postgres` of streamsketch)"
         ) from None
 
 

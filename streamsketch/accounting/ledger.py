@@ -64,7 +64,7 @@ class Ledger:
         A path of an SQLite file, made if it is missing and readable by the owner alone. A copy of it is another ledger:
         keep one, and back it up. For a team, the address of a PostgreSQL database, whose users need SELECT and INSERT
         alone: ``postgresql+psycopg://ada@db.example.org/privacy?sslmode=verify-full``, with
-        ``pip install 'streamsketch[postgres]'``; passwords belong into libpq's ``~/.pgpass``.
+        the extra ``postgres``; passwords belong into libpq's ``~/.pgpass``.
 
     Raises
     ------

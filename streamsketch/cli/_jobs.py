@@ -75,4 +75,4 @@ def extras() -> Iterator[None]:
         if taken is None:
             raise
         name, extra = taken
-        raise ModuleNotFoundError(f"this job takes {name}: pip install 'streamsketch[{extra}]'") from None
+        raise ModuleNotFoundError(f"this job needs {name} (the extra `{extra}` of streamsketch)") from None

@@ -200,7 +200,7 @@ def slots_of(policy: StreamPolicy, database: str | None = None) -> Iterator[Sink
     except ModuleNotFoundError as error:
         if error.name != "obstore":
             raise
-        raise ModuleNotFoundError("object stores take obstore: pip install 'streamsketch[objects]'") from None
+        raise ModuleNotFoundError("object stores need obstore (the extra `objects` of streamsketch)") from None
 
 
 def charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:

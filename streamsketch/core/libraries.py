@@ -71,7 +71,7 @@ class _Library:
             if (error.name or "").partition(".")[0] != library:
                 raise
             raise ModuleNotFoundError(
-                f"this takes {library}, which streamsketch-reader does without: pip install streamsketch"
+                f"this needs {library}, which streamsketch-reader does not install: install streamsketch instead"
             ) from None
         if library in _AWAITED:
             _AWAITED.pop(library)(sys.modules[library])

@@ -1,4 +1,4 @@
-"""Private updates of a model in Flower: a mod of clients, and a strategy; requires ``streamsketch[flower]``."""
+"""Private updates of a model in Flower: a mod of clients, and a strategy; requires the extra ``flower``."""
 
 import logging
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Private updates of a model in NVIDIA FLARE: filters of client and server; requires ``streamsketch[nvflare]``."""
+"""Private updates of a model in NVIDIA FLARE: filters of client and server; requires the extra ``nvflare``."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Projections and features of rows as scikit-learn transformers; requires the extra ``streamsketch[sklearn]``."""
+"""Projections and features of rows as scikit-learn transformers; requires the extra ``sklearn``."""
 
 import dataclasses
 from typing import Any, Self

@@ -7,9 +7,7 @@ from typing import NamedTuple
 try:
     import pybase64 as base64
 except ImportError:
-    raise ModuleNotFoundError(
-        "signed envelopes take pybase64, which is fast: pip install 'streamsketch[parties]'"
-    ) from None
+    raise ModuleNotFoundError("signed envelopes need pybase64 (the extra `parties` of streamsketch)") from None
 
 from streamsketch.core import check_length, current_limits
 from streamsketch.errors import SignatureError

@@ -23,7 +23,7 @@ try:
     )
 except ImportError:
     raise ModuleNotFoundError(
-        "keys, rounds and signatures take cryptography: pip install 'streamsketch[parties]'"
+        "keys, rounds and signatures need cryptography (the extra `parties` of streamsketch)"
     ) from None
 
 from streamsketch.core import check_text, read_bounded, write_whole

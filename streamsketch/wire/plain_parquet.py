@@ -43,7 +43,7 @@ def rows_of(file: BinaryIO, footer: Footer, columns: tuple[str, str]) -> Iterato
     Raises
     ------
     WireFormatError
-        If a page is not valid, or takes Arrow to be read.
+        If a page is not valid, or needs Arrow to be read.
     """
     elements = [footer.leaf(name) for name in columns]
     kinds = [kind_of(element) for element in elements]
@@ -109,7 +109,9 @@ def _chunk(file: BinaryIO, column: Any, element: Element) -> Iterator[Any]:
     dictionary: list[Any] = []
     for page in pages_of(file, column):
         if page.kind not in (_DATA, _DICTIONARY):
-            raise WireFormatError("parquet", "has data pages of version 2, which take Arrow: pip install streamsketch")
+            raise WireFormatError(
+                "parquet", "has data pages of version 2, which need Arrow: install streamsketch itself"
+            )
         body = _unpacked(page.body, codec, page.unpacked)
         if page.kind == _DICTIONARY:
             dictionary = _plain(body, element, page.values)
@@ -127,7 +129,10 @@ def _chunk(file: BinaryIO, column: Any, element: Element) -> Iterator[Any]:
                 raise _invalid()
             found = [dictionary[place] for place in places]
         elif count:
-            raise WireFormatError("parquet", f"has values in encoding {page.encoding}, which takes Arrow")
+            raise WireFormatError(
+                "parquet",
+                f"has values in encoding {page.encoding}, which need Arrow: install streamsketch itself",
+            )
         else:
             found = []
         values = iter(found)
@@ -189,7 +194,8 @@ def _unpacked(body: bytes, codec: int, size: int) -> bytes:
             raise _invalid() from None
     elif codec != _STORED:
         raise WireFormatError(
-            "parquet", f"is compressed by {_CODECS.get(codec, codec)}, which takes Arrow: pip install streamsketch"
+            "parquet",
+            f"is compressed by {_CODECS.get(codec, codec)}, which needs Arrow: install streamsketch itself",
         )
     if len(body) != size:
         raise _invalid()

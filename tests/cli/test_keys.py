@@ -178,4 +178,4 @@ def test_without_the_extra_commands_name_it(asked: str, folder: Path, forks: For
         assert (running.wait(PATIENCE), shown) == (2, "")
     assert said.startswith("error: ")
     assert said.count("\n") == 1, "one sentence"
-    assert "pip install 'streamsketch[parties]'" in said
+    assert "need cryptography (the extra `parties` of streamsketch)" in said

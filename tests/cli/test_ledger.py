@@ -84,7 +84,9 @@ def test_a_ledger_is_not_made_for_a_budget_that_is_none(raws: Path, forks: Forks
 def test_a_database_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     monkeypatch.delitem(sys.modules, "streamsketch.accounting.database", raising=False)
-    with pytest.raises(ss.InvalidInputError, match=r"pip install 'streamsketch\[postgres\]'"):
+    with pytest.raises(
+        ss.InvalidInputError, match=r"needs SQLAlchemy and psycopg \(the extra `postgres` of streamsketch\)"
+    ):
         open_ledger("postgresql+psycopg://ada@localhost/privacy")
 
 

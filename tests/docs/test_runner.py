@@ -37,7 +37,7 @@ streamsketch merge north.sketch \\
   south.sketch --populations disjoint -o sum.sketch
 make flink-demo
 python -m pipelines.parties_demo --input flights.parquet
-pip install 'streamsketch[beam]'
+pip install '.[beam]'
 ```
 """
 WRONG = {
@@ -50,7 +50,7 @@ WRONG = {
     "no such option of a pipeline": (
         "<!-- not run: slow -->\n```sh\npython -m pipelines.parties_demo --coffee 1 --input a.parquet\n```\n"
     ),
-    "no such extra": "```sh\npip install 'streamsketch[coffee]'\n```\n",
+    "no such extra": "```sh\npip install '.[coffee]'\n```\n",
 }
 
 

@@ -17,9 +17,15 @@ from tests.jobs.running import command
 @pytest.mark.parametrize(
     ("arguments", "file", "name", "package", "said"),
     [
-        (["stream"], "stream", "StreamJob", "apache_beam", r"Apache Beam: pip install 'streamsketch\[beam\]'"),
-        (["watch"], "serving", "Server", "prometheus_client", r"prometheus-client: .*'streamsketch\[streams\]'"),
-        (["publish", "--servers=a:1", "--topic=b"], "topics", "Publisher", "confluent_kafka", r"\[streams\]'"),
+        (["stream"], "stream", "StreamJob", "apache_beam", r"needs Apache Beam \(the extra `beam` of streamsketch\)"),
+        (["watch"], "serving", "Server", "prometheus_client", r"needs prometheus-client \(the extra `streams`"),
+        (
+            ["publish", "--servers=a:1", "--topic=b"],
+            "topics",
+            "Publisher",
+            "confluent_kafka",
+            r"needs confluent-kafka \(the extra `streams`",
+        ),
     ],
 )
 def test_what_is_not_installed_is_named_with_its_extra(

@@ -120,4 +120,4 @@ def test_files_are_loaded_without_cryptography_and_signers_name_the_extra(tmp_pa
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
     assert done.stdout == "1.0\n"
-    assert done.stderr.splitlines()[-1].endswith("take cryptography: pip install 'streamsketch[parties]'")
+    assert done.stderr.splitlines()[-1].endswith("need cryptography (the extra `parties` of streamsketch)")

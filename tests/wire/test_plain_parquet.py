@@ -87,8 +87,8 @@ def test_keys_and_codecs(keys: Any, options: dict[str, Any], plainly: Read) -> N
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (written(["a", "b"], compression="zstd"), "compressed by ZSTD, which takes Arrow"),
-        (written(["a", "b"], data_page_version="2.0"), "version 2, which take Arrow"),
+        (written(["a", "b"], compression="zstd"), "compressed by ZSTD, which needs Arrow"),
+        (written(["a", "b"], data_page_version="2.0"), "version 2, which need Arrow"),
         (written([1.5, 2.5]), "must be text, bytes, integers, dates or times"),
         (written(pa.array([1, 2], pa.timestamp("ns"))), "finer than microseconds"),
         (written(["a", "b"], [RELEASES[0], None]), "row 1: has no sketch"),

@@ -62,5 +62,5 @@ def _avro(file: Any, path: str, columns: list[str], text: list[str]) -> "Iterato
     try:
         from streamsketch.data.readers import avro  # noqa: PLC0415 - an extra, which only Avro files need
     except ImportError:
-        raise InvalidInputError(f"{path}: reading Avro needs the extra streamsketch[beam]") from None
+        raise InvalidInputError(f"{path}: reading Avro needs fastavro (the extra `beam` of streamsketch)") from None
     return avro.batches(file, path, columns, text)
