@@ -192,7 +192,7 @@ def truth_of(name: str, x: Ints, y: Ints) -> float:
 def predicted_variance(
     name: str, projection: ss.Projection, x: Ints, y: Ints, noises: list[NoiseMoments]
 ) -> float | None:
-    """Return Var D̂, Var N̂ or Var Ĝ of THEORY.md 4 with the true vectors, its noise part averaged over ``noises``.
+    """Return Var D̂, Var N̂ or Var Ĝ of Theory 4 with the true vectors, its noise part averaged over ``noises``.
 
     Parameters
     ----------

@@ -23,6 +23,7 @@ extensions = [
     "captions",
     "commands",
     "names",
+    "theory",
     "two_themes",
 ]
 exclude_patterns = ["_build"]

@@ -229,7 +229,7 @@ def _finding(found: list[Found], count: int) -> str:
         f"95 % intervals hold the truth in so many of {count} trials, over the pairs of keys: {'; '.join(parts)}. The "
         f"largest bias is {worst.bias:+.2f} standard deviations ({worst.quantity}, {worst.data}, {worst.clip}, k = "
         f"{worst.cells}). **The map's variance is that of a sum which was not clipped in the sketch**, and mostly too "
-        "large for one that was, since each unit's length is then exact (THEORY.md 4.4): so intervals of norms and "
+        "large for one that was, since each unit's length is then exact (Theory 4.4): so intervals of norms and "
         "products are wide with few cells, the more so the more alike units are."
     )
 

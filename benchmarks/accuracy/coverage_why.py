@@ -108,7 +108,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         _finding(cases),
         {"coverage": _picture(cases)},
         checks=_checks(cases),
-        source="THEORY.md 4.6",
+        source="Theory 4.6",
     )
 
 

@@ -1,6 +1,6 @@
 """Laplace against Gaussian noise on an SJLT as δ falls: where they cross, beside Stausholm 2021's rule δ = e^(-s).
 
-What counts is the noise's part of the variance of a squared distance: 8K2‖z‖² + 2k·K4 + 8k·K2² (THEORY.md 4). For close
+What counts is the noise's part of the variance of a squared distance: 8K2‖z‖² + 2k·K4 + 8k·K2² (Theory 4). For close
 streams the last two decide, for distant ones the first, so there are two crossovers. Each is computed for continuous
 noise, and for the discrete noise of this library at a resolution of 1, where the lattice adds 3 steps² to a Gaussian.
 Measured are streams that differ by one item, whose sketches have no error of the map at all.

@@ -130,7 +130,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         _finding(cases, tests, points),
         {"coverage": _picture(cases)},
         checks=_checks(cases, described, tests, points),
-        source="THEORY.md 10",
+        source="Theory 10",
     )
 
 

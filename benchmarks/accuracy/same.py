@@ -102,7 +102,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         _finding(found, averages),
         {"alarms": _picture(found)},
         checks=_checks([*found, *averages], series),
-        source="THEORY.md 4.7",
+        source="Theory 4.7",
     )
 
 

@@ -1,7 +1,7 @@
 """Standard errors: what theory predicts beside what is observed over many projections and noises.
 
 Observed is the root of the mean squared error about the truth, each time with another projection and other noise.
-Predicted is THEORY.md 4 with the true vectors; *stated* is what an `Estimate` says of itself, without knowing them. For
+Predicted is Theory 4 with the true vectors; *stated* is what an `Estimate` says of itself, without knowing them. For
 the cosine there is no closed form, only what is stated, which is meant to be on the safe side.
 
 How it misleads: small dimensions, so that thousands of trials fit, and three pairs of vectors.
@@ -102,7 +102,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         {"maps": _by_map_picture(by_map), "grid": _grid_picture(grid)},
         checks=[
             trials.as_predicted(
-                "THEORY.md 4: the standard errors of all maps and quantities",
+                "Theory 4: the standard errors of all maps and quantities",
                 [case.deviation for case in (*by_map, *grid)],
                 data=f"{len(by_map) + len(grid)} settings",
             )

@@ -54,7 +54,7 @@ def exists(name: str) -> bool:
     return True
 
 
-_PAGES = {"THEORY.md": "explanation/theory", "WIRE.md": "reference/wire"}
+_PAGES = {"WIRE.md": "reference/wire"}
 
 
 def escape(app: Sphinx, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
@@ -70,7 +70,7 @@ def escape(app: Sphinx, what: str, _name: str, _thing: Any, _options: Any, lines
         if not line.lstrip().startswith((">>>", "...")):
             parts = re.split(r"(``.*?``)", line)
             parts[::2] = [re.sub(r"(?<!\\)\|", r"\|", part) for part in parts[::2]]
-            parts[::2] = [re.sub(r"\b(THEORY|WIRE|docs/[\w/-]+)\.md\b", link, part) for part in parts[::2]]
+            parts[::2] = [re.sub(r"\b(WIRE|docs/[\w/-]+)\.md\b", link, part) for part in parts[::2]]
             lines[place] = "".join(parts)
 
 

@@ -117,7 +117,7 @@ class Ledger:
             ``"sum"``: the sums of ε and δ stay within the budget, which holds for any releases, however chosen.
             ``"filter"``, for many small releases: all releases have δ = 0 and the sum of their ε is within the budget,
             **or** the sum of their ρ is within the largest ρ whose guarantee at δ/2 is ε, with δ/2 left for choices of
-            keys. That holds for releases chosen after others were seen (THEORY.md 9.4), where composing privacy loss
+            keys. That holds for releases chosen after others were seen (Theory 9.4), where composing privacy loss
             distributions would not. Takes δ > 0.
         period_days
             After so many days the budget is whole again: the guarantee is then one for each period.

@@ -113,7 +113,7 @@ def sensitivity_of(
     counting: Counting | None = None,
     schedule: Schedule | None = None,
 ) -> Sensitivity:
-    """Return how far one unit can move its sketches: D1 = m·Δ1(A)·Δ̃ and D2² = m·Δ2(A)²·Δ̃² for m keys (THEORY.md 2).
+    """Return how far one unit can move its sketches: D1 = m·Δ1(A)·Δ̃ and D2² = m·Δ2(A)²·Δ̃² for m keys (Theory 2).
 
     For `L2` neighbours D2² = m·‖A‖₂²·C̃ and D1 = m·√k·√(D2²/m), with a proven bound on the spectral norm (2.1). For
     `SketchL2` neighbours D2² is the bound itself, over all keys, and D1 = √n·D2 for the n cells that a unit may move:
@@ -121,7 +121,7 @@ def sensitivity_of(
     them (`Counting`).
 
     With ``schedule`` it is of all its rows together, for a unit in as many windows as the schedule says. `SketchL2` is
-    then a bound on the sketches of all windows together, the other relations are for each window (THEORY.md 11.2).
+    then a bound on the sketches of all windows together, the other relations are for each window (Theory 11.2).
     """
     check_neighbours(neighbours)
     if schedule is not None:

@@ -37,7 +37,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
 
     With a column of units and without ``neighbours`` it protects each unit as a whole, whatever its rows hold, and each
     counts the same: ``neighbours=SketchL2(1, unit=…)`` with ``clip="equal"``. There is no bound to choose, and
-    distances and cosines are those of what units have on average (THEORY.md 2.4). Units are counted (`Counting`)
+    distances and cosines are those of what units have on average (Theory 2.4). Units are counted (`Counting`)
     without a key column, and with one if ``max_keys`` says in how many keys a unit may be.
 
     Parameters

@@ -1,7 +1,7 @@
 """The same on a cluster: Apache Beam transforms for data that does not fit one machine.
 
 The merged sketches have the same bits as one loop over the data, on any runner, with any bundling and any
-retries; releases carry noise that is drawn once (THEORY.md 4.2).
+retries; releases carry noise that is drawn once (Theory 4.2).
 """
 
 from streamsketch._lazy import attach

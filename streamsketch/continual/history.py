@@ -46,7 +46,7 @@ _1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 class History:
     """What was published of a stream by a schedule: any range of its windows is a release.
 
-    Rows are solved once (THEORY.md 11.1). All ranges share the noise of rows, so two of them are compared by
+    Rows are solved once (Theory 11.1). All ranges share the noise of rows, so two of them are compared by
     `difference`, `squared_distance` and `test_same`; ranges of two streams, which have noise of their own, by the
     estimators of all releases. Reading spends nothing: one guarantee covers all rows and what is computed from them.
 

@@ -1,7 +1,7 @@
 """Quantise real values to integers on a public grid.
 
 Values are truncated toward zero in exact rational arithmetic, so the sum of |q| over any updates is at most the sum of
-|v| / resolution. The sensitivities rest on this bound (THEORY.md 2).
+|v| / resolution. The sensitivities rest on this bound (Theory 2).
 """
 
 import math

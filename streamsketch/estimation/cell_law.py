@@ -1,4 +1,4 @@
-"""The law of the median of s cells of a sketch, each with a random sign, from the cells themselves (THEORY.md 4.5)."""
+"""The law of the median of s cells of a sketch, each with a random sign, from the cells themselves (Theory 4.5)."""
 
 import dataclasses
 import functools

@@ -1,6 +1,6 @@
 """Cosines and profile distances: how alike streams are, whatever their size.
 
-Formulas: THEORY.md 4, "Shape".
+Formulas: Theory 4, "Shape".
 """
 
 import math
@@ -140,7 +140,7 @@ def _farthest(value: Floats, level: Floats, growth: Floats) -> Floats:
 
 
 def _map_variance(value: Floats, coefficient: float) -> Floats:
-    """Return the projection's part of the variance from the cosine's absolute value v and a (THEORY.md 4).
+    """Return the projection's part of the variance from the cosine's absolute value v and a (Theory 4).
 
     It is ((v - c)/z)² with c the least cosine that has v - c = z √a (1 - c²), and at least the first order a(1 - v²)².
     """

@@ -145,7 +145,7 @@ def top_differences(  # noqa: PLR0913 - those of frequency and top, and what a d
     within 1.5 points, and 50 % ones in up to 61 % of cases, as counts are whole steps. All 95 % intervals of a
     dictionary held together in 93 % or more by the median. Those by the mean of hashed maps on skewed streams do not:
     95 % ones covered in 93 to 99 %, 99 % ones in 95 to 99.5 %, and all of a dictionary in as few as none. ``"auto"``
-    takes the median there (THEORY.md 4.6).
+    takes the median there (Theory 4.6).
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ def _contrasts(
 
 
 def _with_counts(found: Found, weights: Floats, sides: list[_Side], spreads: Floats) -> Found:
-    """Add what the errors of the numbers of units do: each scales all of one average (THEORY.md 4.6)."""
+    """Add what the errors of the numbers of units do: each scales all of one average (Theory 4.6)."""
     of_counts, slope, curvature = (np.zeros(found.value.shape) for _ in range(3))
     # squares without what errors of estimates add to them; a difference that is off by 1 puts a share into each side
     sizes = [
@@ -330,7 +330,7 @@ def _estimated(cells: Cells, indices: Ints, groups: Groups | None, estimator: Po
 
 
 def _summed(cells: Cells, points: Points, groups: Groups) -> Found:
-    """Add up the estimates of a group's items (THEORY.md 4.6)."""
+    """Add up the estimates of a group's items (Theory 4.6)."""
     size, variance = len(groups.names), cells.projection.variance
     numbers = np.bincount(groups.codes, minlength=size)
     value = _grouped(groups, points.value, size)

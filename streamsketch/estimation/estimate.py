@@ -33,7 +33,7 @@ class Estimate:
     Estimates from sketches and their intervals are valid under these conditions:
 
     - The exact sum of every cell, noise included, fits into 63 bits. Cells count modulo 2^64, so a larger sum wraps to
-      another number. This does not affect privacy (THEORY.md 4.2) and is not detected.
+      another number. This does not affect privacy (Theory 4.2) and is not detected.
     - The noise is what the releases state. A release that contradicts itself raises `NoiseMismatchWarning`.
     - Errors are nearly normal. With one cell for each item (`CountSketch`, `OPORP`, an `SJLT` of sparsity 1) they are
       not if the difference consists of few items: two of them rarely collide in a cell, but then the error is large.
@@ -45,7 +45,7 @@ class Estimate:
       a standard error of the map where all units have exactly the length of the bound, and ``clip="scale"``. Distances
       and cosines keep their coverage; intervals of norms and products are too wide where units are alike and cells are
       few. Only between sums that are nearly equal, of units nearly alike, and without noise, did 95 % intervals of
-      distances cover less, in 87 % of cases (THEORY.md 4.4).
+      distances cover less, in 87 % of cases (Theory 4.4).
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class Estimate:
         `interval` at Bonferroni's quantile, 1 - (1 - confidence) / ``candidates``, of a normal distribution or, for
         squared norms and distances, of χ² with a degree of freedom for each cell: so far out their errors are not
         normal. Each of n streams has n - 1 candidates; the confidence is for the intervals of one stream. See
-        THEORY.md 4. A cosine, or an estimate made of one, has the map's error of the farthest cosine within that many
+        Theory 4. A cosine, or an estimate made of one, has the map's error of the farthest cosine within that many
         standard errors.
 
         Parameters
@@ -309,7 +309,7 @@ class Estimates:
         inequality: a pair of streams, compared both ways by `pairwise`, counts once, a stream with itself not at all.
         In simulations of all pairs of 5 to 40 streams, 95 % ones covered all squared distances together in 93 to 98 %
         of cases with Gaussian noise or none, from 32 cells on. Where Laplace noise dominates they did in 92 to 96 %
-        from 256 cells on, and in 88 to 94 % with 32 (THEORY.md 4). All cosines were covered in 95 % or more. The
+        from 256 cells on, and in 88 to 94 % with 32 (Theory 4). All cosines were covered in 95 % or more. The
         dependence between estimates would make intervals at most 8 % narrower.
 
         Parameters

@@ -3,7 +3,7 @@
 All but the cosine and the profile distance are unbiased over the draw of the projection and the noise. All accept
 published `PrivateSketch` objects and a party's own raw `Sketch` objects, also one of each. The latter have no noise,
 and their estimates are as secret as they are: a `SecretEstimate`.
-Formulas: THEORY.md 4, after Stausholm 2021, Lemmas 3 and 10, with corrected constants.
+Formulas: Theory 4, after Stausholm 2021, Lemmas 3 and 10, with corrected constants.
 
 Standard errors are plug-in: unknown norms are replaced by their estimates. The sum ‖z‖₄⁴ is taken as 0, which makes
 the standard error largest; for a very sparse map, where it adds variance, it is estimated from the cells' fourth
@@ -150,7 +150,7 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
     """Estimate the cosine ⟨x, y⟩ / (‖x‖ ‖y‖): a ratio of unbiased estimates, itself nearly unbiased.
 
     This is the normalised estimator of Li and Li 2023. Its variance follows from the delta method. The projection's
-    part is that of its quadratic form, at most a·(1 - ρ²)² with a = W_S's coefficient of ‖x‖²‖y‖² (THEORY.md 4; 1/k for
+    part is that of its quadratic form, at most a·(1 - ρ²)² with a = W_S's coefficient of ‖x‖²‖y‖² (Theory 4; 1/k for
     an SJLT). It is evaluated such that the interval extends to the farthest cosine within two standard errors, since
     with few cells the estimate may be near ±1 by chance. The noise's part combines its effects on the two norms and the
     inner product, with the covariances 2·K2·⟨x, y⟩. Where it grows with the cosine, it is evaluated at the farthest
@@ -159,7 +159,7 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
     its error; intervals are clipped to [-1, 1].
 
     In simulations of streams near the limit below which the cosine is undefined, an interval was returned and missed
-    the cosine in at most 5.4 % of cases (THEORY.md 4).
+    the cosine in at most 5.4 % of cases (Theory 4).
 
     In simulations 95 % intervals covered in at least 95 % of cases with 8 to 1024 cells, and in at least 93 % where
     most streams of that size would be refused; without noise in 86 % for two streams of one item each, which may

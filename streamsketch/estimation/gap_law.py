@@ -1,6 +1,6 @@
 """The law of the squared distance of two sketches' cells, without data: its tails, and what a test of it finds.
 
-T = ‖X - Y‖², of the cells in data units. Their difference is S z plus noise, z = x - y. Formulas: THEORY.md 4.7.
+T = ‖X - Y‖², of the cells in data units. Their difference is S z plus noise, z = x - y. Formulas: Theory 4.7.
 """
 
 import dataclasses

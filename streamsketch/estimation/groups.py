@@ -68,7 +68,7 @@ def linkage(
     products of the streams, the map's error and the noise that the releases state, and clustered likewise. It is the
     share of draws with the same group, and no confidence level. In simulations of eight streams in groups, all of 5,297
     branches with a stability of 95 % or more were those of the exact distances, as were 98 % of those with 80 to 95 %,
-    and 80 % of those with 50 to 80 %. Of eight streams without groups, 80, 63 and 38 % were (THEORY.md 4.3).
+    and 80 % of those with 50 to 80 %. Of eight streams without groups, 80, 63 and 38 % were (Theory 4.3).
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Sums over the entries of a noisy histogram: ℓ1 norm, number of items, entropy, without the noise's bias.
 
 Hillebrand, Imola, Pagh and Sejer 2026 estimate Σ f(x_j) from x_j + noise by deconvolution of f with the noise's law.
-For discrete Laplace noise it is exact, and looks at three neighbouring integers only (THEORY.md 4.8).
+For discrete Laplace noise it is exact, and looks at three neighbouring integers only (Theory 4.8).
 """
 
 import itertools

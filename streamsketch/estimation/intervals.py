@@ -1,4 +1,4 @@
-"""Intervals: the values of a quantity that its estimate does not contradict (THEORY.md 4, "Intervals")."""
+"""Intervals: the values of a quantity that its estimate does not contradict (Theory 4, "Intervals")."""
 
 import math
 from typing import Literal, NamedTuple, TypeAlias
@@ -117,7 +117,7 @@ def heavier(z: float, kurtosis: Real) -> Real:
 def _skewed(curvature: Floats, tail: float, z: float) -> tuple[Floats, Floats]:
     """Return how many standard errors an estimate of a squared quantity is above or below it with probability ``tail``.
 
-    It is distributed nearly as χ² of 2 / curvature degrees of freedom, which are the cells of most maps (THEORY.md 4,
+    It is distributed nearly as χ² of 2 / curvature degrees of freedom, which are the cells of most maps (Theory 4,
     "Selected estimates"); as a normal variable, ``z`` both ways, where the curvature is 0.
     """
     values, place = np.unique(curvature, return_inverse=True)

@@ -131,7 +131,7 @@ def top(
 
 
 def _missed(block: Block, projection: Projection, means: Floats) -> Estimate:
-    """Estimate ‖x‖² - Σ x_j² over items with these means, of which E x̂_j² = x_j² + Var x̂_j (THEORY.md 4.5)."""
+    """Estimate ‖x‖² - Σ x_j² over items with these means, of which E x̂_j² = x_j² + Var x̂_j (Theory 4.5)."""
     variance, k2, k4, count = block.variance, float(block.k2[0]), float(block.k4[0]), block.effect.count
     norm = float(block.squared_norms[0])
     share = 1 + variance.inner + variance.fourth

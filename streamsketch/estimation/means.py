@@ -1,6 +1,6 @@
 """Comparisons of averages: what one unit adds on average, from sums of units and their numbers, which are both noisy.
 
-Formulas: THEORY.md 4.4.
+Formulas: Theory 4.4.
 """
 
 from collections.abc import Callable, Sequence
@@ -62,11 +62,11 @@ def mean_distance(x: AnySketch, y: AnySketch) -> Estimate:
     The estimate is unbiased up to the fourth power of the relative errors of n_x and n_y. With t the square of such an
     error, x̄ = x/n_x, ȳ = y/n_y and z = x̄ - ȳ, the number n_x adds 4t⟨z, x̄⟩² to the variance of a `squared_distance` of
     averages, and n_y likewise, and both add 2(t_x²‖x̄‖⁴ + t_y²‖ȳ‖⁴ + 2 t_x t_y⟨x̄, ȳ⟩²). Two samples of one population
-    do not have the distance 0 (THEORY.md 2.4).
+    do not have the distance 0 (Theory 2.4).
 
     In simulations 95 % intervals covered in 94 to 97 % of cases where both numbers are at least eight of their standard
     errors, and in 93 to 98.5 % from 3.4; in up to 99.7 % where units are so alike that the errors of the numbers exceed
-    the distance (THEORY.md 4.4).
+    the distance (Theory 4.4).
 
     Parameters
     ----------

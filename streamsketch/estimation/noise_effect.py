@@ -1,6 +1,6 @@
 """What noise does to estimates, by the place where it was added: how much it adds, and how much it makes them vary.
 
-All in data units: K2 and K4 are a noise's cumulants there. Formulas: THEORY.md 4 and 5.
+All in data units: K2 and K4 are a noise's cumulants there. Formulas: Theory 4 and 5.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How often an item occurs, of one item or many: point queries of a release (THEORY.md 4.5)."""
+"""How often an item occurs, of one item or many: point queries of a release (Theory 4.5)."""
 
 import dataclasses
 import datetime as dt
@@ -169,7 +169,7 @@ def frequency(
     intervals by the median, by the mean for dense maps and, with s ≥ 2, for even streams, covered as stated within two
     points, and 50 % ones in up to 56 % of cases, as counts are whole steps. Those by the mean elsewhere are normal and
     errors are not: 50 % ones covered in 46 to 97 %, 90 % ones in 85 to 99 %, 95 % ones in 90 to 99 % and 99 % ones in
-    96.5 % or more (THEORY.md 4.5).
+    96.5 % or more (Theory 4.5).
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def _values(cells: Cells, indices: Ints, estimator: str) -> Floats:
 
 
 def _mean_points(cells: Cells, value: Floats) -> Points:
-    """Return the mean of items with the variance of an inner product with a unit vector (THEORY.md 4.5)."""
+    """Return the mean of items with the variance of an inner product with a unit vector (Theory 4.5)."""
     variance, effect = cells.projection.variance, cells.effect
     norm = np.full(value.shape, cells.squared_norm)
     square = np.minimum(value**2, norm)

@@ -1,4 +1,4 @@
-"""Populations compared by features: how far apart, in which columns, and what each column holds (THEORY.md 10)."""
+"""Populations compared by features: how far apart, in which columns, and what each column holds (Theory 10)."""
 
 import dataclasses
 import math
@@ -32,7 +32,7 @@ def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
     expected value over the seeds of random features is MMD², with the error of these features besides: a kernel of w
     random frequencies errs by about MMD²·√(2/w). The interval allows for that, and at 95 % has no upper end but 4 with
     fewer than about 8 frequencies. In simulations 95 % intervals covered in 93 to 100 % from 8 frequencies on, and in
-    91 to 100 % with 2 or 4 (THEORY.md 10.2).
+    91 to 100 % with 2 or 4 (Theory 10.2).
 
     It is the discrepancy of the units that were counted. Two samples of one population do not have the discrepancy 0:
     test that by `test_same(x, y, by="mean", samples=True)`.
@@ -91,7 +91,7 @@ def column_differences(
     The intervals are those of the units that were counted. Two samples of one population differ a little in every
     column, so with enough units all intervals leave out 0. With ``samples=True`` they are those of the populations of
     which the units are samples: wider by a bound on the distance of the samples' averages from theirs, for independent
-    units with one row each, whatever their populations (THEORY.md 10.2).
+    units with one row each, whatever their populations (Theory 10.2).
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def describe(
     confidence
         Probability in (0, 1) with which an interval holds what it estimates. In simulations 95 % ones covered in 94 %
         and more, but of standard deviations in 85 % where there are 3 standard errors of the number of people
-        (THEORY.md 10.3).
+        (Theory 10.3).
 
     Returns
     -------

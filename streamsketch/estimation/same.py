@@ -1,4 +1,4 @@
-"""A test of whether two streams, or their averages, are as alike as a tolerance (THEORY.md 4.7)."""
+"""A test of whether two streams, or their averages, are as alike as a tolerance (Theory 4.7)."""
 
 import dataclasses
 import functools

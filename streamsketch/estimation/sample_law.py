@@ -1,4 +1,4 @@
-"""How far apart averages of two samples of one population are, and how errors of counts move them (THEORY.md 4.7)."""
+"""How far apart averages of two samples of one population are, and how errors of counts move them (Theory 4.7)."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Laws of sums of squares, and their tails: of the squared distance of two sketches' cells (THEORY.md 4.7)."""
+"""Laws of sums of squares, and their tails: of the squared distance of two sketches' cells (Theory 4.7)."""
 
 import dataclasses
 import functools

@@ -82,8 +82,8 @@ _PLACE_THEOREMS: dict[NoisePlace, str] = {
     "hadamard": "Stausholm 2021, Note 7: the sparse matrix is post-processing of a vector that is private already",
 }
 _ROWS_TOGETHER = (
-    "THEORY.md 11.3, for rows that are released one after the other, of a stream that may depend on them (Denisov et "
-    "al. 2022 for continuous Gaussian noise)"
+    "documentation, Theory 11.3, for rows that are released one after the other, of a stream that may depend on them "
+    "(Denisov et al. 2022 for continuous Gaussian noise)"
 )
 _WORTH = 0.98  # of the variance: less than 1 % of a standard error is not worth a word
 _USUAL, _LEAST = -6, -30  # powers of ten: the largest δ to recommend, and the least to speak of
@@ -225,7 +225,7 @@ class Explanation(BaseExplanation):
         found = [kind.theorem for kind in NOISES.values() if kind in kinds]
         found += [_PLACE_THEOREMS[self.noise_place]] if self.noise_place in _PLACE_THEOREMS else []
         if mechanism.is_pan_private:
-            found.append("Stausholm 2021, Theorem 3.4 (THEORY.md 4.2)")
+            found.append("Stausholm 2021, Theorem 3.4 (documentation, Theory 4.2)")
         if mechanism.keys is not None:
             found.append(KeySelection.theorem)
         if any(step.schedule is not None for step in mechanism.noises):

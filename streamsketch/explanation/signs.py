@@ -39,11 +39,12 @@ _UNKNOWN = "unknown"
 _LONG = 1e10
 _MOST_STEPS = 2.0**64  # the norms of longer vectors are refused
 _THEOREMS = {
-    "DP-SignRP-RR": "Li and Li 2023, Algorithm 3, with a count of signs that holds on a lattice (THEORY.md 6.2)",
-    "DP-SignRP-RR-smooth": "Li and Li 2023, Theorem 4.6 (THEORY.md 6.3)",
-    "DP-SignOPORP-RR": "Li and Li 2023, Algorithm 5 (THEORY.md 6.3)",
-    "DP-SignOPORP-RR-smooth": "Li and Li 2023, Algorithm 5 (THEORY.md 6.3)",
-    "DP-Sign-logistic": "the log-odds of all signs together change by at most ε (THEORY.md 6.4)",
+    "DP-SignRP-RR": "Li and Li 2023, Algorithm 3, with a count of signs that holds on a lattice (documentation, "
+    "Theory 6.2)",
+    "DP-SignRP-RR-smooth": "Li and Li 2023, Theorem 4.6 (documentation, Theory 6.3)",
+    "DP-SignOPORP-RR": "Li and Li 2023, Algorithm 5 (documentation, Theory 6.3)",
+    "DP-SignOPORP-RR-smooth": "Li and Li 2023, Algorithm 5 (documentation, Theory 6.3)",
+    "DP-Sign-logistic": "the log-odds of all signs together change by at most ε (documentation, Theory 6.4)",
 }
 _INDIVIDUAL_THEOREMS: dict[Method, str] = {
     "iDP-SignRP-G": "Li and Li 2023, Theorem A.1",
@@ -51,7 +52,10 @@ _INDIVIDUAL_THEOREMS: dict[Method, str] = {
     "iDP-SignOPORP": "Li and Li 2023, Appendix A",
     "iDP-SignOPORP-G": "Li and Li 2023, Theorem A.1 and Appendix A.3",
 }
-_CORRECTED = "restricted to the calibration of this data set: as printed it is false (THEORY.md 6.5 and 8, 16)"
+_CORRECTED = (
+    "restricted to the calibration of this data set: as printed it is false (documentation, Theory 6.5 and Theory 8, "
+    "item 16)"
+)
 _INDIVIDUAL_HOW: dict[Method, str] = {
     "iDP-SignRP-G": "has discrete Gaussian noise added before its sign is taken",
     "iDP-SignRP-RR": "has its sign flipped with probability 1/(exp(ε/N) + 1), where N are perturbed",

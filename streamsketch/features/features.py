@@ -1,4 +1,4 @@
-"""Features of rows: a public map from mixed columns to a vector of length 1 (THEORY.md 10)."""
+"""Features of rows: a public map from mixed columns to a vector of length 1 (Theory 10)."""
 
 import dataclasses
 import functools
@@ -76,7 +76,7 @@ class Features:
 
     Sums of φ over people, divided by their number, are mean embeddings: their distance is zero where two populations
     are alike in what φ sees, and their expected squared distance over the seed is the squared maximum mean discrepancy
-    of a kernel (Gretton et al. 2012; THEORY.md 10). Each column has a block of features of its own, so that it can be
+    of a kernel (Gretton et al. 2012; Theory 10). Each column has a block of features of its own, so that it can be
     told which columns differ. ``joint`` adds random Fourier features of all numbers together (Rahimi and Recht 2007),
     of the Gaussian kernel exp(-‖u - v‖²/(2 width²)) with every range scaled to [0, 1]: they also see how columns go
     together, and need few cells. Polynomials of numbers have different lengths, so one more cell has the root of what

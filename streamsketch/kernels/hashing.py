@@ -6,7 +6,7 @@ gives the same bits on every machine and in every version.
 One polynomial of degree t - 1 with uniform coefficients over GF(2^64) is a t-wise independent family of uniform words.
 Disjoint bit fields of a uniform word are uniform and independent, so one evaluation serves several rows of a
 sparse projection: each row takes one field, the sign in its top bit and the bucket below (Kane and Nelson 2014 for the
-independence required; THEORY.md 1.1 for the proof).
+independence required; Theory 1.1 for the proof).
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Numba kernels that add a sparse projection of a batch to integer state.
 
-Cells are sums modulo 2^64, as int64 addition computes them (THEORY.md 1, "Overflow").
+Cells are sums modulo 2^64, as int64 addition computes them (Theory 1, "Overflow").
 """
 
 from collections.abc import Callable

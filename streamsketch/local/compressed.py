@@ -48,7 +48,7 @@ class Compression:
     seeds of that kind, so P(seed | u) is P(inside | u)/(2^64 Q) in the cap and P(outside | u)/(2^64 (1-Q)) elsewhere,
     with Q the share of all seeds in u's cap as computed in floating point. With infinitely many seeds Q would be q₁
     for every u; with 2^64 it deviates by about 10^-9 to 10^-4, which ε' = ε(1 - 2^-12) covers, or the mechanism is
-    refused; see `shares`, `spent` and THEORY.md 7.3.
+    refused; see `shares`, `spent` and Theory 7.3.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class CompPrivUnitG(Mechanism):
 
     @property
     def squared_error(self) -> float:
-        """d·τ² + g·τ - 1, exactly (THEORY.md 7)."""
+        """d·τ² + g·τ - 1, exactly (Theory 7)."""
         return self.cap.squared_norm(self.sphere_dim) - 1
 
     @property

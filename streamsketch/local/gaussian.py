@@ -28,7 +28,7 @@ class GaussianMechanism(Mechanism):
 
     For any two inputs v, v' and any set S of reports, P(S | v) ≤ e^ε P(S | v') + δ. Vectors are rounded to multiples of
     2^-f, so any two are at most 2(2^f + √d/2) grid steps apart; noise is calibrated to that distance on the lattice
-    (THEORY.md 3), so the guarantee does not depend on floats. The error grows like d/ε², that of PrivUnit like d/ε.
+    (Theory 3), so the guarantee does not depend on floats. The error grows like d/ε², that of PrivUnit like d/ε.
 
     The exact sampler takes longer for larger noise, whatever the vector: who sees both its running time and the report
     learns something about the noise, and so about the vector. Do not let others time it.

@@ -39,7 +39,7 @@ class Mechanism(ABC):
     Every report is ε-LDP: for any two inputs v, v' and any set S of reports, P(S | v) ≤ e^ε P(S | v') (plus δ for
     `GaussianMechanism`). Reports of one person compose: two of them are 2ε-LDP. Their secret randomness comes from the
     operating system's CSPRNG; public randomness (a projection, a direction) follows from a seed in the report. The
-    number of secret bits and the work are the same for every vector (THEORY.md 7.5; `GaussianMechanism` is the
+    number of secret bits and the work are the same for every vector (Theory 7.5; `GaussianMechanism` is the
     exception).
 
     Parameters
@@ -152,7 +152,7 @@ class Mechanism(ABC):
     def expected_squared_error(self, n: int = 1) -> float:
         """Return E‖mean - true mean‖² over the mechanism's randomness, for ``n`` reports of one unit vector.
 
-        The closed form (THEORY.md 7) is over all sphere_dim coordinates. For different vectors the error is no larger,
+        The closed form (Theory 7) is over all sphere_dim coordinates. For different vectors the error is no larger,
         up to the bias of a biased mechanism, which is about `limiting_squared_error`.
 
         Raises

@@ -47,7 +47,7 @@ class GaussianCap(NamedTuple):
     scale: float
 
     def squared_norm(self, dim: float, along: float = 1.0) -> float:
-        """Return E‖Wᵀû‖² for tr(WᵀW) = dim and E‖Wᵀu‖² = along: d·τ² + along·g·τ (THEORY.md 7)."""
+        """Return E‖Wᵀû‖² for tr(WᵀW) = dim and E‖Wᵀu‖² = along: d·τ² + along·g·τ (Theory 7)."""
         return dim * self.scale**2 + along * self.threshold * self.scale
 
 
@@ -84,7 +84,7 @@ class SphereCap(NamedTuple):
 def gaussian_cap(dim: int, epsilon: float) -> GaussianCap:
     """Return the parameters that minimise PrivUnitG's error d·τ² + g·τ - 1 in R^dim.
 
-    Source: Asi et al. 2023, Algorithm 8; THEORY.md 7 for the error.
+    Source: Asi et al. 2023, Algorithm 8; Theory 7 for the error.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which lengths of reports are plausible: honest ones have them, all or all but one in 10^9 (THEORY.md 7.6)."""
+"""Which lengths of reports are plausible: honest ones have them, all or all but one in 10^9 (Theory 7.6)."""
 
 import math
 from typing import Any, NamedTuple

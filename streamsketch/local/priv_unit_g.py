@@ -88,7 +88,7 @@ class PrivUnitG(WithPrecision):
 
     @property
     def squared_error(self) -> float:
-        """d·τ² + g·τ - 1, exactly (THEORY.md 7)."""
+        """d·τ² + g·τ - 1, exactly (Theory 7)."""
         return self.cap.squared_norm(self.sphere_dim) - 1
 
     def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:

@@ -43,7 +43,7 @@ class ProjUnit(WithPrecision):
 
     Normalising biases the mean by `limiting_squared_error`, which does not average out. Independent Haar and Gaussian
     maps shrink every vector by 1 - 1/(4k), and the value is exact. Independent Hadamard maps also distort structured
-    vectors, and the value is a bound over all vectors, about 0.12/k² (THEORY.md 7.2 says which part of it is proved).
+    vectors, and the value is a bound over all vectors, about 0.12/k² (Theory 7.2 says which part of it is proved).
     Under a shared rotation the value is that of a vector without structure, about 25/(16k²): no vector exceeds it on
     average over seeds, but one chosen with knowledge of the seed may. ``unbiased=True`` removes the bias: independent
     Haar and Gaussian maps divide by E‖Wv‖ (Algorithm 5); the others complete Wv to length √C instead of normalising it
@@ -187,11 +187,11 @@ class ProjUnit(WithPrecision):
 
     @property
     def squared_error(self) -> float:
-        """The closed forms of THEORY.md 7 for Algorithms 1 to 4, 5 and 6.
+        """The closed forms of Theory 7 for Algorithms 1 to 4, 5 and 6.
 
         For Hadamard maps E‖Wv‖ is replaced by that of a Haar map, which is within 1/k of it for every vector. So the
         value is within 2/k of the error, or of its average over seeds for a shared map (proved if dim is a power of
-        two, THEORY.md 7.1).
+        two, Theory 7.1).
         """
         if self.completes:
             cap = self.cap

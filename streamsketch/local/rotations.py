@@ -297,7 +297,7 @@ def scattered_squared_bias(padded_dim: int, size: int) -> float:
     (c/k)²/16 for a vector without structure, and below 0.1193 (c/k)² for every v; it is largest with 0.7 of the squared
     length in one coordinate. At small k vectors whose Wv nearly vanishes have more: a factor 1 + 32/k covers all that a
     search has found. It is never above min(k, N/k) + 1 - 2 E‖Wv‖ at the least E‖Wv‖, 1/√2 or 1/√(1 + 2c/k). See
-    THEORY.md 7.2.
+    Theory 7.2.
     """
     share = (padded_dim - size) / max(1, padded_dim - 1)
     shortest = max(math.sqrt(0.5), 1 / math.sqrt(1 + 2 * share / size))
@@ -310,7 +310,7 @@ def shared_squared_bias(dim: int, padded_dim: int, size: int, mean_back: float) 
 
     This holds to second order in 1/√k for a vector whose rotated coordinates look Gaussian; no vector has more on
     average over the seeds. For a vector constructed from the seed the bias may be nearly its length. The value is at
-    most min(k, E‖Wᵀu‖²) + 1 - 2 E‖Wv‖, the largest possible for that E‖Wv‖; it is smaller at k = 1. See THEORY.md 7.2.
+    most min(k, E‖Wᵀu‖²) + 1 - 2 E‖Wv‖, the largest possible for that E‖Wv‖; it is smaller at k = 1. See Theory 7.2.
     """
     share = (padded_dim - size) / max(1, padded_dim - 1)
     most = min(float(size), mean_back) + 1 - 2 * mean_length(padded_dim, size)

@@ -72,8 +72,8 @@ class Round:
 
     The release is (ε, δ)-differentially private for ``neighbours`` against everybody who does not know ``honest``
     parties' shares. For Laplace noise the honest shares add up to exactly the discrete Laplace of a central release
-    (Goryczka and Xiong 2015; THEORY.md 9.1), for Gaussian noise to a sum of discrete Gaussians (Kairouz, Liu and
-    Steinke 2021) whose difference from one is part of the calibration (THEORY.md 9.2). Because of the masks the
+    (Goryczka and Xiong 2015; Theory 9.1), for Gaussian noise to a sum of discrete Gaussians (Kairouz, Liu and
+    Steinke 2021) whose difference from one is part of the calibration (Theory 9.2). Because of the masks the
     guarantee is computational.
 
     Parameters

@@ -32,7 +32,7 @@ class StreamFacts:
         Number of updates in one stream.
     spread
         The least number of coordinates in which two streams differ. Estimates for streams that differ in one item only
-        have heavier tails than for those that differ in a thousand (THEORY.md 4.1). Use 1 if nothing is known.
+        have heavier tails than for those that differ in a thousand (Theory 4.1). Use 1 if nothing is known.
     step
         The number of which all values are multiples: 1 for counts, ``"1/100"`` for cents. None for real numbers: the
         plan then chooses a resolution that moves no squared distance by more than a thousandth, if noise can be sampled

@@ -22,7 +22,7 @@ class NoiseFloor:
 
     A release is below the noise floor if its estimated squared norm N̂ is at most two standard errors of an empty
     stream's: N̂ ≤ 2√(k·K4 + 2k·K2²), as `streamsketch.cosine` and `streamsketch.pairwise` decide. Over the draw of map
-    and noise, N̂ has the mean ‖x‖² and the variance V_S(x) + 4K2‖x‖² + k·K4 + 2k·K2² (THEORY.md 4). N̂ + k·K2 is taken to
+    and noise, N̂ has the mean ‖x‖² and the variance V_S(x) + 4K2‖x‖² + k·K4 + 2k·K2² (Theory 4). N̂ + k·K2 is taken to
     follow the gamma law of that mean and variance. For normal noise and many items that is its law; for Laplace noise
     in 16 cells or more, the probability is off by 0.03 at most (simulated).
 

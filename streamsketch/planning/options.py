@@ -2,7 +2,7 @@
 
 If a difference is spread over many coordinates, the error of its squared length is nearly normal. If it consists of q
 equal coordinates, two of them seldom collide in a cell, but each collision causes a large error: `ErrorLaw` is the
-distribution, derived in THEORY.md 4.1. More nonzeros make its tails lighter.
+distribution, derived in Theory 4.1. More nonzeros make its tails lighter.
 """
 
 import dataclasses

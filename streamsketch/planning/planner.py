@@ -26,10 +26,10 @@ def plan(
     The mechanism is the one with less error at the given distances, which need not be the one that the rule
     δ < exp(-Δ1²/Δ2²) selects.
 
-    An option's standard error is that of `squared_distance` (THEORY.md 4). It is exact for differences in many items
+    An option's standard error is that of `squared_distance` (Theory 4). It is exact for differences in many items
     and too large for those in few: for two equal items the map's part is 1/√2 of it, and for a single one 0. The error
     at a confidence follows the normal distribution, and for differences in few items, where sparsity pays, the
-    distribution of THEORY.md 4.1.
+    distribution of Theory 4.1.
 
     The neighbours are given here. `streamsketch.planning.plan_units` finds a bound on whole units, such as persons.
 

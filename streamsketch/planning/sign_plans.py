@@ -167,7 +167,7 @@ def plan_signs(  # noqa: PLR0913 - a plan starts from many facts
 
     Each member publishes the signs of its projected vector, and the members whose signs differ least from those of a
     query are looked at (`streamsketch.signs.SignIndex.nearest`). The expected share follows from the law of products of
-    signs, and from what one query's cells and flips make of all of them together (THEORY.md 6.6); equal distances come
+    signs, and from what one query's cells and flips make of all of them together (Theory 6.6); equal distances come
     in random order. It assumes that cells are sums of many coordinates. In 12 simulated settings, 10 neighbours among
     2,000 members at 64 to 1,024 signs, with constant, smooth, logistic and individual flips, the mean recall of 30 to
     250 queries was 0.04 off at most, and within 2.5 of its standard errors.

@@ -1,6 +1,6 @@
 """What a plan for sites starts from: how a population is taken to be, and how another one may differ from it.
 
-Formulas: THEORY.md 10.4.
+Formulas: Theory 10.4.
 """
 
 import dataclasses

@@ -259,7 +259,7 @@ def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them w
     Compared are maps with 8 to 64 random frequencies of all numbers together, with and without features of each
     number; and embeddings with as many frequencies. The test is ``streamsketch.test_same(x, y, by="mean",
     samples=True)`` at 5 %, whose power is predicted from the noise's law, the draw of units and the closed form of the
-    kernel for normal numbers (THEORY.md 10.4). In simulations the power was within 0.1 of the prediction for normal
+    kernel for normal numbers (Theory 10.4). In simulations the power was within 0.1 of the prediction for normal
     numbers, and within 0.2 for a table of patients.
 
     Parameters
@@ -401,7 +401,7 @@ class _Planner:
         drawn = max(1 - whole.first, 0.0) / noisy.units[0] + max(1 - whole.second, 0.0) / noisy.units[1]
         spread = random_share(features, means)
         along = whole.first - whole.product, whole.second - whole.product
-        # THEORY.md 4.4, and the draw of units, as if spread evenly over a few directions
+        # Theory 4.4, and the draw of units, as if spread evenly over a few directions
         first, second = relative.tolist()
         longer = apart + first * whole.first + second * whole.second
         variance = 4 * (v + drawn / _SPREAD) * longer + 2 * cells * v**2 + spread * apart**2

@@ -1,6 +1,6 @@
 """Ways to protect units, with the errors that they leave: what a unit may add, how it is clipped, the noise, the map.
 
-An error has three parts: of the map, of the noise (THEORY.md 4), and the bias by which the answer from clipped units
+An error has three parts: of the map, of the noise (Theory 4), and the bias by which the answer from clipped units
 differs from that of all that they add.
 """
 
@@ -249,7 +249,7 @@ Parts: TypeAlias = tuple[Floats, Floats, Floats]
 
 
 def _cosine_errors(projection: Projection, noise: Noise, count_error: float, exact: UnitSums, left: UnitSums) -> Parts:
-    """Return the errors of the cosines (THEORY.md 4, "Shape"), 1 where a sum comes out below the noise floor."""
+    """Return the errors of the cosines (Theory 4, "Shape"), 1 where a sum comes out below the noise floor."""
     del count_error
     x, y, product = _pairs(left)
     cosine = product / np.sqrt(x * y)

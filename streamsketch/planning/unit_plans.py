@@ -218,7 +218,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     """Return how best to protect whole units, such as persons, before any private data are seen.
 
     It compares kinds of bounds (`L1` and `SketchL2`), ways to clip, kinds of noise and sizes of the sketch by the
-    predicted root mean square error of the question that is asked: the errors of map and noise (THEORY.md 4), and the
+    predicted root mean square error of the question that is asked: the errors of map and noise (Theory 4), and the
     bias by which the answer from clipped units differs from that of all that they add. Recommended is the smallest
     sketch whose error is within 3 % of the least, or 6 % for a typical unit, of which less is known. Of equally small
     ones, for cosines, it is that in which every unit counts the same: it needs no bound.

@@ -87,7 +87,7 @@ class ChosenBound:
         """Return by how many units the covered ones may differ from the best candidate's, at this confidence.
 
         2·max(p, 1 - p)(ln m + t)/ε with t = -ln(1 - confidence), for m candidates (McKenna and Sheldon 2020,
-        Theorem 2, and THEORY.md 3.1).
+        Theorem 2, and Theory 3.1).
 
         Raises
         ------

@@ -33,7 +33,7 @@ class Candidate:
         The calibrated distribution.
     variance
         The noise's part of the variance of a squared distance between two close streams released with it, in
-        grid steps⁴ (THEORY.md 4).
+        grid steps⁴ (Theory 4).
     """
 
     mechanism: str

@@ -12,7 +12,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.gaussian import gaussian_deltas, gaussian_epsilon
 
 _MOST_EPSILON = 50.0  # of the sum: beyond, a finer figure is worth nothing and its grid too large
-_MARGIN = 1e-6  # relative, on ε: the solver's error, and the lattice's η (THEORY.md 3), far smaller
+_MARGIN = 1e-6  # relative, on ε: the solver's error, and the lattice's η (Theory 3), far smaller
 _LEAST_DELTA = 1e-15  # below, a sum of ε with δ = 0 is as good
 _STEP, _MOST_STEPS = 1e-4, 1 << 20  # of the grid that different ε are rounded up to
 _FLOATS = 1e-9  # relative, on δ: sums of positive numbers, so their errors are relative ones; on a step too
@@ -52,13 +52,13 @@ def account(parts: Sequence[PrivacyCost], delta: float) -> Accounted | None:
 
     **For a plan fixed beforehand**: what is released may depend on earlier releases, the budgets must not. Of budgets
     chosen after a look at earlier releases, this is neither a filter nor an odometer: a tree whose paths are all
-    composed to (2, 0.01) can have δ = 0.0137 as a whole (THEORY.md 9.4). `streamsketch.Ledger` accounts for those.
+    composed to (2, 0.01) can have δ = 0.0137 as a whole (Theory 9.4). `streamsketch.Ledger` accounts for those.
 
     Gaussian noises alone compose in closed form: their privacy loss is that of one, with 1/σ² = Σ 1/σ_i² (Dong, Roth
     and Su 2022, Corollary 3.3), and its ε is Balle and Wang 2018, Theorem 8. Others are composed as privacy loss
     distributions: a Gaussian as itself, any other release as the worst that keeps its (ε, δ), whose loss is ±ε or
     infinite, which is the optimal composition of such (Kairouz, Oh and Viswanath 2015). Their sums are binomial, and
-    added up term by term: a fast Fourier transform would err by a fixed amount, more than a small δ (THEORY.md 4.2).
+    added up term by term: a fast Fourier transform would err by a fixed amount, more than a small δ (Theory 4.2).
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class Counting:
     One unit moves the first number by ``units``. It moves the second by no more than it could have moved the cells
     further: for w = ‖x̃_u‖₁ ≤ B̃, the cells move by Δ1·w at most in ℓ1 and by Δ2·w in ℓ2, and Δ1·w + slack·(B̃ - w) ≤
     Δ1·B̃, as well as Δ2²w² + slack²(B̃ - w)² ≤ Δ2²B̃², which is convex in w, if ``slack`` ≤ Δ2 ≤ Δ1 (Fitzsimons,
-    Honaker, Shoemate and Singhal, arXiv 2408.10438; THEORY.md 2.3). So slack costs no noise, and the count of units
+    Honaker, Shoemate and Singhal, arXiv 2408.10438; Theory 2.3). So slack costs no noise, and the count of units
     widens D1 by ``units`` and D2² by its square for each key that a unit may be in.
 
     Parameters

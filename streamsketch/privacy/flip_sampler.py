@@ -3,7 +3,7 @@
 A sign is flipped where a uniform number U in [0, 1) is below p = 1/(e^x + 1), x = rate·L: that is where x is below the
 logistic quantile ln((1 - U)/U). The first byte of U gives bounds on that quantile, a table of 256 that serves every
 rate. For one byte in 256 x lies between them. Then four bytes of U are compared with bounds on p, and where these do
-not decide, as many more as it takes (THEORY.md 6.1). So no probability is ever a float, and none is rounded.
+not decide, as many more as it takes (Theory 6.1). So no probability is ever a float, and none is rounded.
 """
 
 import functools

@@ -16,9 +16,9 @@ from streamsketch.privacy.samplers import BitSource
 from streamsketch.privacy.zcdp import MARGIN as RHO_MARGIN
 
 _NEVER = -1e9  # the logarithm of a δ too small to compute; finite, for the root finder
-_ROUNDING_VARIANCE = 3  # τ² of THEORY.md 3: rounding a continuous Gaussian to the lattice
-_ETA = 7.7e-26  # of THEORY.md 3, at that τ², for each cell that a unit moves, and layer
-_SHARES_ETA = 6e-13  # of THEORY.md 9.2, at shares of that variance or more, for each cell that a unit moves
+_ROUNDING_VARIANCE = 3  # τ² of Theory 3: rounding a continuous Gaussian to the lattice
+_ETA = 7.7e-26  # of Theory 3, at that τ², for each cell that a unit moves, and layer
+_SHARES_ETA = 6e-13  # of Theory 9.2, at shares of that variance or more, for each cell that a unit moves
 _MOST_LOST = 0.1  # of ε, to rounding
 _LEAST_SHARE = 3  # variance of a share
 _MAX_DELTA = 1 - 1e-6  # calibrating to less is sound; nearer to 1 the solver loses its digits
@@ -44,7 +44,7 @@ class DiscreteGaussian(Noise):
     label = "discrete Gaussian, variance"
     theorem = (
         "Balle and Wang 2018, Theorem 8, for the continuous Gaussian that the lattice noise is a rounding of "
-        "(THEORY.md 3)"
+        "(documentation, Theory 3)"
     )
     needs_delta = True
     gains_by_finer_grid = True
@@ -57,7 +57,7 @@ class DiscreteGaussian(Noise):
         """Return the noise that makes the integer vector (ε, δ)-DP.
 
         σ² = (σ_BW · D2)² + 3, rounded up: if N(0, σ² - τ²) is (ε, δ)-DP at sensitivity D2, then N_Z(0, σ²) is
-        (ε + 2kη, e^{kη}δ)-DP, with η = 7.7e-26 at τ² = 3 (THEORY.md 3: the lattice Gaussian is a data-independent
+        (ε + 2kη, e^{kη}δ)-DP, with η = 7.7e-26 at τ² = 3 (Theory 3: the lattice Gaussian is a data-independent
         rounding of the continuous one). The continuous σ used verbatim would exceed δ. The calibration
         to (ε - 2kη, e^{-kη}δ) covers η, the margin of 1e-7 on σ_BW the solver's error.
 
@@ -84,7 +84,7 @@ class DiscreteGaussian(Noise):
 
     @property
     def cumulants(self) -> NoiseMoments:
-        """κ2 = σ² and κ4 = 0 for σ ≥ 2 (to 1e-29, THEORY.md 3); summed directly below."""
+        """κ2 = σ² and κ4 = 0 for σ ≥ 2 (to 1e-29, Theory 3); summed directly below."""
         sigma_squared = float(self.sigma_squared)
         if sigma_squared >= 4:
             return NoiseMoments(sigma_squared, 0.0)
@@ -102,7 +102,7 @@ class DiscreteGaussian(Noise):
     def calibrated_in_shares(cls, sensitivity: Sensitivity, budget: Budget, shares: int) -> "DiscreteGaussian":
         """Return the noise that ``shares`` discrete Gaussians of a variance of 3 or more stand for; as `calibrated`.
 
-        Their sum is within a factor e^±η of N_Z(0, σ²) in each cell, η < 6e-13 for any number of shares (THEORY.md
+        Their sum is within a factor e^±η of N_Z(0, σ²) in each cell, η < 6e-13 for any number of shares (Theory
         9.2), so calibrating N_Z(0, σ²) to (ε - 2kη, e^{-kη}δ) covers it.
         """
         whole = cls.calibrated(sensitivity, _less_rounding(budget, _SHARES_ETA, sensitivity))

@@ -18,7 +18,7 @@ class IndividualGuarantee:
 
     The guarantee is for the data set at hand and each of its neighbours, with the mechanism calibrated to that data set
     (Li and Li 2023, Definition A.1; Soria-Comas et al. 2017): which signs were perturbed depends on the data, and so
-    may reveal them. It does not compose with anything, so `streamsketch.compose` refuses it (THEORY.md 6.5).
+    may reveal them. It does not compose with anything, so `streamsketch.compose` refuses it (Theory 6.5).
 
     Parameters
     ----------

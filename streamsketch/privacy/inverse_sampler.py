@@ -2,7 +2,7 @@
 
 A round reads words until they have drawn a block of integers (`streamsketch.privacy.probability_digits`), then the low
 bits, then a coin of probability exp(-exponent) over that of the block's anchor: heads, and the integer is drawn; tails,
-or words that draw nothing, and another round follows. So P(n) is proportional to exp(-exponent(n)), exactly (THEORY.md
+or words that draw nothing, and another round follows. So P(n) is proportional to exp(-exponent(n)), exactly (Theory
 3.2).
 
 The kernel knows the first two words of a round. The rare round that needs a third, fewer than 3 in 10^7, is read again

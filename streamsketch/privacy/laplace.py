@@ -32,7 +32,7 @@ class DiscreteLaplace(Noise):
 
     name = "laplace"
     label = "discrete Laplace, scale"
-    theorem = "Dwork and Roth 2014, Theorem 3.6, on the integer lattice (THEORY.md 3)"
+    theorem = "Dwork and Roth 2014, Theorem 3.6, on the integer lattice (documentation, Theory 3)"
     needs_delta = False
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class DiscreteLaplace(Noise):
 
     @property
     def cumulants(self) -> NoiseMoments:
-        """κ2 = V = 2q/(1-q)² and κ4 = V + 3V², q = exp(-1/scale) (THEORY.md 3)."""
+        """κ2 = V = 2q/(1-q)² and κ4 = V + 3V², q = exp(-1/scale) (Theory 3)."""
         rate = 1 / float(self.scale)
         variance = 2 * math.exp(-rate) / math.expm1(-rate) ** 2
         return NoiseMoments(variance, variance + 3 * variance**2)
@@ -78,7 +78,7 @@ class DiscreteLaplace(Noise):
         return samplers.discrete_laplace(self.scale, size, bits)
 
     def sample_share(self, shares: int, size: int, bits: BitSource) -> Ints:
-        """Draw one of ``shares`` independent shares whose sum has exactly this distribution (THEORY.md 9.1)."""
+        """Draw one of ``shares`` independent shares whose sum has exactly this distribution (Theory 9.1)."""
         return laplace_share(self.scale, shares, size, bits)
 
     def loss(self, sensitivity: Sensitivity, budget: Budget) -> Loss:
@@ -110,7 +110,7 @@ class DiscreteLaplace(Noise):
 def laplace_divergence(scale: Fraction, steps: int) -> float:
     """Return KL = sup_α D_α/α of discrete Laplace noise and its shift by ``steps``: (D - 2q(1-q^D)/(1-q²))/scale.
 
-    That the supremum is the Kullback-Leibler divergence is proved in THEORY.md 9.4.
+    That the supremum is the Kullback-Leibler divergence is proved in Theory 9.4.
 
     Examples
     --------

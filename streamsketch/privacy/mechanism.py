@@ -180,7 +180,9 @@ class KeySelection:
 
     budget: Budget
 
-    theorem: ClassVar[str] = "Korolova et al. 2009 for the keys, with Dwork and Roth 2014, Theorem 3.16 (THEORY.md 4.2)"
+    theorem: ClassVar[str] = (
+        "Korolova et al. 2009 for the keys, with Dwork and Roth 2014, Theorem 3.16 (documentation, Theory 4.2)"
+    )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the step as what JSON can hold."""

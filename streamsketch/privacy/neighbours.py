@@ -42,7 +42,7 @@ class Neighbours(ABC):
         What is protected, in a word: ``"event"``, ``"flight"``, ``"user"``.
     max_keys
         How many sketches one unit may touch, each by at most ``bound``, where many keys' sketches are released
-        together: the guarantee then holds for all of them as one table (THEORY.md 4.2).
+        together: the guarantee then holds for all of them as one table (Theory 4.2).
     """
 
     bound: Exact
@@ -234,7 +234,7 @@ class L2(Neighbours):
 
     A release needs a bound on the spectral norm of its map, which small domains have: `Identity`, `OPORP`, `SRHT`, and
     `SJLT` or `CountSketch` with dim · sketch_dim up to 2^26. In the hashed domain a unit could choose items that all
-    meet in the same cells, and there is none better than ``L1(√m · bound)`` for units of at most m items (THEORY.md
+    meet in the same cells, and there is none better than ``L1(√m · bound)`` for units of at most m items (Theory
     2.1). `SketchL2` bounds what a unit does to the sketch instead, for any map.
 
     Examples
@@ -287,7 +287,7 @@ class SketchL2(Neighbours):
     norm √m, about, where an `L1` bound would be m.
 
     Cells are integers, so the squared distance in grid steps is ⌊(bound / cell_unit)²⌋ at most, with cell_unit =
-    scale · resolution (THEORY.md 2.2). Gaussian noise hides that much at no cost for further keys: release with δ > 0.
+    scale · resolution (Theory 2.2). Gaussian noise hides that much at no cost for further keys: release with δ > 0.
     Laplace noise, and all else that rests on sums of absolute values, needs ``max_keys``, and is much wider: k cells in
     m keys move by √(k·m) times as much.
 

@@ -270,7 +270,7 @@ def parameter_text(value: Fraction) -> str:
 
 
 def squared_distance_variance(cumulants: NoiseMoments, cells: int, squared_distance: float = 0.0) -> float:
-    """Return the noise's part of Var D̂ between two releases whose cells carry this noise, in grid steps⁴ (THEORY.md 4).
+    """Return the noise's part of Var D̂ between two releases whose cells carry this noise, in grid steps⁴ (Theory 4).
 
     ``squared_distance`` is ‖A z̃‖² in grid steps², 0 for close streams.
     """

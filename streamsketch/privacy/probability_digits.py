@@ -2,7 +2,7 @@
 
 The integers are cut into blocks. With c a whole number, c·exp(-exponent) of a block's most likely integer is the
 number of the 2^16 values of a random word that draw the block; its fraction is spread over a second word, what is
-left of that over a third, and so on (THEORY.md 3.2). Here these digits are computed, each of them with certainty.
+left of that over a third, and so on (Theory 3.2). Here these digits are computed, each of them with certainty.
 """
 
 import dataclasses

@@ -2,7 +2,7 @@
 
 A share is G - G' with G and G' negative binomial of shape 1/h and q = exp(-1/scale), as a compound Poisson sum: G is
 Σ j·N_j over j ≥ 1, the N_j independent and Poisson of rate q^j / (h j). Points are proposed at a rate that is easy to
-draw, and thinned by coins of exact probability (THEORY.md 9.1). Those beyond 2,000 scales, which hardly ever occur, are
+draw, and thinned by coins of exact probability (Theory 9.1). Those beyond 2,000 scales, which hardly ever occur, are
 drawn for all cells at once, in Python's integers: no tail is cut.
 """
 

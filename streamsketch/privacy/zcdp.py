@@ -9,7 +9,7 @@ MARGIN = 1e-9  # relative, on ρ and ε: what floats may be off
 
 
 def pure_rho(epsilon: float) -> float:
-    """Return the ρ of any ε-DP release: ε·tanh(ε/2), which is below ε²/2 (THEORY.md 9.4).
+    """Return the ρ of any ε-DP release: ε·tanh(ε/2), which is below ε²/2 (Theory 9.4).
 
     Examples
     --------

@@ -130,7 +130,7 @@ class Projection(ABC):
     @property
     @abstractmethod
     def variance(self) -> MapVariance:
-        """Var‖Sz‖² and Var⟨Sx, Sy⟩ over the draw of S; THEORY.md 4, V_S and W_S."""
+        """Var‖Sz‖² and Var⟨Sx, Sy⟩ over the draw of S; Theory 4, V_S and W_S."""
 
     @property
     def spectral_bound(self) -> int | None:

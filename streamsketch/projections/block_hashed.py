@@ -123,7 +123,7 @@ class BlockHashed(Projection):
 
     @functools.cached_property
     def spectral_bound(self) -> int | None:
-        """The least bound on ‖A‖₂² proven here, for this very seed, where dim · k is at most 2^26 (THEORY.md 2.1).
+        """The least bound on ‖A‖₂² proven here, for this very seed, where dim · k is at most 2^26 (Theory 2.1).
 
         ‖A‖₁·‖A‖∞ = s · (the most columns that meet one row), which CountSketch attains; and for k up to 2048 a bound on
         the eigenvalues of AAᵀ, a third of that or less where there are many more columns than rows.
@@ -147,7 +147,7 @@ class BlockHashed(Projection):
 
     @property
     def variance(self) -> MapVariance:
-        """V_S = (2/k)(‖z‖₂⁴ - ‖z‖₄⁴) for independence ≥ 4 (THEORY.md 4; Stausholm 2021, Lemma 10)."""
+        """V_S = (2/k)(‖z‖₂⁴ - ‖z‖₄⁴) for independence ≥ 4 (Theory 4; Stausholm 2021, Lemma 10)."""
         return independent_entries(self.sketch_dim, kurtosis=1.0)  # that of iid signs, whatever the sparsity
 
     def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:

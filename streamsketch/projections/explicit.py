@@ -74,7 +74,7 @@ class RandomNorms(ExplicitColumns):
     """Maps with random column norms: sensitivities are those of the matrix in use, found by enumerating its columns.
 
     An expectation, or a bound that holds with high probability, would not support a privacy guarantee (Kenthapadi et
-    al. 2013, Section 3; THEORY.md 2). The enumeration takes O(dim · sketch_dim), once for each matrix in a process.
+    al. 2013, Section 3; Theory 2). The enumeration takes O(dim · sketch_dim), once for each matrix in a process.
     """
 
     @property

@@ -207,7 +207,7 @@ class FJLT(Hadamard, RandomNorms):
     def variance(self) -> MapVariance:
         """V_S = ((2 + 3e)‖z‖₂⁴ - 2e‖z‖₄⁴)/k with e = (κ - 3)/N and κ = 3/q the kurtosis of P's entries.
 
-        Stausholm 2021, Lemma 11, with e = 3a in the notation of THEORY.md 4.
+        Stausholm 2021, Lemma 11, with e = 3a in the notation of Theory 4.
         """
         excess, k = (self._kurtosis - 3) / self.padded_dim, self.sketch_dim
         return MapVariance((1 + excess) / k, (1 + 2 * excess) / k, -2 * excess / k)

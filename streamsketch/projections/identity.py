@@ -18,7 +18,7 @@ class Identity(Projection):
     """No projection: one cell for each index.
 
     Its release is the raw-data baseline of Li and Li 2023, Theorem C.1: noise on every coordinate, and no projection
-    error. It is the better choice if the domain is known and not much larger than a sketch (THEORY.md 4.1).
+    error. It is the better choice if the domain is known and not much larger than a sketch (Theory 4.1).
 
     Parameters
     ----------

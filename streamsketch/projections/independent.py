@@ -56,7 +56,7 @@ class IndependentEntries(RandomNorms):
 
     @property
     def variance(self) -> MapVariance:
-        """V_S = (1/k)(2‖z‖₂⁴ + (κ-3)‖z‖₄⁴) with κ the kurtosis of the entries (THEORY.md 4)."""
+        """V_S = (1/k)(2‖z‖₂⁴ + (κ-3)‖z‖₄⁴) with κ the kurtosis of the entries (Theory 4)."""
         second, fourth = self.moments
         return independent_entries(self.sketch_dim, float(fourth / second**2))
 
@@ -220,7 +220,7 @@ class GaussianProjection(IndependentEntries):
         As in `Projection`.
     independence
         The hash functions' independence (t), 4 to 4096. From ``dim`` on, all entries are independent, as DP-SignRP-RR
-        requires (THEORY.md 6.2).
+        requires (Theory 6.2).
     sketch_dim
         1 to 2^16.
     fraction_bits

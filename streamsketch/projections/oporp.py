@@ -86,7 +86,7 @@ class OPORP(Projection):
 
     @property
     def variance(self) -> MapVariance:
-        """V_S = 2p(‖z‖₂⁴ - ‖z‖₄⁴) with p the probability that two coordinates share a bin (THEORY.md 4).
+        """V_S = 2p(‖z‖₂⁴ - ‖z‖₄⁴) with p the probability that two coordinates share a bin (Theory 4).
 
         With equal bins p = (dim - k) / (k (dim - 1)) (Li and Li 2023, Theorem C.3).
         """

@@ -109,7 +109,7 @@ class Rotation(RandomNorms):
 
     @property
     def variance(self) -> MapVariance:
-        """V_S of a Haar rotation, 2(d-k) / (k(d+2)) ‖z‖₂⁴, and of the rounding of its entries (THEORY.md 4).
+        """V_S of a Haar rotation, 2(d-k) / (k(d+2)) ‖z‖₂⁴, and of the rounding of its entries (Theory 4).
 
         The first holds since ‖Sz‖² is d/k ‖z‖² times a Beta(k/2, (d-k)/2) variable; then (1+r)² V_S is that plus
         ((4r + 2r²)‖z‖₂⁴ - (6/5)r²‖z‖₄⁴)/k with r = 1 / (12 · 4^fraction_bits).

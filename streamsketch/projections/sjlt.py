@@ -137,7 +137,7 @@ class SJLT(BlockHashed):
         The orders are those of Kane and Nelson 2014 and Stausholm 2021, Theorem 3: k = Θ(α⁻² ln 1/β),
         s = Θ(α⁻¹ ln 1/β), t = Θ(ln 1/β). The papers leave the constants open. Here k follows from the χ² tail of a
         Gaussian map, ln(2/β) / (α²/4 - α³/6), with s = ln(1/β)/α and t = 2 ln(1/β), each rounded up to what the block
-        construction allows. Noise is not considered: the best private sketch is smaller (THEORY.md 4.1).
+        construction allows. Noise is not considered: the best private sketch is smaller (Theory 4.1).
 
         Parameters
         ----------

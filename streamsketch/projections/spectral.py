@@ -1,4 +1,4 @@
-"""Proven bounds on spectral norms, in exact integers: the same on every machine and in every run (THEORY.md 2.1)."""
+"""Proven bounds on spectral norms, in exact integers: the same on every machine and in every run (Theory 2.1)."""
 
 import functools
 import math

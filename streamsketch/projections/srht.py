@@ -122,7 +122,7 @@ class SRHT(Hadamard):
 
     @property
     def variance(self) -> MapVariance:
-        """V_S = (2/k)(‖z‖₂⁴ - ‖z‖₄⁴)(N-k)/(N-1) with N the padded dim (THEORY.md 4)."""
+        """V_S = (2/k)(‖z‖₂⁴ - ‖z‖₄⁴)(N-k)/(N-1) with N the padded dim (Theory 4)."""
         share = (self.padded_dim - self.sketch_dim) / (self.sketch_dim * max(1, self.padded_dim - 1))
         return MapVariance(share, share, -2 * share)
 

@@ -13,7 +13,7 @@ _ROUNDED = 1e-9  # the kurtosis of a Gaussian on a grid differs from 3 in the la
 
 @dataclass(frozen=True)
 class MapVariance:
-    """The variance model of a map: three coefficients (THEORY.md 4, V_S and W_S).
+    """The variance model of a map: three coefficients (Theory 4, V_S and W_S).
 
     Over the draw of S, Var⟨Sx, Sy⟩ = ``norms`` ‖x‖²‖y‖² + ``inner`` ⟨x,y⟩² + ``fourth`` Σx²y². With y = x it is
     Var‖Sx‖². The sum Σx²y² lies between 0 and ‖x‖²‖y‖².
@@ -51,6 +51,6 @@ class MapVariance:
 
 
 def independent_entries(sketch_dim: int, kurtosis: float) -> MapVariance:
-    """Return the variance of a map with independent entries of kurtosis E w⁴ / (E w²)² (THEORY.md 4)."""
+    """Return the variance of a map with independent entries of kurtosis E w⁴ / (E w²)² (Theory 4)."""
     excess = kurtosis - 3 if abs(kurtosis - 3) > _ROUNDED else 0.0
     return MapVariance(1 / sketch_dim, 1 / sketch_dim, excess / sketch_dim)

@@ -23,7 +23,7 @@ class PanPrivateSketch:
 
     The guarantee covers one intrusion (a look at the whole state at any time) together with the one
     published release: (ε, δ)-differential privacy for `L1` neighbours, where a unit's updates over the whole
-    stream have absolute values that sum to at most the bound (Stausholm 2021, Section 3.4; THEORY.md 4.2). The
+    stream have absolute values that sum to at most the bound (Stausholm 2021, Section 3.4; Theory 4.2). The
     release carries fresh noise on top, since the difference of the two would otherwise show the stream
     in between exactly; so its noise variance is twice that of `Sketch.release`. An update costs O(sparsity) an event.
 

@@ -201,7 +201,7 @@ class Calibrated(ABC, Generic[PublishedT]):
 
     @property
     def holds_together(self) -> bool:
-        """Whether the guarantee is proven for units whose bound holds for several keys together (THEORY.md 4.2)."""
+        """Whether the guarantee is proven for units whose bound holds for several keys together (Theory 4.2)."""
         return False
 
     def _exact(self, sketch: Sketch) -> Ints:
@@ -519,7 +519,7 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
 
     def _noisy(self, exact: Ints, bits: BitSource) -> Ints:
         drawn = self.noise.sample(exact.size, bits).reshape(exact.shape)
-        # modulo 2^64, as all sums of cells: that costs accuracy past 2^63, and no privacy (THEORY.md 4.2)
+        # modulo 2^64, as all sums of cells: that costs accuracy past 2^63, and no privacy (Theory 4.2)
         noisy: Ints = np.add(exact, drawn)
         return noisy
 

@@ -61,7 +61,7 @@ class Releaser:
     """Publishes windows by a schedule: adds one after the other, and returns the row of each, with noise.
 
     All rows together, and all that is computed from them, are (ε, δ)-differentially private for one unit in as many
-    windows as the schedule says, also if what later windows hold depends on rows that were published (THEORY.md 11.2).
+    windows as the schedule says, also if what later windows hold depends on rows that were published (Theory 11.2).
     It holds exact sums of earlier windows, and so is secret.
 
     Parameters

@@ -50,7 +50,7 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
     """Compare streams by what was asked for or, if nothing was, by what the releases can tell apart.
 
     Cosines are chosen if, for at least half of the streams above the noise floor, they tell the most alike other
-    from the least alike one (`distinguishable_share`). Otherwise distances are, which mostly measure size (THEORY.md
+    from the least alike one (`distinguishable_share`). Otherwise distances are, which mostly measure size (Theory
     4).
 
     Parameters

@@ -64,7 +64,7 @@ class Schedule(ABC):
     """Which sums of windows are published: row t = Σ_{j≤t} C[t, j] · window j, for a public integer matrix C.
 
     One row is published as each window ends, with noise of its own, and readers solve for any range of windows. C is
-    lower triangular, with one positive integer on its diagonal and none below 0 (THEORY.md 11).
+    lower triangular, with one positive integer on its diagonal and none below 0 (Theory 11).
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def toeplitz_norms(envelope: Ints, column: tuple[int, int], schedule: Schedule) 
 
     Of windows i < j, ⟨c_i, c_j⟩ ≤ Σ_t e[t - i]·e[t - j], which falls with j - i and with j. So of all sets that are
     allowed, the first windows, as near to each other as may be, have the largest sum of products, and the largest norm
-    of the matrix of products, which is at most its largest sum of a row (THEORY.md 11.2).
+    of the matrix of products, which is at most its largest sum of a row (Theory 11.2).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Angles and cosines from published signs, with the flips' share taken out and standard errors (THEORY.md 6.6)."""
+"""Angles and cosines from published signs, with the flips' share taken out and standard errors (Theory 6.6)."""
 
 import functools
 import math

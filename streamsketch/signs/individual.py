@@ -3,7 +3,7 @@
 Only cells that some neighbour of the data at hand could bring to zero or across it are perturbed: those with |y_j| at
 most Δ̃·max_i|A_ji|. Which these are depends on the data. The guarantee holds for the mechanism calibrated to the data at
 hand and then thought to run on a neighbour; a mechanism that calibrates itself anew on the neighbour breaks it, as some
-of its signs are then never perturbed, although the paper's Definition A.1 reads that way (THEORY.md 6.5).
+of its signs are then never perturbed, although the paper's Definition A.1 reads that way (Theory 6.5).
 """
 
 import dataclasses

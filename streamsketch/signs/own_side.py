@@ -2,7 +2,7 @@
 
 A published sign s of a cell Y has E[s] = g(Y), and Y is nearly normal given one's own cell U: with both of variance 1
 and an angle θ, Y = U cos θ + Z sin θ. So E[s | U] = h(U; θ) = E[g(U cos θ + Z sin θ)], and θ is estimated by maximum
-likelihood over the k cells (THEORY.md 6.6).
+likelihood over the k cells (Theory 6.6).
 """
 
 import dataclasses

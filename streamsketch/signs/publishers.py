@@ -1,7 +1,7 @@
 """The paper's differentially private sign mechanisms (Li and Li 2023, Section 4), on the exact cells.
 
 A mechanism is a frozen description. `release` draws every flip exactly, from the operating system's CSPRNG, out of the
-integer cells and rational rates alone; proofs on the lattice are in THEORY.md 6. Where one unit may touch several keys
+integer cells and rational rates alone; proofs on the lattice are in Theory 6. Where one unit may touch several keys
 (``max_keys``), each key gets an equal share of ε and δ, so that the guarantee covers all of them together.
 """
 
@@ -276,7 +276,7 @@ class DPSignRPRR(SignMechanism):
     neighbours says how many do. The other mechanisms need no such condition.
 
     The paper's theorem is for independent continuous entries, so the projection's ``independence`` must be at least its
-    ``dim``; what its lattice adds is counted in (THEORY.md 6.2).
+    ``dim``; what its lattice adds is counted in (Theory 6.2).
 
     Parameters
     ----------
@@ -479,7 +479,7 @@ class DPSignOPORPRRSmooth(DPSignOPORPRR):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DPSignLogistic(SignMechanism):
-    """The form that is safe where many cells move: flips with log-odds proportional to the cell (THEORY.md 6.4).
+    """The form that is safe where many cells move: flips with log-odds proportional to the cell (Theory 6.4).
 
     ε-differentially private for ``L1``, ``SketchL2`` (with ``max_keys``) and ``OneCoordinate`` neighbours, for every
     projection: cell y_j is flipped with probability 1/(exp(ε|y_j| / D1) + 1), D1 the exact ℓ1 sensitivity of the

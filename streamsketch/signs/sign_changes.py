@@ -1,4 +1,4 @@
-"""How far a neighbour moves each cell, and how many signs it can change (THEORY.md 6.2)."""
+"""How far a neighbour moves each cell, and how many signs it can change (Theory 6.2)."""
 
 import functools
 import math
@@ -133,7 +133,7 @@ def pair_change_bound(dim: int, ratio: Fraction, fraction_bits: int, max_entry: 
     with a Gaussian of variance τ² = 1 added to each entry they are continuous but for e^{dim·η}, and two cells of
     different signs leave at least 1 - 4Φ(-t) of the chance for a pair of standard normals at that angle, one above
     -s and one below s, s = tτ/√(σ² + τ²). So P ≤ e^{dim·η} (θ/π + 4∫_0^s φ(x)Φ(x cot(θ/2)) dx) / (1 - 4Φ(-t)),
-    for every t (THEORY.md 6.2).
+    for every t (Theory 6.2).
 
     Parameters
     ----------

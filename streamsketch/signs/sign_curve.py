@@ -1,7 +1,7 @@
 """The mean product E[s s'] of two published signs by the angle, where flips depend on how large a cell is.
 
 With cells that are nearly jointly normal (sums of many coordinates), a published sign has the mean g(y) at cell y, an
-odd gain, and E[s s'] = E[g(Y) g'(Y')] =: C(θ) for standard normals with correlation cos θ (THEORY.md 6.6). Price's
+odd gain, and E[s s'] = E[g(Y) g'(Y')] =: C(θ) for standard normals with correlation cos θ (Theory 6.6). Price's
 theorem gives C by quadrature: with g a sum of steps J_a at a, dC/dφ = Σ J_a J'_b exp(-(a² + b² - 2ab sin φ) / 2cos²φ) /
 2π, φ = π/2 - θ, from C = 0 at φ = 0.
 """

@@ -1,6 +1,6 @@
 """How often published signs agree with those of a query, by the angle: what retrieval by Hamming distance rests on.
 
-Over the draw of map and flips, products of two vectors' signs have the mean E[s s'] (THEORY.md 6.6). But one query is
+Over the draw of map and flips, products of two vectors' signs have the mean E[s s'] (Theory 6.6). But one query is
 compared with all members, so its own cells and flips make all of its products larger or smaller together: given a
 query's cell U and its published sign s, a member's sign has the mean h(U; θ) = E[g(U cos θ + Z sin θ)].
 """

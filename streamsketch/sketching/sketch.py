@@ -172,7 +172,7 @@ class Sketch:
         Notes
         -----
         Cells are sums modulo 2^64. A sum that exceeds 63 bits is never refused, as one event would then decide whether
-        there is a release; it costs accuracy but no privacy (THEORY.md 4.2). `mass` shows it to the party.
+        there is a release; it costs accuracy but no privacy (Theory 4.2). `mass` shows it to the party.
         """
         if type(indices) is int and type(values) is int:
             try:
@@ -444,7 +444,7 @@ class Sketch:
 
         The result is (ε, δ)-differentially private for ``neighbours``: for ``"laplace"`` with δ = 0 (Dwork and Roth
         2014, Theorem 3.6, on the integer lattice; Stausholm 2021, Lemma 1), for ``"gaussian"`` by the analytic
-        calibration of Balle and Wang 2018, Theorem 8, extended to the lattice (THEORY.md 3). Every call is another
+        calibration of Balle and Wang 2018, Theorem 8, extended to the lattice (Theory 3). Every call is another
         release of the same data, and the privacy losses add up (`streamsketch.compose`). Where the agreement says that
         units are counted (``counting``), and they were (`counts`), it has counts of them (`PrivateSketch.units`).
 

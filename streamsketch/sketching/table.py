@@ -460,7 +460,7 @@ class SketchTable(Mapping[Any, Sketch]):
         """Return what may leave the party: every key's cells plus exact discrete noise, as one release.
 
         All keys together are (ε, δ)-differentially private for ``neighbours``, whose ``max_keys`` says how many keys
-        one unit may touch, each by the bound at most: the noise of each key is calibrated to all of them (THEORY.md
+        one unit may touch, each by the bound at most: the noise of each key is calibrated to all of them (Theory
         4.2). Theorems, and counts of units, as `Sketch.release`. Every call is one more release of the same data.
 
         Parameters

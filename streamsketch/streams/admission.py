@@ -21,7 +21,7 @@ class Admission:
 
     A unit is admitted to a window if it was admitted to fewer than ``max_windows`` before it, the last of them ``gap``
     or more before. So which of its windows count depends on this unit's rows alone, and removing them changes nothing
-    else (THEORY.md 11.2). Windows are decided in their order, once all rows of a window are there.
+    else (Theory 11.2). Windows are decided in their order, once all rows of a window are there.
 
     Parameters
     ----------

@@ -340,7 +340,7 @@ class StreamPolicy:
         """Return what a window's release adds, for the unit and the bound that `bounds_in` says; errors as there.
 
         Units are counted as the agreement says, if they are clipped. With a schedule, it is the noise of a row: a bound
-        on a unit's sketches is then on those of all of its windows together, √m of that in each (THEORY.md 11.2).
+        on a unit's sketches is then on those of all of its windows together, √m of that in each (Theory 11.2).
         """
         neighbours, schedule = self.bounds_in(agreement), self.schedule
         if schedule is not None and isinstance(neighbours, SketchL2):

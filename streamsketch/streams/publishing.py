@@ -37,7 +37,7 @@ def put_window(sink: Sink, contents: Mapping[Any, tuple[Slot, bytes]], epoch: in
     """Fill the slots of a window in their order, up to the first that holds other bytes.
 
     So whatever versions of a window are put, by whom and how far, all that its slots hold is of one version: of two
-    with the same keys, the first slot that differs decides (THEORY.md 4.2).
+    with the same keys, the first slot that differs decides (Theory 4.2).
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class ReleaseOnce:
     A release costs what ``publisher`` guarantees, for all keys of a window together, if no unit adds more to one window
     than its neighbour relation says: bound rows before they are sketched (`streamsketch.bound`). All slots of a window
     hold releases of the same sums: they are put in one order, and after one that holds other bytes no more are put
-    (THEORY.md 4.2).
+    (Theory 4.2).
 
     Parameters
     ----------

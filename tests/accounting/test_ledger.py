@@ -323,7 +323,7 @@ def test_no_adaptive_choice_of_releases_spends_more_than_the_filter_allows() -> 
 
 
 def test_composed_losses_are_no_filter_and_the_ledger_does_not_use_them(where: Path) -> None:
-    """The tree of THEORY.md 9.4: after a small release, two large ones or ten small ones, by its outcome."""
+    """The tree of Theory 9.4: after a small release, two large ones or ten small ones, by its outcome."""
     up, down = [0.1, *[0.968] * 2], [0.1, *[0.29] * 10]
 
     def mass(path: list[float], first: int) -> float:

@@ -15,7 +15,7 @@ X, Y = np.array([3, -2, 0, 5]), np.array([1, 1, 4, 0])
 
 
 def test_predictions_are_the_sheets_formulas_averaged_over_noises() -> None:
-    """THEORY.md 4 for independent signs, κ = 1: V = (2‖z‖⁴ - 2‖z‖₄⁴)/k, W = (‖x‖²‖y‖² + ⟨x,y⟩² - 2Σx²y²)/k."""
+    """Theory 4 for independent signs, κ = 1: V = (2‖z‖⁴ - 2‖z‖₄⁴)/k, W = (‖x‖²‖y‖² + ⟨x,y⟩² - 2Σx²y²)/k."""
     k, noises = 8, [NoiseMoments(2.0, 12.0), NoiseMoments(4.0, 20.0)]
     projection = ss.projections.Rademacher(dim=4, sketch_dim=k, seed=1)
     z2, z4 = 4 + 9 + 16 + 25, 16 + 81 + 256 + 625

@@ -1,4 +1,4 @@
-"""Optimal caps: the guarantee holds with equality, nothing near errs less, and the figures of THEORY.md 7."""
+"""Optimal caps: the guarantee holds with equality, nothing near errs less, and the figures of Theory 7."""
 
 import math
 

@@ -22,7 +22,7 @@ from tests.oracles import naive_local
 SEED = 77
 """The public seed of every report here: whoever gets the report knows it, so work may depend on it."""
 NOISE_ALONE = ["Gaussian"]
-"""The discrete Gaussian's exact sampler: its loops have a random length, and never see the vector (THEORY.md 7.5)."""
+"""The discrete Gaussian's exact sampler: its loops have a random length, and never see the vector (Theory 7.5)."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Slow, readable twins of clipping in sketch space and of counts, in Python integers only, after THEORY.md 2.2 and 2.3.
+"""Slow, readable twins of clipping in sketch space and of counts, in Python integers only, after Theory 2.2 and 2.3.
 
 Nothing here imports the library.
 """

@@ -80,7 +80,7 @@ def uniform(limit: int, tape: Tape) -> int:
             return drawn
 
 
-# --- samplers (THEORY.md 3.2) ----------------------------------------------------------------------------------
+# --- samplers (Theory 3.2) ----------------------------------------------------------------------------------
 
 
 class Law(NamedTuple):
@@ -234,7 +234,7 @@ def gaussian_masses(sigma_squared: Fraction) -> tuple[NDArray[np.int64], NDArray
 
 
 def lattice_delta(sigma_squared: Fraction, shift: tuple[int, ...], epsilon: float) -> float:
-    """Return the exact δ at which N_Z(0, σ²) and its shift by v are ε-close (THEORY.md 3).
+    """Return the exact δ at which N_Z(0, σ²) and its shift by v are ε-close (Theory 3).
 
     δ_v = P[T > εσ² - n/2] - e^ε P[T > εσ² + n/2] with T = ⟨v, Y⟩ and n = ‖v‖². Shifting the second tail onto the
     first turns it into Σ_t P(t) (1 - e^{ε - (t + n/2)/σ²}) over t > εσ² - n/2: positive terms, no cancellation.

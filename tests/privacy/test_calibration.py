@@ -164,7 +164,7 @@ def test_the_same_check_catches_the_continuous_sigma_used_verbatim_on_the_lattic
 
 
 def test_the_same_check_catches_the_classical_formula_at_large_epsilon() -> None:
-    """σ = Δ2·√(2 ln(1.25/δ))/ε is proven for ε < 1; at δ = 1e-5 it fails above ε = 8.42 (THEORY.md 3)."""
+    """σ = Δ2·√(2 ln(1.25/δ))/ε is proven for ε < 1; at δ = 1e-5 it fails above ε = 8.42 (Theory 3)."""
     delta = 1e-5
     for epsilon, holds in ((0.9, True), (8.0, True), (9.0, False), (12.0, False)):
         classical = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
@@ -254,7 +254,7 @@ def test_a_candidates_variance_is_the_noise_part_of_a_squared_distance_between_c
         noise_alone = ss.squared_distance(one, other).noise_variance
         assert noise_alone >= option.variance * (1 - 1e-12), "and more where the estimate came out positive"
     laplace = ss.accounting.mechanisms(projection, epsilon=0.1, neighbours=ss.L1(1))[0]
-    assert laplace.variance == pytest.approx(56 * 64 * 20**4, rel=1e-3)  # 56·k·b⁴, b = √s/ε: THEORY.md 4.1
+    assert laplace.variance == pytest.approx(56 * 64 * 20**4, rel=1e-3)  # 56·k·b⁴, b = √s/ε: Theory 4.1
 
 
 def test_the_sensitivity_grows_with_the_bound_and_the_columns() -> None:

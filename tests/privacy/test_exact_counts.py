@@ -235,7 +235,7 @@ def test_the_largest_cell_in_place_of_the_largest_count_is_caught() -> None:
 
 @pytest.mark.parametrize("units", [2, 4])
 def test_counts_of_parts_that_share_units_are_caught(units: int) -> None:
-    """Bounds and keys add up, but a unit that is in one key of both parts counts twice there (THEORY.md 2.3)."""
+    """Bounds and keys add up, but a unit that is in one key of both parts counts twice there (Theory 2.3)."""
     part = Case(TWO_CELLS, ss.SketchL2(2, unit="user", max_keys=1), Counting(units))
     stated = sensitivity_of(TWO_CELLS, ss.SketchL2(4, unit="user", max_keys=2), Counting(units))
     found = {tuple(sorted(2 * abs(size) for size in change if size)) for change in by_sketch(part)}

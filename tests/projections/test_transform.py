@@ -165,7 +165,7 @@ def test_duplicates_add_up_in_a_type_that_fits_their_sum(form: str, dtype: Any, 
 
 
 def test_duplicates_past_63_bits_wrap_around_and_are_released() -> None:
-    """One entry would decide whether there is a release (THEORY.md 4.2)."""
+    """One entry would decide whether there is a release (Theory 4.2)."""
     places = (np.zeros(2, dtype=int), np.zeros(2, dtype=int))
     publish = ss.release.PrivateProjection(projection=IDENTITY, epsilon=1, neighbours=ss.L1(1))
     for beyond, wrapped in ((np.array([2**62, 2**62]), -(2**63)), (np.array([-(2**63), -1]), 2**63 - 1)):

@@ -313,7 +313,7 @@ def test_ranges_and_differences_are_checked_against_their_schedule() -> None:
             said = " ".join(str(one.explain()).split())
             assert "16 cells of every row: discrete" in said
             assert str(one.history) in said
-            assert "THEORY.md 11.3" in said
+            assert "Theory 11.3" in said
         assert ss.squared_norm(ranges[0]).variance > 0
         short = _with_noise(ranges[0], 0.25) if schedule.scale == 1 else _with_noise(ranges[0], 0.5)
         assert check_release(short).verdict == "too little"

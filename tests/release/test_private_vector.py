@@ -66,7 +66,7 @@ def test_without_noise_the_cells_are_the_sketchs(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("place", ["output", "input", "hadamard"])
 def test_no_sum_of_a_vector_is_refused(place: NoisePlace) -> None:
-    """One person's value would decide whether there is a release; sums count modulo 2^64 (THEORY.md 4.2)."""
+    """One person's value would decide whether there is a release; sums count modulo 2^64 (Theory 4.2)."""
     for largest in (2**62, -(2**62)):
         vector = np.full(FJLT.dim, largest, dtype=np.int64)
         released = ss.release.release_vector(FJLT, vector, noise_place=place, **BUDGET)

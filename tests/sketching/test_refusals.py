@@ -138,7 +138,7 @@ def test_single_keys_without_canonical_bytes_are_refused(key: Any) -> None:
     ids=str,
 )
 def test_no_sum_is_refused_and_cells_wrap_around(arguments: tuple[Any, ...]) -> None:
-    """One event would decide whether there is a release (THEORY.md 4.2)."""
+    """One event would decide whether there is a release (Theory 4.2)."""
     indices, values = arguments
     places = [indices] if isinstance(indices, int) else list(indices)
     amounts = [int(value) for value in values] if isinstance(values, list) else [values] * len(places)

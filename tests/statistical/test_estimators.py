@@ -122,7 +122,7 @@ def norm(vector: Ints, power: int = 2) -> float:
 
 
 def predicted_norm_variance(projection: ss.Projection, vector: Ints, noise: NoiseMoments) -> float:
-    """THEORY.md 4: V_S(z) + 4·K2·‖z‖² + k·K4 + 2k·K2², with the true norms."""
+    """Theory 4: V_S(z) + 4·K2·‖z‖² + k·K4 + 2k·K2², with the true norms."""
     cells = projection.sketch_dim
     own = projection.variance.of_squared_norm(norm(vector), norm(vector, 4))
     return own + 4 * noise.k2 * norm(vector) + cells * noise.k4 + 2 * cells * noise.k2**2
@@ -131,7 +131,7 @@ def predicted_norm_variance(projection: ss.Projection, vector: Ints, noise: Nois
 def predicted_product_variance(
     projection: ss.Projection, x: Ints, y: Ints, noise_x: NoiseMoments, noise_y: NoiseMoments
 ) -> float:
-    """THEORY.md 4: W_S(x, y) + K2y·‖x‖² + K2x·‖y‖² + k·K2x·K2y, with the true norms."""
+    """Theory 4: W_S(x, y) + K2y·‖x‖² + K2x·‖y‖² + k·K2x·K2y, with the true norms."""
     own = projection.variance.of_inner_product(norm(x), norm(y), float(x @ y), norm(x * y))
     return own + noise_y.k2 * norm(x) + noise_x.k2 * norm(y) + projection.sketch_dim * noise_x.k2 * noise_y.k2
 
@@ -233,7 +233,7 @@ def test_the_resolution_and_real_values_come_back_in_data_units() -> None:
 
 
 def test_laplace_noise_is_debiased_by_4ks_over_epsilon_squared_not_by_the_papers_2ks() -> None:
-    """Erratum 1 of THEORY.md 8 (Stausholm 2021, Theorem 3): Lap(b) has E[η²] = 2b², not b²."""
+    """Erratum 1 of Theory 8 (Stausholm 2021, Theorem 3): Lap(b) has E[η²] = 2b², not b²."""
     x, y = DIRECTIONS["dense"]
     sparsity, epsilon = 4, 0.25
     projection = MAPS["SJLT s=4"](0)
@@ -250,7 +250,7 @@ def test_laplace_noise_is_debiased_by_4ks_over_epsilon_squared_not_by_the_papers
     with pytest.raises(AssertionError):
         assert_unbiased(plain - papers, norm(x - y))
     assert_unbiased(plain - papers, norm(x - y) + papers)  # off by 2ks/ε²
-    noise_part = 56 * CELLS * sparsity**2 / epsilon**4 + 16 * sparsity * norm(x - y) / epsilon**2  # THEORY.md 4.1
+    noise_part = 56 * CELLS * sparsity**2 / epsilon**4 + 16 * sparsity * norm(x - y) / epsilon**2  # Theory 4.1
     own = projection.variance.of_squared_norm(norm(x - y), norm(x - y, 4))
     assert_variance(debiased, noise_part + own)
 

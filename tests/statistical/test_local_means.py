@@ -1,4 +1,4 @@
-"""Bias and squared error of the local mechanisms against exact oracles, in adversarial directions (THEORY.md 7).
+"""Bias and squared error of the local mechanisms against exact oracles, in adversarial directions (Theory 7).
 
 Bits are fixed, so the tests are deterministic. Two-sided tests at 6 standard errors or more, some 200 of them: a fresh
 draw of bits would fail a right mechanism with probability below 10^-6.

@@ -1,4 +1,4 @@
-"""Bias and variance of every map over its seeds, in adversarial directions (THEORY.md 4, V_S and W_S).
+"""Bias and variance of every map over its seeds, in adversarial directions (Theory 4, V_S and W_S).
 
 Seeds are fixed, so the tests are deterministic; a fresh draw of them would fail a right map with probability below
 1e-4 in all (some 100 two-sided tests at 5 standard errors or more). The variance's own standard error comes from the

@@ -1,4 +1,4 @@
-"""Estimates from noise before the map: unbiased, with the variance that `noise_effect` states (THEORY.md 5).
+"""Estimates from noise before the map: unbiased, with the variance that `noise_effect` states (Theory 5).
 
 Seeds of maps and of noise are fixed; a fresh draw would fail a right library with probability below 1e-5 in all, at
 five standard errors of a mean and six of a variance. `make test` takes every place with every mechanism, and every map:

@@ -171,7 +171,7 @@ def finding(panel: Panel) -> str:
     bound = np.log(panel.dim) ** 2 / k
     return (
         f"{text} What never averages out at k = {k} is {apart.limiting:.2g} with independent and "
-        f"{shared.limiting:.2g} with correlated Hadamard rotations (`limiting_squared_error`, THEORY.md 7.2), where "
+        f"{shared.limiting:.2g} with correlated Hadamard rotations (`limiting_squared_error`, Theory 7.2), where "
         f"Theorems 3 and 4 allow O(log²d/k), log²d/k = {bound:.2g}: it would equal the rest of the error only beyond "
         f"{people:.1g} people. The looseness is the paper's, whose proofs bound |1/‖Wv‖ - 1| by its size. Algorithm 6 "
         "removes it, at C times the error: the second table has the price by δ, which only the bias of the reports "

@@ -123,7 +123,7 @@ def finding(sweeps: Sweeps, dims: list[int], k: int, limit: float) -> str:
         + (
             f", {optimal / fast:.1f} times as long: PrivUnitG draws d Gaussians and FastProjUnit k = {k}, and "
             'butterflies cost less than that: the paper\'s "comparable" understates its algorithm. Its published code '
-            "is slower than PrivUnitG instead (THEORY.md 8, item 9): the code is the cause. "
+            "is slower than PrivUnitG instead (Theory 8, item 9): the code is the cause. "
             if optimal > 1.5 * fast
             else ". "
         )

@@ -2,7 +2,7 @@
 
 Each vector is published by itself, for one-coordinate neighbours with β = 1 and δ = 1e-6. Pixels are in [0, 1]. Of
 texts, which words or trigrams they have is published, as 0 and 1: β = 1 is one of them more or less. The grid has
-at least 255 steps in one β: noise on a lattice has three squared steps of variance more than it would need (THEORY.md
+at least 255 steps in one β: noise on a lattice has three squared steps of variance more than it would need (Theory
 3), which on steps of β, as integers have them, would exceed an OPORP's bins at large ε.
 
 Two baselines are the benchmarks' own, in floating point: noise on raw vectors of many dimensions, drawn by symmetry

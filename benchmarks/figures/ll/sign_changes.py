@@ -148,7 +148,7 @@ def _finding(rows: list[tuple[Cell, ...]], ones: list[tuple[int, float, float]])
         f"is p = {beyond[0]}, by a factor of {beyond[1] / beyond[2]:.1f}. And P₊ asks whether *some* neighbour changes "
         "the sign, where differential privacy compares two: a pair's Gaussian signs differ with probability at most "
         f"{pair(ratio):.3f} at p = {DIMS[-1]}, β = 1, against a bound (11) of "
-        f"{neighbourhood_change_bound(DIMS[-1], ratio):.3f}. The library counts pairs (THEORY.md 6.2)."
+        f"{neighbourhood_change_bound(DIMS[-1], ratio):.3f}. The library counts pairs (Theory 6.2)."
     )
 
 

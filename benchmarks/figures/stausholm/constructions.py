@@ -1,6 +1,6 @@
 """The private constructions that Stausholm 2021 compares, and the variance of a squared distance from each.
 
-Noise is continuous, as in the paper. Variances are those of THEORY.md 4 and 5, with ‖z‖₄⁴ at its bound, as the paper
+Noise is continuous, as in the paper. Variances are those of Theory 4 and 5, with ‖z‖₄⁴ at its bound, as the paper
 has them. Dims are powers of two, where noise on an FJLT's input and after its Hadamard step are the same (Note 7).
 """
 

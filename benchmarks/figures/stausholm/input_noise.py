@@ -266,7 +266,7 @@ def _kkmm_checks(measured: Sequence[Measured]) -> list[Check]:
         setting = f"measured, d = {dim:,}, k = {CELLS}, KKMM with Theorem 2's σ"
         checks.append(Check(f"{always}; ratio of variances", ratio, 0.0, 1.0, error=error, data=setting))
     even = break_even(kkmm_over_fjlt(64, OWN))
-    erratum = "THEORY.md 8.20: with its own σ, KKMM has more noise below some 8k; d/k where equal, to 20 %"
+    erratum = "Theory 8, item 20: with its own σ, KKMM has more noise below some 8k; d/k where equal, to 20 %"
     return [*checks, Check(erratum, even, 0.8 * 8, 1.2 * 8, data="close streams, k = 64, δ = 1e-6")]
 
 

@@ -62,7 +62,7 @@ class BoundContributions(beam.PTransform):
     exactly, in integers: bit for bit as `bound` does on one machine under the same secret. Under `SketchL2` its rows
     become cells first, and those of all its keys are clipped together. Only what is left is ever
     added up. So removing all rows of one unit moves the table by no more than a release for the neighbours hides
-    (THEORY.md 4.2), whatever those rows hold. These bounds go with what this transform returns, and with what
+    (Theory 4.2), whatever those rows hold. These bounds go with what this transform returns, and with what
     `SketchPerKey` makes of that, where `ReleasePerKey` compares them with its publisher's neighbours. Any other step
     ends them.
 

@@ -40,7 +40,7 @@ class ReleasePerKey(beam.PTransform):
 
     What is published of a sketch, and under which guarantee, the publisher says: `AdditiveNoise` makes a
     `PrivateSketch`, the mechanisms of `streamsketch.signs` a `SignSketch`, and `RoundContribution` the bytes that a
-    party sends to a round. The guarantee holds for the table of releases (THEORY.md 4.2). Its neighbours must follow
+    party sends to a round. The guarantee holds for the table of releases (Theory 4.2). Its neighbours must follow
     from what `BoundContributions` enforced; where nothing was enforced, they are your assertion of what one unit
     contributes to all keys and windows together.
 

@@ -14,7 +14,7 @@ LEVEL = 1.75
 """K: coefficients are at most K/√D. At redundancy 4 or more about ten steps suffice; at 1.4 none do."""
 
 INDEPENDENT_DIM = 32
-"""Up to this dim no four places are dependent, so that every vector has coefficients of level K (THEORY.md 7.4)."""
+"""Up to this dim no four places are dependent, so that every vector has coefficients of level K (Theory 7.4)."""
 
 _INNER = 0.98  # of K: clipping to a smaller box brings coefficients below K in finitely many steps
 _RELAXATION = 1.9
@@ -128,7 +128,7 @@ def independent_places() -> tuple[int, ...]:
 
     So the columns of H at these places are four-wise independent: for x = √D·Uᵀw with a unit vector w, E x⁴ = 3 - 2Σw⁴
     < 3 over the D cells, and E|x| ≥ (E x²)^(3/2)/(E x⁴)^½ > 1/√3. The least K that serves every vector is
-    1/min E|x| < √3; see THEORY.md 7.4.
+    1/min E|x| < √3; see Theory 7.4.
     """
     places: list[int] = []
     dependent: set[int] = set()

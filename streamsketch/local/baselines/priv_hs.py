@@ -79,7 +79,7 @@ class PrivHS(Mechanism):
 
     @property
     def squared_error(self) -> float:
-        """(B0(ε/R)² - 1)/R, exactly (THEORY.md 7)."""
+        """(B0(ε/R)² - 1)/R, exactly (Theory 7)."""
         return (self.radius**2 - 1) / self.directions
 
     @property

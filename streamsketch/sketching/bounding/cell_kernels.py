@@ -1,6 +1,6 @@
 """Exact clipping in sketch space: the cells that one unit adds to all its slots, brought to an l2 bound by integers.
 
-No map and no rows are assumed: what is bounded is what is added, after all collisions (THEORY.md 2.2).
+No map and no rows are assumed: what is bounded is what is added, after all collisions (Theory 2.2).
 """
 
 import math

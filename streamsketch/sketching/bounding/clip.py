@@ -1,7 +1,7 @@
 """Contribution bounding: what one unit adds to a table, netted, then clipped to its bounds.
 
 What is left of a unit depends on that unit's events and the secret alone, not on other units, the order of events or
-the execution of a pipeline. So removing a unit removes what is left of it and changes nothing else (THEORY.md 4.2).
+the execution of a pipeline. So removing a unit removes what is left of it and changes nothing else (Theory 4.2).
 """
 
 import dataclasses

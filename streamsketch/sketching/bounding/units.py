@@ -48,7 +48,7 @@ def bound(
 
     Rows are cast to the agreed types, those of one unit summed by key and index, and what exceeds the agreed bound is
     clipped, exactly, in integers: a release for ``agreement.neighbours`` protects every unit, whatever its rows hold
-    (THEORY.md 4.2). Sketches, what a secret decides in them, and memory are as by `bound_units`.
+    (Theory 4.2). Sketches, what a secret decides in them, and memory are as by `bound_units`.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def bound_units(
     Values meet the projection's grid, those of 2**62 steps or more are cut to one step less, and a unit's rows are
     summed by key and index, modulo 2**64. Then a unit keeps at most ``max_keys`` keys, chosen by a secret, and what is
     left is clipped to the bound, exactly, in integers. So removing all rows of one unit moves the table by no more than
-    a release for ``neighbours`` hides (THEORY.md 4.2), whatever those rows hold.
+    a release for ``neighbours`` hides (Theory 4.2), whatever those rows hold.
 
     Equal rows give equal sketches while no unit exceeds its bounds. Beyond them a secret that each call draws decides
     which keys a unit keeps, how scaled values are rounded, each by less than a grid step, and which values ``"cut"``

@@ -135,7 +135,7 @@ def test_text_among_the_integers_of_a_small_domain_is_dropped() -> None:
 
 @pytest.mark.parametrize("values", [[1 << 70, -(1 << 70)], [1 << 70] * 2, [1 << 70] * 3, [1 << 70] * 5, [1 << 70, -5]])
 def test_nets_are_sums_modulo_2_to_the_64_of_rows_clipped_to_62_bits(values: list[int]) -> None:
-    """As THEORY.md 4.2 says: rows are clipped one by one, then cells wrap around."""
+    """As Theory 4.2 says: rows are clipped one by one, then cells wrap around."""
     net = sum(max(-(1 << 62) + 1, min((1 << 62) - 1, 2 * value)) for value in values)
     wrapped = (net + (1 << 63)) % (1 << 64) - (1 << 63)
     (found,) = ss.bounding.unit_totals([(None, ["tea"] * len(values), values, ["Ann"] * len(values))], PROJECTION)

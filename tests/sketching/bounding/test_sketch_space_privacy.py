@@ -1,6 +1,6 @@
 """What one unit moves in sketch space, and of counts: C̃ in ℓ2 at most over all its keys, whatever its rows hold.
 
-First the law as THEORY.md 2.2 defines it, in Python's integers; then the library, which must do exactly that. Each
+First the law as Theory 2.2 defines it, in Python's integers; then the library, which must do exactly that. Each
 check is shown to catch what is not private.
 """
 
