@@ -58,7 +58,9 @@ def heat_map(results: Results, labels: Mapping[str, str]) -> bytes:
         "Below the diagonal: estimates. Above: their 95 % intervals.",
         fontsize=11, x=0.01, ha="left",
     )  # fmt: skip
-    figure.legend(handles=[Patch(**_HIDDEN, label="cannot be told from 0")], loc="outside lower left", frameon=False)
+    figure.legend(
+        handles=[Patch(**_HIDDEN, label="cannot be distinguished from 0")], loc="outside lower left", frameon=False
+    )
     figure.colorbar(image, ax=axes, label="cosine", shrink=0.7, location="left", pad=0.02)
     _draw_counts(beside, [drawn[name].units for name in names])
     content = io.BytesIO()

@@ -47,7 +47,8 @@ def show_results(console: Console, results: Results, truth: Truth, names: Mappin
     console.print(table)
     hidden = sum(row["cosine"] is None or row["low_95"] <= 0 for row in rows)
     console.print(
-        f"   … and {len(rows) - _SHOWN} pairs less alike. {hidden} of the {len(rows)} pairs cannot be told from 0.\n"
+        f"   … and {len(rows) - _SHOWN} pairs less alike. "
+        f"{hidden} of the {len(rows)} pairs cannot be distinguished from 0.\n"
     )
     _show_truth(console, results, truth)
     console.print(

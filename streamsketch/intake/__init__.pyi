@@ -1,6 +1,6 @@
 from .calendar import Calendar, EventWindows, Period, check_times_of_day, event_windows
 from .clock import AheadLimit, Clock, ClockKind
-from .columns import missing, plain, salvage
+from .columns import missing, plain, salvage, single_value
 from .events import Events
 from .files import RowReader
 from .lines import Add, BadLines, LineFormat, Lines, Stop, pipe_blocks
@@ -55,6 +55,7 @@ __all__ = [
     "plain",
     "salvage",
     "seconds_text",
+    "single_value",
     "times_in",
     "unit_events",
     "whole_days",

@@ -164,7 +164,9 @@ class Clock:
         if self._limit is None or not times.size:
             return np.zeros(times.shape, dtype=bool)
         numbers = self._limit.windows.number(np.maximum(np.clip(times, self._low, self._high) - self.delay, self._low))
-        before = _NEVER if self.newest is None else self._number_of_watermark(self.newest)
+        before = _NEVER
+        if self.newest is not None:
+            before = int(self._limit.windows.number(max(self.newest - self.delay, self._low)))
         newest = np.maximum.accumulate(np.append(before, np.where(moves, numbers, before)))
         ahead: NDArray[np.bool_] = numbers > self._limit.reach(newest[:-1])
         if (ahead & moves).any():  # one that is too far ahead moves nothing, so each depends on those before it
@@ -175,7 +177,3 @@ class Clock:
                     before = number
                     reach = self._limit.last(before)
         return ahead
-
-    def _number_of_watermark(self, newest: int) -> int:
-        assert self._limit is not None  # noqa: S101 - asked there
-        return int(self._limit.windows.number(max(newest - self.delay, self._low)))

@@ -31,6 +31,19 @@ def plain(array: "pa.Array") -> "pa.Array":
     return array
 
 
+def single_value(column: "pa.Array") -> "pa.Array":
+    """Return a column of one row without its dictionary, whose other words may be malformed."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    column.indices.validate(full=True)
+    place = column.indices[0].as_py()
+    if place is None:
+        return pa.nulls(1, column.type.value_type)
+    if not 0 <= place < len(column.dictionary):
+        raise InvalidInputError("a row names a word that its dictionary does not have")
+    return column.dictionary.slice(place, 1)
+
+
 def missing(array: "pa.Array") -> Mask:
     """Return which rows are missing: null, NaN, or blank text: bool, (n,)."""
     if pa.types.is_dictionary(array.type):

@@ -15,7 +15,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.core import current_limits, write_whole
 from streamsketch.data import message_batches
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import BadLines, Lines, RowReader, salvage
+from streamsketch.intake import BadLines, Lines, RowReader, salvage, single_value
 
 Format: TypeAlias = Literal["arrow", "json"]
 Add: TypeAlias = Callable[[pa.RecordBatch, int], Any]
@@ -245,22 +245,9 @@ def _lines(content: bytes) -> list[bytes]:
 def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch whose contents are valid: it may come from anybody, and Arrow's kernels trust what they get."""
     if batch.num_rows == 1:
-        batch = pa.RecordBatch.from_pydict({name: _alone(batch.column(name)) for name in batch.schema.names})
+        batch = pa.RecordBatch.from_pydict({name: single_value(batch.column(name)) for name in batch.schema.names})
     batch.validate(full=True)
     return batch
-
-
-def _alone(column: pa.Array) -> pa.Array:
-    """Return a column of one row without its dictionary, whose other words may be malformed."""
-    if not pa.types.is_dictionary(column.type):
-        return column
-    column.indices.validate(full=True)
-    place = column.indices[0].as_py()
-    if place is None:
-        return pa.nulls(1, column.type.value_type)
-    if not 0 <= place < len(column.dictionary):
-        raise InvalidInputError("a row names a word that its dictionary does not have")
-    return column.dictionary.slice(place, 1)
 
 
 def _why(error: Exception) -> str:

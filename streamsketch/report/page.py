@@ -138,7 +138,7 @@ def page_of(
             expected=expected_errors(releases) if chosen.by == "distance" else [],
             by=chosen.by,
             quantity=MEASURES[chosen.by].title,
-            told_apart={one: round(share * len(names)) for one, share in chosen.distinguishable_shares.items()},
+            precise_for={one: round(share * len(names)) for one, share in chosen.distinguishable_shares.items()},
             compared=len(names),
             asked=by is not None,
             below_noise_floor=[everything[place] for place in chosen.below_noise_floor],

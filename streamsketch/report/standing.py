@@ -50,13 +50,13 @@ def groups_in(chosen: Chosen, merges: Floats) -> Groups:
         Their tree, (n - 1, 4), as `streamsketch.estimation.tree_of` returns it.
     """
     lows, highs = _nearness(chosen.estimates, chosen.by)
-    told_apart = tells_apart(chosen.estimates)
+    distinguishable = tells_apart(chosen.estimates)
     widths = np.median(highs - lows, axis=1)
     wide = [int(place) for place in np.argsort(-widths, kind="stable") if widths[place] > _WIDE * np.median(widths)]
     best: list[list[int]] = []
-    compared = told_apart
+    compared = distinguishable
     for left_out in sorted({min(count, len(wide)) for count in _trials(len(lows))}):
-        some = told_apart.copy()
+        some = distinguishable.copy()
         some[wide[:left_out]] = False
         found = _groups_of(some, merges, lows, highs)
         if sum(map(len, found)) > sum(map(len, best)):
@@ -66,7 +66,7 @@ def groups_in(chosen: Chosen, merges: Floats) -> Groups:
         for place in np.flatnonzero(~compared)
         if not all(_apart(group, [int(place)], lows, highs) for group in best)
     ]
-    return Groups(best, hidden, not told_apart.any())
+    return Groups(best, hidden, not distinguishable.any())
 
 
 def _trials(n: int) -> list[int]:

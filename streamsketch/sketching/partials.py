@@ -112,7 +112,7 @@ def _adding(table: SketchTable, *, in_cells: bool) -> Callable[..., None]:
 
 
 def _by_key(parts: list[tuple[Ints, Ints, Ints]]) -> list[Ints]:
-    """Return codes, indices and steps of all parts, which are emptied, in the order of the codes."""
+    """Return codes, indices and steps of all parts in the order of the codes, and clear the list of parts."""
     codes, indices, steps = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     parts.clear()
     order = np.argsort(codes, kind="stable")

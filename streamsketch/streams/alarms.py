@@ -27,7 +27,7 @@ class Alarm(NamedTuple):
         window the ledger did not cover, so that nothing was drawn; ``"withheld"`` of one that was not offered to its
         sink, since an earlier slot of the window holds other bytes.
     epoch
-        Epoch of the job that was refused, if the sink was told.
+        Epoch of the job that was refused, or None if the sink was made without one.
     held, offered
         SHA-256 of the bytes that are there and of those that were refused, in hexadecimal digits, if there are any.
     """

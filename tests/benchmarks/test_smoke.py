@@ -194,7 +194,7 @@ def test_a_backlog_is_told_beside_counting_alone(tmp_path: Path, monkeypatch: py
     assert [(row["ours"], row["ratio"], row["met"]) for row in written["rows"]] == [(2000, 4, False), (2000, 4, True)]
 
 
-def test_consuming_is_told_beside_counting_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consuming_is_reported_beside_counting_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([0, 0.0003, 0, 0.0001] * 2)
     writer = contextlib.nullcontext(SimpleNamespace(write=lambda *_: None))
     kafka = contextlib.nullcontext(SimpleNamespace(create=lambda *_: None, writer=lambda _: writer))

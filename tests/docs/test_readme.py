@@ -183,7 +183,7 @@ def test_the_demo_prints_a_table_and_writes_every_result(clone: Path, *, apart: 
         shown = run_module(module, *options)
     shown = " ".join(shown.split())
     assert "Ft Lauderdale – Tampa" in shown
-    hidden = re.search(r"(\d+) of the 120 pairs cannot be told from 0", shown)
+    hidden = re.search(r"(\d+) of the 120 pairs cannot be distinguished from 0", shown)
     assert hidden is not None
     assert 40 <= int(hidden[1]) <= 80
     for kind in ("cosine", "distance"):

@@ -26,7 +26,7 @@ from streamsketch.beam.streams.lateness import PartitionClock, micros_of
 from streamsketch.core import current_limits
 from streamsketch.data import lenient_column, lenient_json, message_batches
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import AheadLimit, Intake, Tumbling, microseconds, salvage
+from streamsketch.intake import AheadLimit, Intake, Tumbling, microseconds, salvage, single_value
 from streamsketch.streams import RowCounts, Tally
 
 Format: TypeAlias = Literal["arrow", "json"]
@@ -127,19 +127,6 @@ def encoded_batch(batch: pa.RecordBatch) -> bytes:
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue().to_pybytes())
-
-
-def _plain_if_alone(column: pa.Array) -> pa.Array:
-    """Return a column of one row without its dictionary, whose other words may be malformed."""
-    if len(column) != 1 or not pa.types.is_dictionary(column.type):
-        return column
-    column.indices.validate(full=True)
-    place = column.indices[0].as_py()
-    if place is None:
-        return pa.nulls(1, column.type.value_type)
-    if not 0 <= place < len(column.dictionary):
-        raise InvalidInputError("a row names a word that its dictionary does not have")
-    return column.dictionary.slice(place, 1)
 
 
 def _types(agreement: Agreement) -> dict[str, str]:
@@ -297,7 +284,9 @@ class _Decode(beam.DoFn):
         return self._shaped(pa.RecordBatch.from_arrays(texts, names=self._names))
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = {name: _plain_if_alone(column_of(batch, name)) for name in self._names}
+        columns = {name: column_of(batch, name) for name in self._names}
+        if batch.num_rows == 1:
+            columns = {name: single_value(column) for name, column in columns.items()}
         for column in columns.values():
             column.validate(full=True)  # it may come from anybody, and Arrow's kernels trust what they get
         if self._time not in self._intake.agreement.names:
