@@ -19,6 +19,12 @@ from streamsketch.report.choice import Chosen, tells_apart
 from streamsketch.report.series import series_in
 
 _MOST_NAMED = 6
+_MOST_PAIRS = 5
+_NO_GROUP = (
+    "No set of streams is shown to be a group, of which any two are nearer to each other than either is to any stream "
+    "outside it."
+)
+_NOTHING_IN_COMMON = 2  # the squared distance of streams scaled to length 1 that have nothing in common
 _WIDE = 1.2  # of the median width of intervals; a stream of wider ones may be left out
 
 
@@ -119,8 +125,8 @@ class Answer(NamedTuple):
 
     short: str
     detail: str
-    groups: list[tuple[str, str]]
-    """Of each group, how many streams it has, and their names."""
+    listed: list[tuple[str, str]]
+    """Of each group, how many streams it has, and their names; without groups, pairs with their estimates."""
 
 
 def answer(
@@ -144,7 +150,7 @@ def answer(
         return compared if alarms is None else compared._replace(short=f"No change stands out. {compared.short}")
     short = f"1 change stands out: {alarms[0]}." if len(alarms) == 1 else f"{len(alarms)} changes stand out."
     listed = "" if len(alarms) == 1 else f"They are in {_named(alarms)}. "
-    return Answer(short, f"{listed}{compared.short} {compared.detail}", compared.groups)
+    return Answer(short, f"{listed}{compared.short} {compared.detail}", compared.listed)
 
 
 def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: bool) -> Answer:
@@ -188,23 +194,43 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
             f"{low} … {high}.",
             [],
         )
-    i, j = _nearest_pair(chosen)
-    pairs = len(names) * (len(names) - 1) // 2
-    ends: Interval = chosen.estimates[i, j].selected_interval(pairs)
-    value, shown, interval = estimate_cells(chosen.estimates[i, j], ends)
-    first = "most alike" if chosen.by != "distance" else "nearest"
+    return _of_pairs(names, chosen)
+
+
+def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
+    """Return what is shown of pairs where no group stands out: all of it holds at once, with 95 %.
+
+    The intervals of all pairs hold at once, so any of them may be selected by what they show.
+    """
+    low, high = chosen.estimates.interval(0.95, level="all")
+    first, second = np.triu_indices(len(names), 1)
+    low, high, value = (part[first, second] for part in (low, high, chosen.estimates.value))
+    alike = chosen.by in ("cosine", "profile")
+    if chosen.by == "profile":
+        shown, surest = high < _NOTHING_IN_COMMON, high
+    else:
+        shown, surest = low > 0, -low if alike else value
+    count, pairs = int(shown.sum()), len(low)
+    order = [int(place) for place in np.argsort(surest, kind="stable") if shown[place] or not alike]
+    title = MEASURES[chosen.by].title
+    listed = []
+    for place in order[:_MOST_PAIRS]:
+        i, j = int(first[place]), int(second[place])
+        cells = estimate_cells(chosen.estimates[i, j], Interval(float(low[place]), float(high[place])))
+        listed.append((f"{names[i]} and {names[j]}", f"{title} {cells[0]} ± {cells[1]}, in {cells[2]}"))
+    if not count:
+        return Answer(f"No two streams are shown to {'be similar' if alike else 'differ'}.", _NO_GROUP, listed)
+    some = f"All {pairs:,} pairs" if count == pairs else f"{count:,} of {pairs:,} pairs"
+    one = count == 1 < pairs
+    verb = ("is similar" if one else "are similar") if alike else "differs" if one else "differ"
+    led = f", most surely {listed[0][0]}" if alike else f"; the nearest are {listed[0][0]}"
+    ends = f"below {_NOTHING_IN_COMMON}, that of nothing in common" if chosen.by == "profile" else "above 0"
     return Answer(
-        "No group stands out.",
-        f"The {first} are {names[i]} and {names[j]}: {title} {value} ± {shown}, in {interval} with 95\u00a0% "
-        f"confidence, as the first of {pairs:,} pairs.",
-        [],
+        f"{some} {verb} beyond the noise{led}.",
+        f"With 95\u00a0% confidence, the {title} of each of them is {ends}, and the intervals here hold at once. "
+        f"{_NO_GROUP}",
+        listed,
     )
-
-
-def _nearest_pair(chosen: Chosen) -> tuple[int, int]:
-    first, second = np.triu_indices(len(chosen.kept), 1)
-    place = int(chosen.nearest_first(chosen.estimates.value[first, second])[0])
-    return int(first[place]), int(second[place])
 
 
 def _streams(count: int) -> str:

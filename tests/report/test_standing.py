@@ -91,15 +91,15 @@ def test_the_answer_names_groups_or_the_nearest_pair_or_the_noise() -> None:
     grouped = chosen_by(blocks(2, 3), 0.02)
     said = answer(NAMES, grouped, groups_of(grouped), drawn=True)
     assert said.short == "2 groups stand out."
-    assert sorted(said.groups) == [("2 streams", "north, south"), ("3 streams", "east, west, island")]
+    assert sorted(said.listed) == [("2 streams", "north, south"), ("3 streams", "east, west, island")]
     values = blocks(2, 3)
     values[0, 2] = values[2, 0] = 0.93
     single = chosen_by(values, 0.02)
     said = answer(NAMES, single, groups_of(single), drawn=True)
-    assert said.short == "No group stands out."
-    assert "north and east: cosine 0.930 ± 0.020" in said.detail
+    assert said.short == "All 10 pairs are similar beyond the noise, most surely north and east."
     low, high = single.estimates[0, 2].selected_interval(10)
-    assert f"in {low:.3f} … {high:.3f}" in said.detail
+    assert said.listed[0] == ("north and east", f"cosine 0.930 ± 0.020, in {low:.3f} … {high:.3f}")
+    assert "No set of streams is shown to be a group" in said.detail
     noisy = chosen_by(blocks(2, 3), 0.5)
     said = answer(NAMES, noisy, groups_of(noisy), drawn=True)
     assert said.short == "No difference between the streams stands out."
@@ -111,13 +111,48 @@ def test_the_answer_names_groups_or_the_nearest_pair_or_the_noise() -> None:
     assert "cannot be distinguished from 0" in said.detail
 
 
+SINGLE = np.array([[1.0, 0.5, 0.1], [0.5, 1.0, 0.1], [0.1, 0.1, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("by", "values", "short"),
+    [
+        ("cosine", SINGLE, "1 of 3 pairs is similar beyond the noise, most surely north and south."),
+        ("cosine", -SINGLE, "No two streams are shown to be similar."),
+        ("profile", 2 - 2 * SINGLE, "1 of 3 pairs is similar beyond the noise, most surely north and south."),
+        ("distance", 1 - SINGLE, "All 3 pairs differ beyond the noise; the nearest are north and south."),
+        ("distance", 0.9 * (SINGLE > 0.2), "1 of 3 pairs differs beyond the noise; the nearest are north and east."),
+        ("mean", 0 * SINGLE, "No two streams are shown to differ."),
+    ],
+)
+def test_without_groups_the_answer_is_what_is_shown_of_pairs(by: Any, values: np.ndarray, short: str) -> None:
+    noise = np.full_like(values, 0.1**2) * ~np.eye(3, dtype=bool)
+    found = Estimates(values, 0 * noise, noise, lowest=-1.0 if by == "cosine" else 0.0, highest=4.0)
+    said = answer(NAMES[:3], Chosen(by, [0, 1, 2], [], {}, found, found), Groups([], [], alike=False), drawn=True)
+    assert said.short == short
+    assert len(said.listed) == (3 if by in ("distance", "mean") else short.startswith("1"))
+
+
+def test_pairs_without_anything_in_common_are_rarely_said_to_be_similar() -> None:
+    """200 tables of 15 cosines of 0 with normal errors: one is said to be similar in 1 of 40 at most."""
+    rng = np.random.default_rng(4)
+    said = 0
+    for _ in range(200):
+        noise = np.triu(rng.normal(size=(6, 6)), 1)
+        values = 0.1 * (noise + noise.T) + np.eye(6)
+        said += (
+            answer([*NAMES, "isle"], chosen_by(values, 0.1), Groups([], [], alike=False), drawn=True).short[0] != "N"
+        )
+    assert said <= 15
+
+
 def test_the_answer_on_windows_is_which_changed() -> None:
     names = [f"north 2024-W{week:02}" for week in (1, 2, 3, 4, 5)]
     found = chosen_by(blocks(2, 3), 0.02)
     said = answer(names, found, groups_of(found), drawn=True, alarms=["north 2024-W03"])
     assert said.short == "1 change stands out: north 2024-W03."
-    assert ("3 streams", "north 2024-W03 … 2024-W05") in said.groups
-    assert ("2 streams", "north 2024-W01, north 2024-W02") in said.groups
+    assert ("3 streams", "north 2024-W03 … 2024-W05") in said.listed
+    assert ("2 streams", "north 2024-W01, north 2024-W02") in said.listed
     assert answer(names, found, groups_of(found), drawn=True, alarms=[]).short.startswith("No change stands out.")
 
 

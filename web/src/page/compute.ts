@@ -10,6 +10,16 @@ import { keyAndWindow, windowTime } from "./windows.ts";
 const ENOUGH = 0.5;
 const SCALES: readonly (readonly [number, string])[] = [[1e12, "millions of millions"], [1e9, "thousands of millions"], [1e6, "millions"], [1e3, "thousands"]];
 const NAMED = 6;
+const MOST_PAIRS = 5;
+const NO_GROUP = "No set of streams is shown to be a group, of which any two are nearer to each other than either is to any stream outside it.";
+
+/** The first sentences of a page. */
+export interface Answer {
+  readonly short: string;
+  readonly detail: string;
+  /** Of each group, how many streams it has, and their names; without groups, pairs with their estimates. */
+  readonly listed: readonly (readonly [string, string])[];
+}
 
 /** What a page shows, without the numbers in text. */
 export interface Computed {
@@ -17,8 +27,7 @@ export interface Computed {
   readonly pairs: PairTable;
   /** Squared distances for the map: n·n, with the parts of their variances. */
   readonly squares: Squares;
-  readonly answer: string;
-  readonly detail: string;
+  readonly answer: Answer;
   readonly below: readonly string[];
 }
 
@@ -81,8 +90,7 @@ export function compute(named: ReadonlyMap<string, Release>, title: string, made
     scale: scaleOf(pairs, by),
     pairs: { bytes: 8, base64: "" },
   };
-  const [answer, detail] = answerOf(data, pairs, shown, found, ranked);
-  return { data, pairs, squares: all, answer, detail, below: entries.filter((_, place) => lost[place]).map(([name]) => name) };
+  return { data, pairs, squares: all, answer: answerOf(data, pairs, shown, found, ranked), below: entries.filter((_, place) => lost[place]).map(([name]) => name) };
 }
 
 /** Return the cosines of releases if they tell enough streams apart. */
@@ -191,24 +199,25 @@ export function listed(names: readonly string[]): string {
   return names.slice(0, NAMED).join(", ") + (names.length > NAMED ? ` and ${names.length - NAMED} more` : "");
 }
 
-function answerOf(data: PageData, pairs: PairTable, shown: Comparison, found: Groups, ranked: boolean): [string, string] {
+function answerOf(data: PageData, pairs: PairTable, shown: Comparison, found: Groups, ranked: boolean): Answer {
   const { names, quantity } = data;
   if (!ranked) {
-    return ["Nothing stands out from the noise.", `The ${streams(names.length)} are empty, or too small for their noise, so this page does not rank them.`];
+    return { short: "Nothing stands out from the noise.", detail: `The ${streams(names.length)} are empty, or too small for their noise, so this page does not rank them.`, listed: [] };
   }
   if (names.length === 2) {
     const [value, error, ends] = cells(pairs.at(0, 1));
     const unclear = pairs.unclear(0, 1) ? ", so it cannot be distinguished from 0" : "";
-    return [`${names[0]} and ${names[1]}: ${quantity} ${value} ± ${error}.`, `With 95\u00a0% confidence it is in ${ends}${unclear}.`];
+    return { short: `${names[0]} and ${names[1]}: ${quantity} ${value} ± ${error}.`, detail: `With 95\u00a0% confidence it is in ${ends}${unclear}.`, listed: [] };
   }
   if (found.groups.length > 0) {
     const [count, hidden] = [found.groups.length, found.hidden.length];
     const nearer = data.by === "distance" ? "nearer to each other" : "more alike";
-    return [
-      count === 1 ? "1 group stands out." : `${count} groups stand out.`,
-      `Any two streams of a group are ${nearer} than either is with any stream outside it. With 95\u00a0% confidence, that is true of all groups at once.` +
+    return {
+      short: count === 1 ? "1 group stands out." : `${count} groups stand out.`,
+      detail: `Any two streams of a group are ${nearer} than either is with any stream outside it. With 95\u00a0% confidence, that is true of all groups at once.` +
         (hidden > 0 ? ` Noise hides where ${streams(hidden)} belong${hidden === 1 ? "s" : ""}.` : ""),
-    ];
+      listed: found.groups.map((group) => [streams(group.length), listed(group.map((stream) => names[stream]))]),
+    };
   }
   const every = (names.length * (names.length - 1)) / 2;
   if (found.alike) {
@@ -219,22 +228,42 @@ function answerOf(data: PageData, pairs: PairTable, shown: Comparison, found: Gr
       [low, high] = [Math.min(low, ends.low), Math.max(high, ends.high)];
     });
     const error = median(Array.from(pairs.error));
-    return [
-      "No difference between the streams stands out.",
-      `No stream is shown to be nearer to one than to another. With 95\u00a0% confidence, every ${quantity} is in ${formatValue(low, error)} … ${formatValue(high, error)}.`,
-    ];
+    return {
+      short: "No difference between the streams stands out.",
+      detail: `No stream is shown to be nearer to one than to another. With 95\u00a0% confidence, every ${quantity} is in ${formatValue(low, error)} … ${formatValue(high, error)}.`,
+      listed: [],
+    };
   }
-  const sign = data.largest ? -1 : 1;
-  let [first, second] = [0, 1];
-  for (let i = 0; i < names.length; i++) {
-    for (let j = i + 1; j < names.length; j++) if (sign * (pairs.at(i, j).value - pairs.at(first, second).value) < 0) [first, second] = [i, j];
+  return ofPairs(data, shown);
+}
+
+/** Return what is shown of pairs where no group stands out: the intervals of all pairs hold at once. */
+function ofPairs({ names, quantity, by }: PageData, shown: Comparison): Answer {
+  const { n } = shown;
+  const every = (n * (n - 1)) / 2;
+  const alike = by === "cosine";
+  const found: { i: number; j: number; one: Numbers; shown: boolean; surest: number }[] = [];
+  for (let i = 0; i < n; i++) {
+    for (let j = i + 1; j < n; j++) {
+      const estimate = shown.at(i, j);
+      const { low, high } = estimate.intervalAmong(every);
+      found.push({ i, j, one: { value: estimate.value, error: estimate.standardError, low, high }, shown: low > 0, surest: alike ? -low : estimate.value });
+    }
   }
-  const ends = shown.at(first, second).intervalAmong(every);
-  const one: Numbers = { ...pairs.at(first, second), low: ends.low, high: ends.high };
-  const [value, error, interval] = cells(one);
-  const nearest = data.by === "distance" ? "nearest" : "most alike";
-  return [
-    "No group stands out.",
-    `The ${nearest} are ${names[first]} and ${names[second]}: ${quantity} ${value} ± ${error}, in ${interval} with 95\u00a0% confidence, as the first of ${every.toLocaleString("en")} pairs.`,
-  ];
+  const count = found.filter((one) => one.shown).length;
+  const first = found.filter((one) => one.shown || !alike).sort((a, b) => a.surest - b.surest).slice(0, MOST_PAIRS);
+  const listed = first.map(({ i, j, one }): [string, string] => {
+    const [value, error, interval] = cells(one);
+    return [`${names[i]} and ${names[j]}`, `${quantity} ${value} ± ${error}, in ${interval}`];
+  });
+  if (count === 0) return { short: `No two streams are shown to ${alike ? "be similar" : "differ"}.`, detail: NO_GROUP, listed };
+  const number = (one: number): string => one.toLocaleString("en");
+  const some = count === every ? `All ${number(every)} pairs` : `${number(count)} of ${number(every)} pairs`;
+  const single = count === 1 && every > 1;
+  const verb = alike ? (single ? "is similar" : "are similar") : single ? "differs" : "differ";
+  return {
+    short: `${some} ${verb} beyond the noise${alike ? ", most surely" : "; the nearest are"} ${listed[0][0]}.`,
+    detail: `With 95\u00a0% confidence, the ${quantity} of each of them is above 0, and the intervals here hold at once. ${NO_GROUP}`,
+    listed,
+  };
 }

@@ -117,10 +117,9 @@ export function show(place: HTMLElement, { releases, refused }: Dropped): void {
     return;
   }
   const { data, pairs } = found;
-  parts.push(element("p", { class: "answer" }, found.answer), element("p", {}, found.detail));
-  if (data.groups.length > 0) {
-    parts.push(element("ul", { class: "groups" }, ...data.groups.slice(0, 12).map((group) => element("li", {}, element("strong", {}, `${group.length} streams`), `: ${listed(group.map((stream) => data.names[stream]))}`))));
-  }
+  const { short, detail, listed: parties } = found.answer;
+  parts.push(element("p", { class: "answer" }, short), element("p", {}, detail));
+  if (parties.length > 0) parts.push(element("ul", { class: "groups" }, ...parties.slice(0, 12).map(([head, text]) => element("li", {}, element("strong", {}, head), `: ${text}`))));
   parts.push(element("p", { class: "soft facts" }, element("span", {}, `${releases.size} streams`), element("span", {}, `${data.guarantee}, `, element("a", { href: "#guarantee" }, "as stated below")), element("span", {}, `made by ${made}`)));
   if (found.below.length > 0 && data.ranked) {
     parts.push(element("p", { class: "below-noise-floor" }, element("strong", {}, "Not drawn:"), ` the squared norms of ${found.below.length} of the streams are within two standard errors of 0. These are empty, or too small for their noise: ${listed(found.below)}.`));
