@@ -63,6 +63,7 @@ _COMMANDS = {
     "history": "Read any range of the windows that were published by a schedule, at no further cost of privacy.",
     "mean": "Average releases: the sketch of the mean stream (x₁ + … + xₙ) / n.",
     "report": "Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.",
+    "viewer": "Write a page for others, on which they drop releases to see what `report` shows of them.",
     "sign": "Sign files: each signature is a line of a file beside it, FILE.intoto.jsonl, to be sent along.",
     "verify": "Check the signature of a file, and show what it states.",
     "ledger": "Keep the record of what was spent of each data set's privacy budget.",

@@ -6,6 +6,7 @@ from .federation_page import page_of_federation
 from .keys import picture_of_keys
 from .page import page_of
 from .site_plans import picture_of_sites
+from .viewer import viewer_page
 
 __all__ = [
     "LEAST_TYPICAL",
@@ -24,4 +25,5 @@ __all__ = [
     "picture_of_series",
     "picture_of_sites",
     "row_cells",
+    "viewer_page",
 ]

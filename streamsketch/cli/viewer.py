@@ -1,0 +1,31 @@
+"""``streamsketch viewer``: a page that shows releases to those who have a browser and no Python."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamsketch.cli._reading import new_file
+from streamsketch.cli._showing import Json, say, show_json
+from streamsketch.core import write_whole
+from streamsketch.report import viewer_page
+
+
+def viewer(
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The .html file to write.")],
+    as_json: Json = False,
+) -> None:
+    """Write a page for others, on which they drop releases to see what `report` shows of them.
+
+    It reads .sketch files and .parquet tables of releases in the browser, and a dictionary of words, by which it shows
+    what differs. Nothing leaves the computer: the page makes no requests, and its Content-Security-Policy forbids them.
+    The file is the same for everybody and contains no data.
+    """
+    new_file(output, ".html", "the viewer")
+    page = viewer_page().encode()
+    write_whole(output, page)
+    if as_json:
+        show_json({"file": str(output), "bytes": len(page)})
+    else:
+        say(f"{output}: open it in a browser, and drop releases on it.")
