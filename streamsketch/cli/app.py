@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 import streamsketch as ss
-from streamsketch.core import once_loaded, pa
+from streamsketch.core import announce_compiling, once_loaded, pa
 from streamsketch.errors import (
     BoundExceededWarning,
     KeyTypeWarning,
@@ -147,11 +147,9 @@ def _print_warnings() -> Iterator[None]:
     printed: set[str] = set()
 
     def say_once(message: object) -> None:
-        from streamsketch.cli._showing import say  # noqa: PLC0415 - it shows estimates too, and imports much
-
         if str(message) not in printed:
             printed.add(str(message))
-            say(f"warning: {message}")
+            _say(f"warning: {message}")
 
     with warnings.catch_warnings():
         for category in (BoundExceededWarning, KeyTypeWarning, TruncationWarning, WeakGuaranteeWarning):
@@ -171,6 +169,8 @@ def options(
 ) -> None:
     """Take the options that stand before any subcommand."""
     context.with_resource(_print_warnings())
+    if "--json" not in sys.argv:
+        context.with_resource(announce_compiling(_say))
 
 
 def _interrupted(number: int, _: object) -> NoReturn:
@@ -198,6 +198,12 @@ def main() -> None:
     else:
         return
     _end_at_once(2)
+
+
+def _say(message: str) -> None:
+    from streamsketch.cli._showing import say  # noqa: PLC0415 - it shows estimates too, and imports much
+
+    say(message)
 
 
 def _say_mistake(message: str) -> None:

@@ -1,6 +1,7 @@
 from . import special
 from .files import append, appending, create_file, exclusive, locked, remove_partial, replacing, write_new, write_whole
-from .jit import compiles_for, intrinsic, kernel, literal_intrinsic, part, plain_kernel
+from .jit import compiled_kernels, compiles_for, intrinsic, kernel, literal_intrinsic, part, plain_kernel
+from .kernel_cache import announce_compiling, before_compiling
 from .libraries import (
     cgutils,
     distance,
@@ -61,14 +62,17 @@ __all__ = [
     "Ints",
     "Limits",
     "aligned",
+    "announce_compiling",
     "append",
     "appending",
     "as_int64",
+    "before_compiling",
     "cgutils",
     "check_int",
     "check_length",
     "check_resolution",
     "check_text",
+    "compiled_kernels",
     "compiles_for",
     "create_file",
     "current_limits",

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from streamsketch.core.kernel_cache import KernelCache
 from streamsketch.core.libraries import is_installed, numba
 
 Parameters = ParamSpec("Parameters")
@@ -59,6 +60,7 @@ SOURCES = (
 
 
 _COMPILING = threading.RLock()
+_COMPILED: list[Any] = []
 
 
 class _Lazy:
@@ -121,15 +123,16 @@ def _compiled_or_plain(function: Callable[..., Any]) -> Any:
 
 
 def _compiled(function: Callable[..., Any]) -> Any:
-    try:
-        compiled = numba.njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:  # no writable cache folder, e.g. a read-only site-packages or a zip import
-        return numba.njit(**_OPTIONS)(function)
-    # Numba watches the kernel's own file only, and has no public way to add others
-    with contextlib.suppress(AttributeError):
-        kept = compiled._cache._cache_file  # noqa: SLF001
-        kept._source_stamp = (kept._source_stamp, sources_stamp())  # noqa: SLF001
+    compiled = numba.njit(**_OPTIONS)(function)
+    with contextlib.suppress(AttributeError):  # a Numba with other internals keeps nothing
+        compiled._cache = KernelCache(function, sources_stamp())  # noqa: SLF001
+    _COMPILED.append(compiled)
     return compiled
+
+
+def compiled_kernels() -> list[Any]:
+    """Return Numba's dispatchers of the kernels that were called so far, or compiled into others."""
+    return list(_COMPILED)
 
 
 def _inlined(function: Callable[..., Any]) -> Any:
@@ -145,12 +148,17 @@ def _emitting_for_literals(function: Callable[..., Any]) -> Any:
 
 
 @functools.cache
-def sources_stamp() -> str:
-    """Return a digest of all files whose code is compiled into kernels."""
+def sources_stamp() -> str | None:
+    """Return a digest of all files whose code is compiled into kernels; None where they cannot be read, as in a zip.
+
+    The digest is of their text alone: a copy of the files has other times, and the same machine code.
+    """
     folder = Path(__file__).parent.parent
+    if not folder.is_dir():
+        return None
     digest = hashlib.blake2b(digest_size=16)
     for name in SOURCES:
-        with contextlib.suppress(OSError):  # compiled without sources, as in a zip
+        with contextlib.suppress(OSError):
             digest.update((folder / name).read_bytes())
         digest.update(name.encode())
     return digest.hexdigest()

@@ -1,5 +1,6 @@
 """The command as a whole: help, completion, the demo, and how it ends."""
 
+import contextlib
 import importlib
 import inspect
 import json
@@ -8,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -17,6 +19,7 @@ from typer.core import TyperGroup
 
 import streamsketch as ss
 from streamsketch import cli
+from streamsketch.cli import app as program
 from streamsketch.cli.app import app
 from tests.cli.running import ENVIRONMENT, PATIENCE, Forks, open_when_read
 
@@ -99,6 +102,18 @@ def test_the_demo_refuses_to_write_over_anything(tmp_path: Path, forks: Forks) -
     assert "there is no folder" in forks.refused("demo", "-o", "no/all.parquet", cwd=tmp_path)
     assert "No such option: --fast" in forks.refused("demo", "--fast", cwd=tmp_path)
     assert "unexpected extra argument" in forks.refused("demo", "asyncio", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(("arguments", "said"), [([], ["compiling …"]), (["--json"], [])])
+def test_compiling_is_announced_but_to_programs(
+    arguments: list[str], said: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks
+) -> None:
+    def announce(say: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
+        say("compiling …")
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(program, "announce_compiling", announce)
+    assert forks.run("key", "show", "missing", *arguments, cwd=tmp_path).stderr.splitlines()[:-1] == said
 
 
 def test_a_shell_completes_commands_and_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks) -> None:
