@@ -259,7 +259,7 @@ def check_carried(neighbours: Neighbours) -> None:
 def mechanisms(
     projection: Projection, *, epsilon: float, neighbours: Neighbours, delta: float = 0.0
 ) -> list[Candidate]:
-    """Return the mechanisms that give (ε, δ) with their noise and predicted variance, the automatic choice first.
+    """Return the mechanisms that give (ε, δ), with their noise and predicted variance. The automatic choice is first.
 
     Parameters
     ----------
@@ -271,13 +271,13 @@ def mechanisms(
     Returns
     -------
     list of Candidate
-        ``variance`` is the noise's part of the variance of a squared distance between close streams, in data units
-        to the fourth power: comparable between projections.
+        ``variance`` is the noise's part of the variance of a squared distance between close streams, in data units to
+        the fourth power. It can be compared between projections.
 
     Raises
     ------
     InvalidInputError
-        For ε or δ out of range, or noise too wide to sample with any mechanism.
+        If ε or δ is out of range, or if the noise of every mechanism is too wide to sample.
 
     Examples
     --------

@@ -38,52 +38,53 @@ _LATER = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """All that parties must agree on so that equal data enter sketches alike, and bounds mean the same.
+    """All that parties must agree on, so that equal data give equal sketches and bounds mean the same.
 
-    A projection alone leaves to luck which columns are sketched, in which order, as which types, and what a blank cell
-    means. Equal tables give equal sketches under one agreement, whether they come from CSV, Parquet, JSON lines,
-    pandas, polars, DuckDB or Arrow; where a unit exceeds the bound, up to what `bound_units` draws by a secret. It is
-    public, like the projection.
+    A projection alone does not fix which columns are sketched, in which order, as which types, and what a blank cell
+    means. Under one agreement, equal tables give equal sketches, whether they come from CSV, Parquet, JSON lines,
+    pandas, polars, DuckDB or Arrow. The exception are units that exceed the bound: `bound_units` draws a secret to clip
+    them. An agreement is public, like the projection.
 
     Parameters
     ----------
     projection
-        The public map; its ``resolution`` is that of the values. May be given without its name. With ``features`` it is
-        left out: they are sums as they are (`projections.Identity`), on their own grid.
+        The public map; its ``resolution`` is that of the values. May be given as the first positional argument. Leave
+        it out with ``features``, whose sums are kept without a sketch (`projections.Identity`), on a grid of their own.
     index
-        Columns that say what happened, in order: a name, or a dict of names to types. Types are those of `Column`;
-        a name alone is ``"text"``, or ``"integer"`` where the projection's dim is not 2^60.
+        Columns that describe what happened, in order: a name, or a dict of names to types. `Column` lists the types. A
+        name alone means ``"text"``, or ``"integer"`` if the projection's dim is not 2^60.
     features
-        Instead of an index and values: a public map of columns of numbers, categories and embeddings, whose sums over
-        rows are compared. What is missing in these columns is part of the map, whatever ``missing`` says.
+        A public map of columns of numbers, categories and embeddings, instead of an index and values. Sums over rows
+        are compared. The map itself handles what is missing in these columns; ``missing`` does not apply to them.
     key
-        Column of keys, text, integers, bytes or dates: one sketch for each of them. None for one stream.
+        Column of keys (text, integers, bytes or dates), for one sketch per key. None for a single stream.
     value
-        Column of numbers to add up: integers, decimals or floats. None for 1 a row.
+        Column of numbers to add up: integers, decimals or floats. None if each row counts 1.
     unit
-        Column that names the privacy unit of a row, if one does.
+        Column that names the privacy unit of a row, if there is one.
     neighbours
         How much one unit may contribute, in the values' units.
     missing
-        What is done with rows in which one of the columns is null, NaN or blank text: ``"refuse"`` them with an error,
-        or ``"drop"`` them. ``"keep"`` takes rows as `Sketch.update` and `bound_units` do: blank text is text, a float
-        has its exact binary value, times in a column of text stay times, and a null is refused, or dropped where units
-        are bounded. Formats that differ in these then give different sketches.
+        How to treat rows in which one of the columns is null, NaN or blank text: ``"refuse"`` them with an error, or
+        ``"drop"`` them. ``"keep"`` takes rows as `Sketch.update` and `bound_units` do: blank text is text, a float has
+        its exact binary value, and times in a column of text stay times. A null is then refused, or dropped if units
+        are bounded. With ``"keep"``, file formats that differ in these points give different sketches.
     title
-        What the agreement is about, in a line, for people.
+        What the agreement is about, in one line, for people.
     clip
-        How all parties clip units to the bound of ``neighbours``: ``"scale"`` shrinks what a unit adds as a whole,
-        ``"cut"`` drops some of it (`L1`), and ``"equal"`` brings every unit to the bound, shorter ones too
-        (`SketchL2`), so that each counts the same. None leaves it to each party; the default is then ``"scale"``.
+        How all parties clip units to the bound of ``neighbours``. ``"scale"`` shrinks a unit's whole contribution.
+        ``"cut"`` drops part of it (`L1`). ``"equal"`` brings every unit to the bound, shorter ones too, so that each
+        counts the same (`SketchL2`). None lets each party choose, by default ``"scale"``.
     counting
-        How the number of units in each key is published beside its cells, by `Counting`; None for not at all.
+        How the number of units in each key is published beside its cells (`Counting`). None if it is not published.
 
     Raises
     ------
     InvalidInputError
-        For unknown types, columns that repeat, an index that is hashed by a projection whose dim is not 2^60, a bound
-        below one grid step (for `SketchL2`, below 2^12), or one for several keys where no column holds keys; for
-        counts of units without a column of units, or under other neighbours than `Counting` takes.
+        For an unknown type or a repeated column; if an index must be hashed, but the projection's dim is not 2^60; if
+        the bound is below one grid step (for `SketchL2`, below 2^12 steps), or is for several keys although there is no
+        key column; if units are to be counted without a unit column, or under neighbours that `Counting` does not
+        support.
 
     Examples
     --------
@@ -227,11 +228,11 @@ class Agreement:
         clip: Clip | None = None,
         counting: Counting | None = None,
     ) -> "Agreement":
-        """Return an agreement from the names of columns alone, as ``streamsketch sketch`` makes one of its options.
+        """Return an agreement from the names of columns alone, as ``streamsketch sketch`` does from its options.
 
-        Columns are of type ``"text"``, so integers and dates count as their text; an index is of type ``"integer"``
-        where the projection's dim is not 2^60. Nothing else is cast: ``missing`` is ``"keep"``. Under `SketchL2` the
-        projection gets a grid that is fine enough (`agreement.fine_enough`).
+        Columns are of type ``"text"``, so integers and dates are hashed as their text. An index is of type
+        ``"integer"`` if the projection's dim is not 2^60. Nothing else is cast: ``missing`` is ``"keep"``. Under
+        `SketchL2` the projection gets a grid that is fine enough (`agreement.fine_enough`).
 
         Parameters
         ----------
@@ -241,7 +242,7 @@ class Agreement:
         Raises
         ------
         InvalidInputError
-            As `Agreement`.
+            As in `Agreement`.
 
         Examples
         --------
@@ -256,12 +257,12 @@ class Agreement:
         return Agreement(fine_enough(projection, neighbours), **columns, **bounds, missing="keep")
 
     def clip_of(self, given: Clip | None = None) -> Clip:
-        """Return how units are clipped: as agreed on, else as given, else the first way that the neighbours allow.
+        """Return how units are clipped: the agreed way, else the given one, else the first that the neighbours allow.
 
         Raises
         ------
         InvalidInputError
-            For another way than was agreed on, or one that the neighbours do not allow.
+            If ``given`` differs from the agreed way, or the neighbours do not allow it.
         """
         if self.clip is not None and given not in (None, self.clip):
             raise InvalidInputError(
@@ -279,24 +280,24 @@ class Agreement:
 
     @property
     def columns(self) -> list[Column]:
-        """The key, the index and the unit, as far as there are such columns: those that are cast to a type."""
+        """The columns that are cast to a type: key, index and unit, those that exist."""
         return [*([] if self.key is None else [self.key]), *self.index, *([] if self.unit is None else [self.unit])]
 
     @property
     def names(self) -> list[str]:
-        """Names of all columns that are read, each once."""
+        """The names of all columns that are read, each once."""
         names = [column.name for column in self.columns]
         names += [] if self.features is None else list(self.features.columns)
         return list(dict.fromkeys([*names, *([] if self.value is None else [self.value])]))
 
     def keys_of(self, names: Iterable[Any], what: str = "public_keys") -> list[Any]:
-        """Return keys, such as those named to be public, as the agreed type.
+        """Return keys, such as public keys, cast to the agreed type.
 
         Raises
         ------
         InvalidInputError
-            For keys that do not fit the agreed type; for one text, which is no collection, with ``what`` the keys are
-        called; and if the agreement has no key.
+            For keys that do not fit the agreed type; for a single text instead of a collection (the message calls the
+            keys ``what``); and if the agreement has no key column.
         """
         if self.key is None:
             raise InvalidInputError("the agreement has no key column, so there is one stream; leave out keys")
@@ -307,7 +308,7 @@ class Agreement:
     # --- agreeing -------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the agreement as what JSON can hold."""
+        """Return the agreement as a dict that JSON can hold."""
 
         def shown(column: Column | None) -> dict[str, str] | None:
             return None if column is None else column._asdict()
@@ -348,7 +349,7 @@ class Agreement:
         return Agreement(**_arguments_of(given, {field.name for field in dataclasses.fields(Agreement)}))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_json` to a file, whole or not at all."""
+        """Write `to_json` to a file atomically: all of it or nothing."""
         write_whole(path, self.to_json().encode() + b"\n")
 
     @staticmethod
@@ -358,7 +359,7 @@ class Agreement:
         Raises
         ------
         InvalidInputError
-            As `from_json`; it names the file.
+            As in `from_json`; the message names the file.
         OSError
             If the file cannot be read.
         """
@@ -369,7 +370,7 @@ class Agreement:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """128 bits of BLAKE2b of `to_json` in hexadecimal; raw files and releases carry it."""
+        """128 bits of the BLAKE2b hash of `to_json`, in hexadecimal. Raw files and releases carry it."""
         return hashlib.blake2b(self.to_json().encode(), digest_size=_FINGERPRINT_BYTES).hexdigest()
 
     def check_same(self, other: "Agreement") -> None:
@@ -380,7 +381,7 @@ class Agreement:
         IncompatibleProjectionsError
             If the projections differ.
         IncompatibleAgreementsError
-            If something else does.
+            If any other field differs.
         """
         self.projection.check_same(other.projection)
         differing = [
@@ -400,7 +401,8 @@ class Agreement:
         Raises
         ------
         InvalidInputError
-            For another bound without ``counting``: a count weighs as much as the bound allows. And as `Agreement`.
+            If the bound changes but ``counting`` is not given, because the weight of a count depends on the bound; and
+            as in `Agreement`.
         """
         if self.counting is not None and "neighbours" in changes and "counting" not in changes:
             raise InvalidInputError(

@@ -16,12 +16,12 @@ _DECIMAL = re.compile(r"decimal\((0|[1-9][0-9]?)\)")
 
 
 class Column(NamedTuple):
-    """A column: its name, and the logical type that its values are cast to before they are hashed.
+    """A column: its name, and the logical type to which its values are cast before they are hashed.
 
-    ``"integer"`` of 63 bits; ``"text"``, which integers and dates become as ``"7"`` and ``"2026-01-31"``; ``"bytes"``;
-    ``"date"``; ``"timestamp"``, an instant, where a time without a zone is in UTC; ``"boolean"``, hashed as the
-    integers 1 and 0; ``"decimal(2)"``, hashed as the integer number of hundredths. A column of another type is cast
-    where no value changes, and refused elsewhere.
+    The types are ``"integer"`` of 63 bits; ``"text"``, to which integers and dates are cast as ``"7"`` and
+    ``"2026-01-31"``; ``"bytes"``; ``"date"``; ``"timestamp"``, an instant (a time without a zone is in UTC);
+    ``"boolean"``, hashed as the integers 1 and 0; and ``"decimal(2)"``, hashed as the integer number of hundredths. A
+    column of another type is cast if that changes no value, and refused otherwise.
     """
 
     name: str
@@ -29,13 +29,13 @@ class Column(NamedTuple):
 
     @property
     def places(self) -> int | None:
-        """Decimal places, of a decimal."""
+        """The number of decimal places of a decimal type."""
         found = _DECIMAL.fullmatch(self.type)
         return None if found is None else int(found[1])
 
     @property
     def is_whole(self) -> bool:
-        """Whether its values are hashed as integers, and so can be indices themselves."""
+        """Whether its values are hashed as integers, so that they can also be indices without hashing."""
         return self.type in ("integer", "boolean") or self.places is not None
 
     def __str__(self) -> str:

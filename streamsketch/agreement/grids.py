@@ -15,19 +15,19 @@ _ENOUGH = 1 << 14
 
 
 def fine_enough(projection: Projection, neighbours: Neighbours | None) -> Projection:
-    """Return the projection on a grid on which units can be clipped to these neighbours.
+    """Return the projection with a grid that is fine enough to clip units to these neighbours.
 
-    The scaled cells of a clipped unit are truncated to the grid, which loses less than a step a cell. A unit's bound
-    of at least 2^14 steps keeps that small: of a unit whose norm is spread evenly over n cells, each is left with
-    2^14/√n steps, so 1,000 cells lose 0.1 % on average, where noise for one unit is wider than 2^14 steps in each
-    cell. Sums of 2^48 units are still below 2^63.
+    The scaled cells of a clipped unit are truncated to the grid, which loses less than one step per cell. A bound of at
+    least 2^14 steps keeps that loss small. If a unit's norm is spread evenly over n cells, each cell has 2^14/√n steps:
+    1,000 cells lose 0.1 % on average, while the noise on each cell is wider than 2^14 steps. Sums of 2^48 units are
+    still below 2^63.
 
     Returns
     -------
     Projection
-        The same for other neighbours than `SketchL2`, and for a grid that is fine enough (2^12 steps). Otherwise with
-        its resolution divided by the least power of two that makes the bound 2^14 steps or more: values that are
-        multiples of the resolution stay so.
+        The same projection if the neighbours are not `SketchL2`, or if its grid is fine enough (a bound of 2^12 steps).
+        Otherwise its resolution is divided by the smallest power of two that makes the bound at least 2^14 steps.
+        Multiples of the old resolution are multiples of the new one.
 
     Examples
     --------

@@ -33,32 +33,32 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     counting: Counting | None = None,
     features: Features | None = None,
 ) -> Agreement:
-    """Return an agreement whose types are those of a table, for columns that are given by name alone.
+    """Return an agreement for columns that are given by name alone: their types are those of a table.
 
-    With a column of units and without ``neighbours`` it protects each unit as a whole, whatever its rows hold, and each
-    counts the same: ``neighbours=SketchL2(1, unit=…)`` with ``clip="equal"``. There is no bound to choose, and
-    distances and cosines are those of what units have on average (Theory 2.4). Units are counted (`Counting`)
-    without a key column, and with one if ``max_keys`` says in how many keys a unit may be.
+    With a unit column and without ``neighbours``, the agreement protects each unit as a whole, whatever its rows hold,
+    and each unit counts the same: ``neighbours=SketchL2(1, unit=…)`` with ``clip="equal"``. There is no bound to
+    choose. Distances and cosines then compare the units' averages (Theory 2.4). Units are counted (`Counting`) if
+    there is no key column, or if ``max_keys`` states in how many keys a unit may be.
 
     Parameters
     ----------
     rows
-        A data frame, an Arrow table or schema, a relation of DuckDB: whatever has ``__arrow_c_stream__`` or
-        ``__arrow_c_schema__``. Only the schema is read, and of a data frame only these columns are converted.
+        A data frame, an Arrow table or schema, a DuckDB relation, or anything else with ``__arrow_c_stream__`` or
+        ``__arrow_c_schema__``. Only the schema is read; only the named columns of a data frame are converted.
     projection, index, key, value, unit, neighbours, missing, title, clip, counting, features
-        As in `Agreement`: a projection and an index, or features. A column with a type keeps it. Under `SketchL2` the
-        projection gets a grid that is fine enough (`agreement.fine_enough`).
+        As in `Agreement`: a projection and an index, or features. A column that is given with a type keeps it. Under
+        `SketchL2` the projection gets a grid that is fine enough (`agreement.fine_enough`).
     max_keys
-        In how many keys a unit may be, where ``neighbours`` are left out. Units in more are cut to so many. By default
-        1 without a key column, and any number with one: units are then not counted.
+        The number of keys that a unit may be in, if ``neighbours`` are left out. A unit in more keys keeps only that
+        many. The default is 1 without a key column and any number with one; in the latter case units are not counted.
 
     Raises
     ------
     TypeError
         If ``rows`` has no schema.
     InvalidInputError
-        For columns that are missing or occur twice, types that need a word, such as floats, and as `Agreement`; for
-        ``max_keys`` beside neighbours, which say it, or without units or keys.
+        If a column is missing or occurs twice, or its type must be given explicitly, as for floats; if ``max_keys`` is
+        given together with neighbours, which have their own, or without units or keys; and as in `Agreement`.
 
     Examples
     --------

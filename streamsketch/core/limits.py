@@ -23,7 +23,7 @@ _BLOCK = 1 << 18
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much memory and work readers may spend on untrusted bytes. All limits are positive integers.
+    """Limits on memory and work that readers spend on untrusted bytes. All limits are positive integers.
 
     Change them for a block of code with `reading_limits`, or for a whole process, its commands and its workers with
     the environment variable ``STREAMSKETCH_LIMITS``, such as ``max_bytes=1073741824,max_keys=10000000``.
@@ -31,27 +31,28 @@ class Limits:
     Parameters
     ----------
     max_bytes
-        Length of one release, of published signs or of a mean, as a file or as bytes.
+        Length in bytes of one release, of published signs or of a mean.
     max_table_bytes
-        Size of a Parquet table: of the file, of its decompressed pages, and of its keys and releases in memory. Each of
-        the three is limited separately.
+        Size in bytes of a Parquet table. It limits each of three sizes: the file, its decompressed pages, and its keys
+        and releases in memory.
     max_raw_bytes
-        Length of a raw file, which is a party's own.
+        Length in bytes of a party's own raw file.
     max_json_bytes
-        Length of a projection, an agreement or a mechanism as JSON.
+        Length in bytes of a projection, an agreement or a mechanism as JSON.
     max_header_bytes
-        Length of a raw file's header, which lists its releases. A Parquet table's footer may take a quarter of it.
+        Length in bytes of a raw file's header, which lists its releases. A Parquet table's footer may be a quarter as
+        long.
     max_keys
-        Rows of a table.
+        Number of rows of a table.
     max_items
-        Entries of a repeated field of a message, such as a release's ids.
+        Number of entries of a repeated field of a message, such as a release's ids.
     max_entries
-        Entries of a random matrix to enumerate for untrusted bytes: to check a release's noise, or for angles between
-        published signs. 2^24 take about a second.
+        Number of entries of a random matrix that are enumerated for untrusted bytes, to check a release's noise or to
+        compute angles between published signs. 2^24 entries take about a second.
     max_raw_entries
-        The same for raw sketches, in files and between Beam workers, which are a party's own.
+        The same for a party's own raw sketches, in files and between Beam workers.
     max_matrix_bytes
-        Memory for the random matrix of such a projection.
+        Memory in bytes for the random matrix of such a projection.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def current_limits() -> Limits:
 
 @contextlib.contextmanager
 def reading_limits(**changes: int) -> Iterator[Limits]:
-    """Change limits for readers inside a ``with`` block, in this thread or task.
+    """Change the limits for readers inside a ``with`` block, in this thread or task.
 
     For a whole process and its workers, set ``STREAMSKETCH_LIMITS``; see `Limits`.
 

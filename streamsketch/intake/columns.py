@@ -81,19 +81,19 @@ def salvage(
     on_bad: Callable[[int, Exception], Any],
     errors: Any = InvalidInputError,
 ) -> Iterator[Read]:
-    """Read rows, all at once if possible, otherwise by bisection without the bad ones; yield the results in order.
+    """Read rows all at once if possible, else by bisection without the bad ones; yield the results in order.
 
     Parameters
     ----------
     read
-        Called with a start and a stop; reads those rows at once.
+        A function of a start and a stop that reads those rows at once.
     count
-        How many rows there are.
+        Number of rows.
     on_bad
-        Called with the position of each row that cannot be read by itself, and the error.
+        A function that is called with the position of each row that cannot be read by itself, and with the error.
     errors
-        What ``read`` raises for a bad row. Other exceptions propagate, and so does an error for an empty range: then
-        the columns are wrong, not a row.
+        The exceptions that ``read`` raises for a bad row. Other exceptions propagate. So does an error for an empty
+        range, because then the columns are wrong, not a row.
 
     Examples
     --------

@@ -12,31 +12,32 @@ from streamsketch.intake.calendar import EventWindows
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Events:
-    """A batch of rows as `Intake` reads it: secret, with values on the projection's grid. All columns have length n.
+    """A batch of n rows that `Intake` has read, with values on the projection's grid. Secret.
 
     Parameters
     ----------
     keys
-        Of the agreed type: text, integers, bytes or dates, plain or dictionary-encoded. None without a key column.
+        Keys of the agreed type (text, integers, bytes or dates), plain or dictionary-encoded. None without a key
+        column.
     units
         Privacy units. None without a unit column.
     indices
-        In [0, dim): int64.
+        Indices in [0, dim): int64, (n,).
     steps
-        Values in grid steps: int64.
+        Values in grid steps: int64, (n,).
     window
-        Numbers of the windows that the rows' times fall into (`Tumbling.number`): int64. None without windows.
+        Numbers of the windows that the rows' times fall into (`Tumbling.number`): int64, (n,). None without windows.
     amounts
-        The values as they were read: an array of numbers, or a list of them. None where each row counts 1.
+        The values as they were read, as an array or a list of numbers. None if each row counts 1.
     truncated
-        Whether truncation to the grid lost part of a value, beyond floating-point rounding. Always False for rows to
-        be bounded: `BoundingSummary` counts those one by one.
+        Whether truncation to the grid lost part of a value, beyond floating-point rounding. Always False for rows that
+        are to be bounded; `BoundingSummary` counts those one by one.
     rows
-        How many rows were read.
+        Number of rows that were read.
     blank
-        How many of them were left out because a field is missing. All others that were left out were malformed.
+        Number of rows that were left out because a field is missing. All others that were left out were malformed.
     features
-        Of each row, where the agreement has `Features`: int32, (n, D). ``indices`` and ``steps`` are then empty.
+        Features of each row, if the agreement has `Features`: int32, (n, D). ``indices`` and ``steps`` are then empty.
 
     Examples
     --------
@@ -67,11 +68,11 @@ class Events:
 
     @property
     def malformed(self) -> int:
-        """How many rows were left out for another reason than a missing field."""
+        """The number of rows that were left out because they were malformed, not because a field is missing."""
         return self.rows - self.blank - len(self)
 
     def one_by_one(self) -> "Events":
-        """Return events of one index and one step each, where these are of features: a row of D becomes at most D."""
+        """Return one event per index if these are features: a row of D features becomes at most D events."""
         if self.features is None:
             return self
         rows, indices = np.nonzero(self.features)
@@ -83,7 +84,7 @@ class Events:
         return Events(keys, units, indices, steps, window, rows=steps.size)
 
     def keyed_by(self, windows: EventWindows) -> "Events":
-        """Return the same events with keys ``KEY 2024-05-31``, of key and window; without keys, of the window alone."""
+        """Return the same events with keys of key and window (``KEY 2024-05-31``), or of the window alone."""
         if self.window is None:
             return self
         keys = windows.names(self.window)

@@ -22,15 +22,15 @@ class RowReader:
     Parameters
     ----------
     agreement
-        Says which columns are read.
+        The agreement, which gives the columns to read.
     time
-        A further column to read: the times of events.
+        Another column to read, which holds the times of events.
     format
-        Format of all inputs; by default, taken from the file's name.
+        Format of all inputs; by default, the file's name decides.
     delimiter
         Delimiter of CSV.
     bad
-        What to do with lines of CSV or JSON that cannot be read. In other formats, nothing can be left out.
+        How to treat lines of CSV or JSON that cannot be read. Other formats cannot leave anything out.
 
     Examples
     --------
@@ -53,24 +53,24 @@ class RowReader:
 
     @property
     def columns(self) -> list[str]:
-        """Names of all columns that are read."""
+        """The names of all columns that are read."""
         return list(dict.fromkeys([*self.agreement.names, *([] if self.time is None else [self.time])]))
 
     @property
     def options(self) -> dict[str, Any]:
-        """Arguments of `data.batches`: if a format leaves types open, what the agreement casts is read as text."""
+        """Arguments for `data.batches`; formats without types read columns that the agreement casts as text."""
         any_text, columns = self.agreement.missing != "keep", self.columns
         text = columns if any_text else [name for name in columns if name != self.agreement.value]
         lenient = list(getattr(self.agreement.features, "columns", ()))
         return {"columns": columns, "text": text, "delimiter": self.delimiter, "any_text": any_text, "lenient": lenient}
 
     def batches(self, path: str | os.PathLike[str], on_read: Callable[[int], None] = lambda _: None) -> Iterator[Any]:
-        """Yield the batches of a file; call ``on_read`` with the number of bytes read so far. A bad line is an error.
+        """Yield the batches of a file; call ``on_read`` with the number of bytes read so far.
 
         Raises
         ------
         InvalidInputError
-            For a file that is damaged, or lacks a column; it names the file.
+            If the file is damaged, has a bad line or lacks a column. The message names the file.
         OSError
             If the file cannot be read.
         """
@@ -84,7 +84,7 @@ class RowReader:
                     on_read(file.tell())
 
     def lines(self, name: str, form: LineFormat) -> Lines:
-        """Return a reader of the lines of a stream; ``name`` is used in errors."""
+        """Return a reader of the lines of a stream, which error messages call ``name``."""
         return Lines(name, form, bad=self.bad, **self.options)
 
     def read(
@@ -99,19 +99,19 @@ class RowReader:
         Parameters
         ----------
         path
-            Of a file, or of a named pipe of CSV or JSON lines.
+            Path of a file, or of a named pipe of CSV or JSON lines.
         add
-            Called with a batch and the number of its first row or line. If bad lines are left out, so are those for
-            which it raises `InvalidInputError`; it must raise before it changes anything.
+            A function that is called with a batch and the number of its first row or line. If bad lines are left out,
+            so are rows for which it raises `InvalidInputError`; it must raise before it changes anything.
         on_read
-            Called with the number of bytes read so far.
+            A function that is called with the number of bytes read so far.
         stop
-            Ends the reading of a pipe early; an unfinished line is not read.
+            An event that ends the reading of a pipe early; an unfinished line is not read.
 
         Raises
         ------
         InvalidInputError
-            As `batches`, and for rows that ``add`` refuses; the error names the file and the rows.
+            As in `batches`, and for rows that ``add`` refuses. The message names the file and the rows.
         OSError
             If the file cannot be read.
         """

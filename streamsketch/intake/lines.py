@@ -23,7 +23,7 @@ Add: TypeAlias = Callable[["pa.RecordBatch", int], None]
 
 
 class BadLines:
-    """What to do with lines that cannot be read: stop, leave them out and count them, or also keep them in a file.
+    """How to treat lines that cannot be read: stop, leave them out and count them, or also keep them in a file.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class BadLines:
         ``"stop"``, ``"skip"``, or the name of a file to keep the lines in. Only its owner can read that file: bad lines
         are as secret as the data.
     append
-        Whether lines are added to a file that exists; otherwise the file must be new.
+        Whether lines may be added to an existing file. Otherwise the file must be new.
 
     Raises
     ------
@@ -69,7 +69,13 @@ class BadLines:
                 self.path.unlink(missing_ok=True)
 
     def take(self, line: bytes, reason: str, header: bytes = b"") -> None:
-        """Leave out a line, or raise `InvalidInputError` with the reason; a file of CSV lines gets ``header`` first."""
+        """Leave out a line; a file of bad CSV lines gets ``header`` first.
+
+        Raises
+        ------
+        InvalidInputError
+            With the reason, if the mode is ``"stop"``.
+        """
         if self.stops:
             raise InvalidInputError(reason)
         if self.path is not None:

@@ -29,40 +29,40 @@ class _Next(NamedTuple):
 class Log:
     r"""A growing file or pipe of CSV or JSON lines, read in whole lines.
 
-    `position` says how far the log was read, and a later `Log` can resume there. A file is then read from that offset
-    on. A pipe must deliver the log from its beginning again; what was read before is skipped. In both cases, the log
-    is recognised by the first and last bytes that were read before.
+    `position` records how far the log was read, and a later `Log` can resume there. A file is then read from that
+    offset on. A pipe must deliver the log from its beginning again; what was read before is skipped. In both cases, the
+    first and last bytes that were read before identify the log.
 
-    With its path, a log is followed through rotation. Once its path names another file that has bytes, the old one is
-    read to its end, then all files into which the log was rotated since (`rotation.rotated`), then the new one. Where a
-    file was copied and cut (``copytruncate``), the rest of the copy is read, then the file from its beginning. A file
-    of CSV that goes on may begin with a header line or with a row.
+    A log with a path is followed through rotation. Once another file that has bytes is at the path, the old file is
+    read to its end, then all files into which the log was rotated since (`rotation.rotated`), then the new one. If a
+    file was copied and truncated (``copytruncate``), the rest of the copy is read, then the file from its beginning. A
+    CSV file that continues the log may begin with a header line or with a row.
 
     Parameters
     ----------
     source
         A binary file open for reading, or its file descriptor.
     reader
-        Reads the rows.
+        The `RowReader` that reads the rows.
     form
         ``"csv"``, with a header line, or ``"jsonl"``.
     name
-        Name of the log, for errors.
+        Name of the log in error messages.
     position
         The `position` of an earlier `Log`, to resume from.
     path
-        Where the file is, to follow it through rotation; without it, a file that replaces this one is not read.
+        Path of the file, to follow it through rotation. Without it, a file that replaces this one is not read.
     on_loss
-        Called with a sentence if what was read last is not there any more; the log is then read from the beginning of
-        the file at ``path``. Without it, this is an error.
+        A function that is called with a message if what was read last no longer exists. The log is then read from the
+        beginning of the file at ``path``. Without a function, this is an error.
 
     Raises
     ------
     LostLogError
-        If this file is not the one that was read before, and that one is not among the rotated files. For a pipe,
-        `pieces` raises this error.
+        If this file is not the one that was read before, and the earlier one is not among the rotated files. For a
+        pipe, `pieces` raises this error.
     InvalidInputError
-        If the position is none, or the order of rotated files is unknown.
+        If the position is not valid, or the order of rotated files is unknown.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class Log:
         self.close()
 
     def close(self) -> None:
-        """Close the files that it opened; the given one stays open."""
+        """Close the files that the log opened. The given file stays open."""
         if self.is_file:
             self._file.close()
         if self._left is not None:
@@ -139,7 +139,7 @@ class Log:
 
     @property
     def position(self) -> dict[str, Any]:
-        """How far the log was read, as a dictionary that JSON can hold: secret."""
+        """How far the log was read, as a dictionary that JSON can hold. Secret."""
         if self._position is not None:
             return self._position
         number, header = self._lines.position
@@ -156,22 +156,23 @@ class Log:
     ) -> Iterator[bytes]:
         """Yield whole lines as they arrive, for `read`; empty bytes after ``wait()`` seconds without lines.
 
-        An unfinished line is never read, even at the end of the log. At the end of a rotated file it is a bad line.
+        An unfinished line is not read, even at the end of the log. At the end of a rotated file it counts as a bad
+        line.
 
         Parameters
         ----------
         follow
             Whether to wait for a file to grow; a pipe is always read until it ends.
         stop
-            Ends the reading.
+            An event that ends the reading.
         wait
-            Returns how many seconds to wait for lines; None for ever.
+            A function that returns how many seconds to wait for lines, or None to wait for ever.
 
         Raises
         ------
         InvalidInputError
-            If a file has become shorter or was replaced, and what was read last is not among the rotated files; a pipe
-            does not deliver the log that was read before; or a log of CSV ends without a header line.
+            If a file has become shorter or was replaced, and what was read last is not among the rotated files; if a
+            pipe does not deliver the log that was read before; or if a CSV log ends without a header line.
         """
         if not self.is_file:
             yield from self._lines.pieces(self._pipe_blocks(stop, wait))
@@ -183,7 +184,7 @@ class Log:
             self._advance(self._next)
 
     def read(self, piece: bytes, add: Add) -> None:
-        """Pass the rows of a piece to ``add`` in batches, without bad lines, as in `RowReader.read`."""
+        """Pass the rows of a piece to ``add`` in batches, without bad lines; see `RowReader.read`."""
         self._lines.read(piece, add)
 
     def _mark(self, data: bytes) -> None:

@@ -13,30 +13,31 @@ _LARGEST = 1 << 62
 
 
 class Messages:
-    r"""Messages of one partition of a topic, each a line of JSON as `kcat -J` prints it, with a row of JSON as payload.
+    r"""Messages of one partition of a topic, as `kcat -J` prints them: lines of JSON, each with a JSON row as payload.
 
-    Lines have the fields ``topic``, ``partition``, ``offset`` and ``payload``. Offsets ascend. `position` has the
-    next one, so that a later pipe may begin at any offset up to it: what was read before is skipped. The first and
-    last messages are recognised where the pipe brings them again. Offsets within a pipe may be missing, as in
-    transactions and compacted topics; they are counted.
+    Lines have the fields ``topic``, ``partition``, ``offset`` and ``payload``. Offsets ascend. `position` holds the
+    next offset. A later pipe may begin at any offset up to it: what was read before is skipped, and the first and last
+    messages are compared if the pipe delivers them again. Offsets within a pipe may be missing, as in transactions and
+    compacted topics; they are counted.
 
     Parameters
     ----------
     source
         A pipe or file open for reading, or its file descriptor.
     reader
-        Reads the rows.
+        The `RowReader` that reads the rows.
     name
-        Name of the pipe, for errors.
+        Name of the pipe in error messages.
     position
         The `position` of an earlier `Messages`, to resume from.
     on_loss
-        Called with a sentence if the pipe begins after the next offset; reading goes on. Without it, this is an error.
+        A function that is called with a message if the pipe begins after the next offset; reading goes on. Without a
+        function, this is an error.
 
     Raises
     ------
     InvalidInputError
-        If the position is none.
+        If the position is not valid.
 
     Examples
     --------
@@ -73,26 +74,26 @@ class Messages:
 
     @property
     def position(self) -> dict[str, Any] | None:
-        """How far the topic was read, as a dictionary that JSON can hold: secret; None if nothing was."""
+        """How far the topic was read, as a dictionary that JSON can hold; None if nothing was read. Secret."""
         return None if self._at is None else self._at | {"line": self._lines.position[0]}
 
     def pieces(self, *, stop: Stop | None = None, wait: Callable[[], float | None] = lambda: None) -> Iterator[bytes]:
-        """Yield the rows of messages as they arrive, for `read`; empty bytes after ``wait()`` seconds without any.
+        """Yield the rows of messages as they arrive, for `read`; empty bytes after ``wait()`` seconds without messages.
 
         Parameters
         ----------
         stop
-            Ends the reading.
+            An event that ends the reading.
         wait
-            Returns how many seconds to wait for messages; None for ever.
+            A function that returns how many seconds to wait for messages, or None to wait for ever.
 
         Raises
         ------
         LostLogError
             If the pipe begins after the next offset.
         InvalidInputError
-            If it brings another topic or partition, offsets that do not ascend, other messages than those that were
-            read before, or ends before the next offset.
+            If the pipe delivers another topic or partition, offsets that do not ascend, or messages that differ from
+            those that were read before, or if it ends before the next offset.
         """
         rest = b""
         for block in pipe_blocks(self._descriptor, stop, wait):

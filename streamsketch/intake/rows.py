@@ -38,32 +38,32 @@ _CELLS = 1 << 22  # features that are made at a time: 16 MiB
 
 
 class Intake:
-    """Reads rows of tables, files and streams under an agreement, as `Events`.
+    """Reads rows of tables, files and streams under an agreement, and returns them as `Events`.
 
-    A row in which something is missing, null, NaN or blank text, is refused or dropped as the agreement's ``missing``
-    says. A row is malformed if a value does not fit its agreed type, an index is out of range, a number is not finite,
-    text is not UTF-8, a time cannot be read, or something is missing that must not be.
+    The agreement's ``missing`` decides whether a row with a missing value (null, NaN or blank text) is refused or
+    dropped. A row is malformed if a value does not fit its agreed type, an index is out of range, a number is not
+    finite, text is not UTF-8, a time cannot be read, or a required value is missing.
 
     Parameters
     ----------
     agreement
         Which columns are read, as which types.
     on_bad
-        What to do with a malformed row. ``"refuse"`` raises an error that names it. ``"drop"`` leaves out that row
-        alone, whatever other rows hold. A function also has it left out, and is called with its number and what is
-        wrong with it, a text that shows no value. As no Arrow type holds both nanoseconds and all years, text under the
-        type ``"timestamp"`` is then malformed outside the years 1678 to 2261.
+        How to treat a malformed row. ``"refuse"`` raises an error that names the row. ``"drop"`` leaves out that row
+        only. A function is called with the row's number and a text that describes the fault without showing a value;
+        the row is left out too. No Arrow type holds both nanoseconds and all years, so with ``"drop"`` or a function,
+        text under the type ``"timestamp"`` is malformed outside the years 1678 to 2261.
     bounded
         Whether each unit's rows will be clipped to the agreed bound. An error would then reveal what one unit sent. So
-        rows that cannot be sketched are always left out, even those with nulls if the agreement has
-        ``missing="keep"``, and values are clipped to 2**62 - 1 grid steps. ``on_bad`` then applies only to rows that
-        break the agreement: a value does not fit its type, or is blank and the agreement refuses that.
+        rows that cannot be sketched are always left out, even those with nulls if the agreement has ``missing="keep"``,
+        and values are clipped to 2**62 - 1 grid steps. ``on_bad`` then applies only to rows that break the agreement,
+        because a value does not fit its type, or is blank although the agreement refuses blanks.
     time
-        The column of event times: times, dates, or text. It may be one of the agreed columns or a further one.
+        The column of event times, which holds times, dates or text. It may be one of the agreed columns or another one.
     time_format
         Format of times in text, as for ``strptime``; by default ISO 8601.
     windows
-        The windows that times fall into, for `Events.window`: `Tumbling`, or of a `Calendar`.
+        The windows that times fall into, for `Events.window`: `Tumbling` or `Calendar`.
 
     Examples
     --------
@@ -123,21 +123,21 @@ class Intake:
 
     @property
     def needed(self) -> list[str]:
-        """Names of the agreed columns that no row can be without: all but those of features."""
+        """The names of the agreed columns that every row must have: all but those of features."""
         return list(self._needed)
 
     @property
     def lenient(self) -> dict[str, bool]:
-        """Columns in which rows may hold anything, those of features, and whether each holds lists."""
+        """The columns of features, in which rows may hold anything, and whether each column holds lists."""
         return {} if self._agreement.features is None else self._agreement.features.lenient
 
     def batches(self, rows: Any) -> Iterator[Events]:
-        """Yield the rows of a table, batch by batch; warn the operator if truncation loses part of a value.
+        """Yield the rows of a table, batch by batch. Warn the operator if truncation loses part of a value.
 
         Parameters
         ----------
         rows
-            A data frame of pandas or polars, an Arrow table or reader, a relation of DuckDB, or anything else with
+            A pandas or polars data frame, an Arrow table or reader, a DuckDB relation, or anything else with
             ``__arrow_c_stream__``. Lazy ones are read batch by batch.
 
         Raises
@@ -145,7 +145,7 @@ class Intake:
         TypeError
             If ``rows`` is not such a table.
         InvalidInputError
-            For missing columns, and as `read`.
+            If a column is missing, and as in `read`.
         """
         for events in self.numbered(batches_of(rows, self.names, lenient=self.lenient)):
             if events.truncated:
@@ -153,7 +153,7 @@ class Intake:
             yield events
 
     def numbered(self, batches: "Iterable[pa.RecordBatch]") -> Iterator[Events]:
-        """Yield the rows of batches, counted over all of them from 1, features some at a time; errors as `read`."""
+        """Yield the rows of batches, numbered from 1 over all batches. Raises the same errors as `read`."""
         first, features = 1, self._agreement.features
         for batch in batches:
             most = max(1, batch.num_rows if features is None else _CELLS // features.dim)
@@ -162,15 +162,15 @@ class Intake:
             first += batch.num_rows
 
     def read(self, batch: "pa.RecordBatch", first: int = 1) -> Events:
-        """Return the rows of a batch, counted from ``first``.
+        """Return the rows of a batch as `Events`, numbered from ``first``.
 
         Raises
         ------
         InvalidInputError
-            For columns of types that are not cast, and for malformed rows where they are refused: named, by column
-            and row, without the value.
+            If a column's type cannot be cast, or if a row is malformed and ``on_bad`` is ``"refuse"``. The message
+            names column and row, but no value.
         IncompatibleAgreementsError
-            For a batch that another agreement has cast.
+            If another agreement has already cast the batch.
         """
         columns, rows, is_cast = self._present(batch, first)
 
@@ -183,11 +183,11 @@ class Intake:
         return dataclasses.replace(found, rows=batch.num_rows, blank=found.blank + batch.num_rows - len(rows))
 
     def cast(self, batch: "pa.RecordBatch", first: int = 1) -> "pa.RecordBatch":
-        """Return the columns of a batch, cast to the agreed types, without rows in which something is missing.
+        """Return the columns of a batch, cast to the agreed types, without rows that lack a value.
 
-        Integers, booleans and decimals become int64, as they are hashed, and values become numbers. Times are not
-        changed. The schema names the agreement that cast the batch, so that `read` does not cast it again. Errors are
-        those of `read`, which also checks that the rows can be sketched.
+        Integers, booleans and decimals become int64, as they are hashed, and values become numbers. Times do not
+        change. The schema names the agreement that cast the batch, so that `read` does not cast it again. The errors
+        are those of `read`, which also checks that the rows can be sketched.
         """
         columns, rows, is_cast = self._present(batch, first)
         if is_cast:

@@ -28,10 +28,10 @@ _SURE = 9.3  # standard deviations of a noisy count: Laplace noise alone exceeds
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """The question that releases answer: `choose_bound` takes the bound with the least predicted error.
+    """The question that releases answer, for which `choose_bound` takes the bound with the least predicted error.
 
-    The error is that of `plan_units`: from the map, from the noise, and the bias by which the answer from clipped units
-    differs from that of all that they add. The choice sees nothing but noisy counts of units by size.
+    The error is that of `plan_units`. It comes from the map, from the noise, and from the bias between clipped and
+    unclipped units. The choice uses only noisy counts of units by size.
 
     Parameters
     ----------
@@ -40,21 +40,22 @@ class Accuracy:
     projection
         The public map.
     neighbours
-        What bounds a unit, with any bound, which the candidates replace: ``L1(1, unit="customer")``, where totals are
-        those of `unit_totals`, or ``SketchL2(1, unit="customer")``, where they are norms of what units add to all keys.
+        The kind of neighbours, with any bound, which the candidates replace: ``L1(1, unit="customer")`` for totals of
+        `unit_totals`, or ``SketchL2(1, unit="customer")`` for norms of what units add to all keys.
     epsilon, delta
-        Those of the releases, not of the choice.
+        The privacy loss of the releases, not of the choice.
     units
-        How many units a key has, about; several numbers are keys of different sizes. By default all that are counted.
+        About how many units a key has. Several numbers stand for keys of different sizes. By default, all units that
+        are counted.
     items
-        How many different items a unit adds to a key, about.
+        About how many different items a unit adds to a key.
     match, cosine
         As in `TypicalUnit`.
 
     Raises
     ------
     InvalidInputError
-        For another question, and for ε, δ or a number out of range.
+        If the question is unknown, or if ε, δ or a number is out of range.
 
     Examples
     --------
@@ -91,8 +92,8 @@ class Accuracy:
     def errors(self, bounds: Sequence[Fraction], counts: Sequence[int], deviation: float) -> list[float]:
         """Return the predicted error for each bound; see `streamsketch.privacy.bound_choice.Criterion`.
 
-        A count is left out that noise alone may have made, as a few large units too many would decide about sizes.
-        Units are taken to add the geometric mean of the bounds on both sides of them.
+        Counts that may be noise alone are left out, because a few large units that do not exist would distort sizes.
+        Each unit is taken to add the geometric mean of the bounds on both sides of it.
         """
         found = np.array(counts, dtype=np.float64)
         found[found < _SURE * deviation] = 0.0

@@ -18,25 +18,24 @@ from streamsketch.projections import Projection
 
 @dataclasses.dataclass(frozen=True)
 class BoundOption:
-    """A bound, with what it clips and the noise that it needs.
+    """A bound, what it clips, and the noise that it needs.
 
     Parameters
     ----------
     bound
-        In data units.
+        The bound, in data units.
     units_over
         The share of units that exceed it.
     lost
         The share of Σ|value| that is clipped.
     mechanism
-        The noise of least variance.
+        The mechanism whose noise has the least variance.
     cell_noise
         The standard deviation of one cell's noise, in data units.
     bias
-        What a squared distance loses where all vectors shrink alike, to (1 - lost) of their length: in squared data
-        units.
+        What a squared distance loses if all vectors shrink to (1 - lost) of their length, in squared data units.
     noise
-        The noise's part of the standard error of what is left of it.
+        The noise's part of the standard error of the squared distance after clipping.
     """
 
     bound: Fraction
@@ -55,18 +54,18 @@ class BoundOption:
 
 @dataclasses.dataclass(frozen=True)
 class BoundPlan:
-    """Bounds to choose between; **as secret as the totals** that it was computed from.
+    """Bounds to choose between. **As secret as the totals** from which it was computed.
 
     Parameters
     ----------
     options
-        By ascending bound.
+        The options, by ascending bound.
     squared_distance
-        The one that matters, in squared data units.
+        The squared distance that should be visible, in squared data units.
     units
-        How many units there are.
+        Number of units.
     unit
-        What one is called.
+        What one unit is called.
     """
 
     options: tuple[BoundOption, ...]
@@ -76,11 +75,11 @@ class BoundPlan:
 
     @property
     def least(self) -> BoundOption:
-        """The option of least `BoundOption.error`; the smallest of several."""
+        """The option with the least `BoundOption.error`; if several have it, the one with the smallest bound."""
         return min(self.options, key=lambda option: option.error)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as what JSON can hold."""
+        """Return the plan as a dict that JSON can hold."""
         options = [
             dataclasses.asdict(option) | {"bound": str(option.bound), "error": option.error} for option in self.options
         ]
@@ -125,22 +124,22 @@ def plan_bounds(
     unit: str = "unit",
     max_keys: int = 1,
 ) -> BoundPlan:
-    """Return what each of several bounds would clip, and the noise of a release for it.
+    """Return what each of several bounds would clip, and the noise that its release needs.
 
-    A small bound takes little noise and clips much, a large one the reverse: the error of a squared distance that
-    matters is least in between. The bias is that of vectors which all shrink to (1 - lost) of their length, as where
-    heavy and light units are spread alike over the keys; a distance that heavy units make loses more.
+    A small bound needs little noise and clips much; a large bound does the reverse. The error of a given squared
+    distance is smallest in between. The bias assumes that all vectors shrink to (1 - lost) of their length, as they do
+    if heavy and light units are spread evenly over the keys. A distance that heavy units cause loses more.
 
     Parameters
     ----------
     totals
-        How much each unit adds, (n_units,), as from `streamsketch.bounding.unit_totals`; or of other, public data.
+        How much each unit adds, (n_units,), from `streamsketch.bounding.unit_totals` or from other, public data.
     bounds
-        In data units.
+        The bounds to compare, in data units.
     projection
         The public map.
     squared_distance
-        A squared distance between two keys that matters, unclipped, in squared data units.
+        The squared distance between two keys that should be visible, without clipping, in squared data units.
     epsilon, delta
         As in `Sketch.release`.
     unit, max_keys
@@ -149,8 +148,8 @@ def plan_bounds(
     Raises
     ------
     InvalidInputError
-        For no bounds, a distance that is not positive, no totals or negative ones, a bound below one grid step, and as
-        `streamsketch.accounting.mechanisms`.
+        If there are no bounds or no totals, a total is negative, the distance is not positive, or a bound is below one
+        grid step; and as in `streamsketch.accounting.mechanisms`.
 
     Examples
     --------

@@ -51,23 +51,23 @@ class Criterion(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class ChosenBound:
-    """A bound, and what choosing it cost.
+    """A bound, and the privacy loss of choosing it.
 
     Parameters
     ----------
     bound
-        One of the candidates.
+        The chosen candidate.
     budget
-        What the choice spent, which adds to the release's: ``chosen.budget + release.guarantee.budget``.
+        The privacy loss of the choice. It adds to that of the release: ``chosen.budget + release.guarantee.budget``.
     share
-        The share of units that the bound was to cover; None if it was chosen for accuracy.
+        The share of units that the bound was to cover. None if it was chosen for accuracy.
     candidates
-        How many there were.
+        Number of candidates.
     counts
-        Where it was chosen for accuracy: noisy counts of units by size, between the candidates. Like the bound, they
-        may be published: the budget covers them.
+        If it was chosen for accuracy, noisy counts of units by size, between the candidates. Like the bound, they may
+        be published: the budget covers them.
     errors
-        Likewise: the predicted error for each candidate.
+        If it was chosen for accuracy, the predicted error for each candidate.
 
     Examples
     --------
@@ -84,15 +84,16 @@ class ChosenBound:
     errors: tuple[float, ...] = ()
 
     def rank_error(self, confidence: float = 0.95) -> float:
-        """Return by how many units the covered ones may differ from the best candidate's, at this confidence.
+        """Return a bound on the rank error, in units: how far the choice may be from the best candidate.
 
-        2·max(p, 1 - p)(ln m + t)/ε with t = -ln(1 - confidence), for m candidates (McKenna and Sheldon 2020,
-        Theorem 2, and Theory 3.1).
+        With probability ``confidence``, the number of units within the bound differs from the target by at most this
+        many units more than for the best candidate: 2·max(p, 1 - p)(ln m + t)/ε with t = -ln(1 - confidence), for m
+        candidates (McKenna and Sheldon 2020, Theorem 2, and Theory 3.1).
 
         Raises
         ------
         InvalidInputError
-            For a confidence out of range, or a bound that was chosen for accuracy, not for a rank.
+            If the confidence is out of range, or the bound was chosen for accuracy.
         """
         if self.share is None:
             raise InvalidInputError(
@@ -104,12 +105,12 @@ class ChosenBound:
         return 2 * float(max(self.share, 1 - self.share)) * spread / self.budget.epsilon
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
-        """Return what the choice guarantees, for `streamsketch.compose` with the releases that use the bound.
+        """Return the guarantee of the choice, for `streamsketch.compose` with the releases that use the bound.
 
         Parameters
         ----------
         neighbours
-            Those of the releases: adding or removing one unit.
+            The neighbours of the releases, which add or remove one unit.
         """
         method = "permute-and-flip choice of the bound" if self.share is not None else "noisy counts of units by size"
         return Guarantee.of(self.budget, neighbours, Mechanism.stated(method))
@@ -124,45 +125,45 @@ def choose_bound(
     accuracy: Criterion | None = None,
     bits: BitSource | None = None,
 ) -> ChosenBound:
-    """Return a bound that ``share`` of the units keep to, or the most accurate one: ε-differentially private, δ = 0.
+    """Choose a bound that ``share`` of the units keep to, or the most accurate one, with ε-differential privacy.
 
-    The guarantee is for adding or removing one unit, whatever it adds.
+    The guarantee has δ = 0 and is for adding or removing one unit, however much it adds.
 
     **By share**, the score of a candidate B is |c·#{t_u ≤ B} - a·n| for n units of totals t_u and share = a/c; one unit
-    moves it by max(a, c - a) at most. Of the candidates in random order, the first is taken whose coin of probability
-    exp(-ε(score - least)/2Δ) succeeds (permute-and-flip, McKenna and Sheldon 2020, Theorem 1): exactly, in rationals,
-    and with as many random bits whatever the totals are.
+    moves it by max(a, c - a) at most. The candidates are tried in random order, each with a coin of probability
+    exp(-ε(score - least)/2Δ), and the first success is chosen (permute-and-flip, McKenna and Sheldon 2020, Theorem 1).
+    Coins are exact, in rationals, and their number of random bits does not depend on the totals.
 
-    **By accuracy**, units are counted by size: how many add at most the first candidate, more than that but at most the
-    second, and so on. One unit moves one of these counts by 1, so with discrete Laplace noise of scale 1/ε on each they
-    are ε-differentially private (Dwork and Roth 2014, Theorem 3.6); the bound of the least error that they predict is a
-    function of them alone.
+    **By accuracy**, units are counted by size: how many add at most the first candidate, how many add more than that
+    but at most the second, and so on. One unit moves one of these counts by 1, so with discrete Laplace noise of scale
+    1/ε on each count they are ε-differentially private (Dwork and Roth 2014, Theorem 3.6). The bound with the least
+    predicted error is a function of these noisy counts alone.
 
-    The share is a good criterion for totals, and a bad one for shapes: noise grows with the bound, and a few large
-    units decide about it. On order lines of a shop, the bound within which 95 % of all pieces lie left cosines an error
-    of 0.78, a bound of 5 pieces 0.56. For cosines no bound need be chosen at all: ``clip="equal"`` (`SketchL2`).
+    The share is a good criterion for totals and a bad one for shapes: noise grows with the bound, and a few large units
+    determine it. On order lines of a shop, the bound that 95 % of the units keep to gave cosines an error of 0.78, and
+    a bound of 5 pieces an error of 0.56. Cosines need no bound at all with ``clip="equal"`` (`SketchL2`).
 
     Parameters
     ----------
     totals
-        How much each unit adds: numbers ≥ 0, (n_units,), as `streamsketch.bounding.unit_totals` returns them. Secret.
+        How much each unit adds: numbers ≥ 0, (n_units,), from `streamsketch.bounding.unit_totals`. Secret.
     candidates
-        The public grid to choose from: positive numbers in data units, such as ``[1, 2, 5, 10, 20, 50]``. They must not
-        be chosen by a look at the totals. For accuracy, the largest should be beyond most units.
+        The public bounds to choose from: positive numbers in data units, such as ``[1, 2, 5, 10, 20, 50]``. Do not look
+        at the totals to list them. For accuracy, the largest should exceed what most units add.
     epsilon
-        What the choice may spend, in nats. It adds to what the release spends.
+        The privacy loss of the choice, in nats. It adds to that of the release.
     share
-        The share of units to cover, in (0, 1); by default 0.95. A larger one clips less and takes more noise.
+        The share of units to cover, in (0, 1); by default 0.95. A larger share clips less and needs more noise.
     accuracy
-        Instead: what is asked of releases, a `streamsketch.bounding.Accuracy`.
+        The question that releases answer, a `streamsketch.bounding.Accuracy`, instead of ``share``.
     bits
-        Random bytes; by default the operating system's.
+        Source of random bits; by default the operating system's.
 
     Raises
     ------
     InvalidInputError
-        For ε or a share out of range, a share beside accuracy, fewer than two candidates, repeated ones, or totals that
-        are not numbers ≥ 0.
+        If ε or the share is out of range, both share and accuracy are given, there are fewer than two candidates or
+        repeated ones, or a total is not a number ≥ 0.
 
     Examples
     --------

@@ -17,27 +17,27 @@ _WAYS, _AND = ("scale", "cut", "equal"), " and "
 
 @dataclasses.dataclass(frozen=True)
 class Bounds:
-    """The bound that was enforced on what one privacy unit adds to exact data.
+    """The bound that was enforced on each privacy unit's contribution to exact data.
 
-    A release of bounded data is for neighbours that their bounds imply. Bounds depend on the operations alone, never on
+    A release of bounded data is for neighbours that their bounds imply. Bounds depend on the operations alone, not on
     the data.
 
     Parameters
     ----------
     neighbours
-        The relation that was enforced, for all keys of a table; None if nothing was.
+        The relation that was enforced, for all keys of a table. None if nothing was enforced.
     clip
-        How units were clipped: ``"scale"``, ``"cut"``, ``"equal"``, or several where parts differ.
+        How units were clipped: ``"scale"``, ``"cut"``, ``"equal"``, or several of these if parts differ.
     together
-        Over how many keys of a unit the bound holds together. 1 where each key has the bound to itself.
+        Over how many keys of a unit the bound holds together. 1 if the bound holds for each key by itself.
     conditions
-        What must be true for it to hold, as in `Guarantee`.
+        Conditions for the bound to hold, as in `Guarantee`.
     ended
-        Why the bounds no longer hold; empty if they do, or if there were none.
+        Why the bounds no longer hold. Empty if they hold, or if there were none.
     is_empty
-        Whether there are no data yet: what is added first then decides.
+        Whether there are no data yet. The data that are added first then decide the bounds.
     counted
-        Whether units were counted where they were bounded, each once in each of its keys, and none was added again.
+        Whether units were counted when they were bounded, each once in each of its keys, and no unit was added again.
 
     Examples
     --------
@@ -65,9 +65,10 @@ class Bounds:
         return self.neighbours is not None and not self.ended
 
     def counts_for(self, neighbours: Neighbours) -> bool:
-        """Return whether the data's counts may be released for these neighbours, as far as units were counted.
+        """Return whether the data's counts of units, if there are any, may be released for these neighbours.
 
-        A unit moves them by what `Counting` says if it was bounded in each key by itself, or in sketch space.
+        `Counting` states how far one unit moves the counts. It applies if units were bounded in each key by itself, or
+        in sketch space.
         """
         if not (self.counted and self.is_enforced and self.together == 1):
             return False
@@ -75,28 +76,28 @@ class Bounds:
         return known.kind == neighbours.kind and known.max_keys <= neighbours.max_keys
 
     def without_counts(self) -> "Bounds":
-        """Return the same of data whose units were not counted."""
+        """Return the same bounds for data whose units were not counted."""
         return dataclasses.replace(self, counted=False) if self.counted else self
 
     # --- operations -----------------------------------------------------------------------------------------
 
     def updated(self) -> "Bounds":
-        """Return what is known after rows were added that nothing clipped."""
+        """Return the bounds of the data after unclipped rows were added."""
         if self.is_enforced:
             return dataclasses.replace(self, ended=_PLAIN)
         return UNKNOWN if self.is_empty else self
 
     def merged(self, other: "Bounds", *, keyed: bool, disjoint_units: bool = False) -> "Bounds":
-        """Return what is known of the sum or the difference of two data sets.
+        """Return the bounds of the sum or the difference of two data sets.
 
         Parameters
         ----------
         other
-            What is known of the other one.
+            The bounds of the other data set.
         keyed
-            Whether they are tables: a unit may then be in different keys of the two.
+            Whether the data sets are tables, so that a unit may be in different keys of the two.
         disjoint_units
-            The assertion that no unit is in both. The bounds then stay as they are, under that condition; otherwise
+            Your assertion that no unit is in both. The bounds then stay as they are, under that condition. Otherwise
             they add up.
         """
         if self.is_empty or other.is_empty:
@@ -142,22 +143,22 @@ class Bounds:
     def basis_for(
         self, neighbours: Neighbours, agreed: Neighbours | None = None, *, assert_bounds: bool = False
     ) -> Basis:
-        """Return whether a relation was enforced on the data, or is asserted of them.
+        """Return whether a relation was ``"enforced"`` on the data, or is ``"asserted"`` for them.
 
         Parameters
         ----------
         neighbours
-            The relation that a release names.
+            The relation of the release.
         agreed
-            The relation of the agreement that the data follow, if it names one.
+            The relation of the agreement that the data follow, if it has one.
         assert_bounds
-            The assertion that the data keep to ``neighbours``, although their bounds do not imply it.
+            Your assertion that the data keep to ``neighbours`` although their bounds do not imply it.
 
         Raises
         ------
         InvalidInputError
-            Without that assertion: if bounds were enforced that do not imply ``neighbours``, or that no longer hold; or
-            if nothing was enforced, and the agreement's relation does not imply ``neighbours``.
+            Without that assertion, if bounds were enforced that do not imply ``neighbours`` or no longer hold; or if
+            nothing was enforced and the agreement's relation does not imply ``neighbours``.
         """
         if assert_bounds:
             return "asserted"
@@ -187,7 +188,7 @@ class Bounds:
     # --- as JSON --------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as what JSON can hold; without ``"counted"``, as earlier versions, where it is false."""
+        """Return the bounds as a dict that JSON can hold; ``"counted"`` is in it only if it is true."""
         fields = {
             "neighbours": None if self.neighbours is None else self.neighbours.to_dict(),
             "clip": self.clip,
@@ -200,7 +201,13 @@ class Bounds:
 
     @classmethod
     def from_dict(cls, fields: Any) -> Self:
-        """Return what `to_dict` returned; `InvalidInputError` for anything else."""
+        """Return the bounds that `to_dict` wrote.
+
+        Raises
+        ------
+        InvalidInputError
+            For anything else.
+        """
         names = {field.name for field in dataclasses.fields(cls)}
         if (
             not isinstance(fields, dict)

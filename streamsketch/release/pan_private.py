@@ -19,16 +19,16 @@ from streamsketch.sketching import encode_batch
 
 
 class PanPrivateSketch:
-    """A sketch whose noise is inside from the start, so that even a look at its memory is private.
+    """A sketch that holds noise from the start, so that even a look at its memory is private.
 
-    The guarantee covers one intrusion (a look at the whole state at any time) together with the one
-    published release: (ε, δ)-differential privacy for `L1` neighbours, where a unit's updates over the whole
-    stream have absolute values that sum to at most the bound (Stausholm 2021, Section 3.4; Theory 4.2). The
-    release carries fresh noise on top, since the difference of the two would otherwise show the stream
-    in between exactly; so its noise variance is twice that of `Sketch.release`. An update costs O(sparsity) an event.
+    The guarantee covers one intrusion (a look at the whole state at any time) together with the one published release:
+    (ε, δ)-differential privacy for `L1` neighbours, where a unit's updates over the whole stream have absolute values
+    that sum to at most the bound (Stausholm 2021, Section 3.4; Theory 4.2). The release carries fresh noise on top,
+    because the difference of the two would otherwise show the stream in between exactly. So its noise variance is twice
+    that of `Sketch.release`. An update costs O(sparsity) per event.
 
-    There is at most one release and one look, also with threads and processes: calls are locked against each other, and
-    a process that was forked with the sketch cannot use its copy.
+    There is at most one release and one look, even with threads and processes: calls lock each other out, and a forked
+    process cannot use its copy of the sketch.
 
     Parameters
     ----------
@@ -37,14 +37,15 @@ class PanPrivateSketch:
     epsilon, delta, neighbours, mechanism
         As in `Sketch.release`; ``neighbours`` must be `L1`.
     ledger, dataset
-        As in `Sketch.release`. Charged now, before there are data: the intrusion may come at any time.
+        As in `Sketch.release`. The guarantee is charged now, before there are data, because the intrusion may come at
+        any time.
 
     Raises
     ------
     InvalidInputError
-        As `Sketch.release`, or for another neighbour relation.
+        As in `Sketch.release`, and for neighbours other than `L1`.
     LedgerError
-        If the guarantee does not fit into what is left of the data set's budget. Nothing is charged then.
+        If the guarantee exceeds the budget that is left for the data set. Nothing is charged then.
 
     Examples
     --------
@@ -91,7 +92,7 @@ class PanPrivateSketch:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What holds for one intrusion and the release together."""
+        """The guarantee for one intrusion and the release together."""
         guarantee: Guarantee = self._noisy.guarantee
         return guarantee
 
@@ -101,7 +102,7 @@ class PanPrivateSketch:
         Raises
         ------
         InvalidInputError
-            As `Sketch.update`, when the release has been made, or in a forked process.
+            As in `Sketch.update`, after the release, and in a forked process.
         """
         encoded, quantised = encode_batch(self.projection, indices, values, warn=False)  # an intruder would see it
         with self._held():
@@ -109,14 +110,19 @@ class PanPrivateSketch:
             self.projection.add_to(self._state, encoded, quantised)
 
     def state(self) -> Ints:
-        """Return what an intruder would see: int64, (sketch_dim,), noise included.
+        """Return what an intruder would see: the cells with their noise.
 
-        To call it is the one intrusion that the guarantee allows for.
+        This call is the one intrusion that the guarantee allows for.
+
+        Returns
+        -------
+        ndarray
+            int64, (sketch_dim,), in grid steps.
 
         Raises
         ------
         InvalidInputError
-            At the second call, or in a forked process.
+            At a second call, and in a forked process.
         """
         with self._held(even_released=True):
             if self._looked:
@@ -128,12 +134,12 @@ class PanPrivateSketch:
             return self._state.copy()
 
     def release(self) -> PrivateSketch:
-        """Return the one release, with fresh noise on top; the sketch is closed afterwards.
+        """Return the only release, with fresh noise on top. The sketch is then closed.
 
         Raises
         ------
         InvalidInputError
-            At the second call: a second release would spend ε again. In a forked process.
+            At a second call, because a second release would spend ε again; and in a forked process.
         """
         bits = SystemBits()
         with self._held():

@@ -12,12 +12,12 @@ from streamsketch.release.publishers import AdditiveNoise
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateProjection:
-    """Publish the projection of an n by dim matrix with noise, Z = XP + Δ (Kenthapadi et al. 2013, Algorithm 1).
+    """Publishes the projection of an n by dim matrix with noise, Z = XP + Δ (Kenthapadi et al. 2013, Algorithm 1).
 
-    Row i is one person's vector. (ε, δ)-differentially private for matrices of which one row is changed as
-    ``neighbours`` says: all of Z together, as that row moves no other (Theorem 1, with the exact ℓ2 sensitivity
-    of the matrix P in use instead of a bound, and the analytic calibration instead of its tail bound). The paper's map
-    is `GaussianProjection`; any other will do, and most with less noise. With `Identity` this is the raw-data baseline.
+    Row i is one person's vector. Z as a whole is (ε, δ)-differentially private for matrices in which one row changes as
+    ``neighbours`` states, because that row changes no other row of Z (Theorem 1, with the exact ℓ2 sensitivity of the
+    matrix P in use instead of a bound, and the analytic calibration instead of its tail bound). The paper uses
+    `GaussianProjection`. Any other projection also works, most with less noise. `Identity` gives the raw-data baseline.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class PrivateProjection:
     Raises
     ------
     InvalidInputError, TypeError
-        As `Sketch.release`, but for noise too wide to sample, which `noise` and `release` find.
+        As in `Sketch.release`, except that `noise` and `release` report noise too wide to sample.
 
     Examples
     --------
@@ -61,22 +61,23 @@ class PrivateProjection:
         return self._publisher().calibrated(self.projection).noise
 
     def release(self, matrix: Any, *, ledger: Ledger | None = None, dataset: str | None = None) -> list[PrivateSketch]:
-        """Return Z, one `PrivateSketch` a row.
+        """Return Z as one `PrivateSketch` per row.
 
         Parameters
         ----------
         matrix
-            (n, dim), as `Projection.transform` takes it. For `L1` and `L2` neighbours integers, on a resolution of 1 or
-            1/n: fractions of several contributions would be truncated together.
+            A matrix (n, dim) in a form that `Projection.transform` accepts. `L1` and `L2` neighbours need integers, and
+            a resolution of 1 or 1/n: fractions of several contributions would be truncated together.
         ledger, dataset
-            Charge Z to a data set first, as one release, as in `Sketch.release`.
+            As in `Sketch.release`; Z is charged as one release.
 
         Raises
         ------
         InvalidInputError
-            As `Projection.transform`; for fractions under `L1`. Never for sums, which count modulo 2^64.
+            As in `Projection.transform`, and for fractions under `L1`. Large sums cause no error: they are taken modulo
+            2^64.
         LedgerError
-            If the release does not fit into what is left of the data set's budget. Nothing is charged then.
+            If the release exceeds the budget that is left for the data set. Nothing is charged then.
         """
         return self._publisher().release_rows(self.projection, matrix, ledger=ledger, dataset=dataset)
 

@@ -88,9 +88,9 @@ def merge_parts(parts: Iterable[NoisePart]) -> tuple[NoisePart, ...]:
 
 
 class PrivateSketch(Published):
-    """A published sketch: integer cells with noise inside, and all a reader needs to use them honestly.
+    """A published sketch: integer cells with noise, and all that a reader needs to interpret them.
 
-    Immutable. In data units its cells are ``cell_unit · values``. What is protected, and how well, says `guarantee`.
+    Immutable. In data units its cells are ``cell_unit · values``. `guarantee` states what is protected, and how well.
 
     Parameters
     ----------
@@ -99,35 +99,36 @@ class PrivateSketch(Published):
     values
         Noisy cells: int64, (sketch_dim,), in grid steps times ``multiplier``.
     noise
-        Cumulants of one noise, in grid steps of the place where it was added: for output noise, of ``values``.
+        Cumulants of one noise, in grid steps of the place where it was added. For output noise these are steps of
+        ``values``.
     guarantee
-        What was guaranteed to the people in the data.
+        The guarantee to the people in the data.
     noise_place
         ``"output"``: noise on each cell. ``"input"``: on each coordinate, before the map. ``"hadamard"``: after the
         Hadamard step of an FJLT. The last two come from `release_vector`.
     multiplier
         Exact factor on all cells, from `scaled`.
     release_ids
-        One random id for each release that went into this one: estimates between sketches that share noise are
-        refused, as their error bars would be wrong.
+        One random id for each release that went into this one. Estimates between sketches that share noise are refused,
+        because their error bars would be wrong.
     data_ids
-        Random ids of the data inside (`streamsketch.data.data_ids`): releases that share one are not of disjoint
-        populations. Empty where the data are unknown.
+        Random ids of the data inside (`streamsketch.data.data_ids`). Releases that share an id are not of disjoint
+        populations. Empty if the data are unknown.
     parts
-        Of a sum of releases, what each of them stated: its noise and its guarantee. Empty for a single release.
+        Noise and guarantee of each release in a sum. Empty for a single release.
     counts
         Noisy counts beside the cells, with noise of the same distribution: int64, (1,) or (2,), in grid steps times
-        ``multiplier``, as `counting` weighs them. None where nothing was counted, or counts were dropped.
+        ``multiplier``, with the weights of `counting`. None if nothing was counted, or counts were dropped.
     history
-        For what is published by a schedule, which part of the history it is: a row, of which no estimate is made, or
-        a range of windows that was solved from rows. None for releases of other kinds, and sums of several.
+        The part of a history that this is, if it is published by a schedule: a row, from which no estimate is made, or
+        a range of windows that was solved from rows. None for other releases, and for sums.
 
     Raises
     ------
     InvalidInputError
-        If the values have another shape or type, ids repeat or have another length, there are more parts than
-        releases, or counts that the guarantees do not state alike, or beside a multiplier other than 1, or 2^-g for
-        ranges of windows; if the guarantee states a schedule and there is no ``history``, or the reverse.
+        If the values have another shape or type, ids repeat or have another length, or there are more parts than
+        releases; if there are counts that the guarantees do not state alike, or with a multiplier other than 1, or 2^-g
+        for ranges of windows; if the guarantee states a schedule but there is no ``history``, or the reverse.
 
     Examples
     --------
@@ -259,30 +260,30 @@ class PrivateSketch(Published):
 
     @property
     def values(self) -> Ints:
-        """Noisy cells: int64, (sketch_dim,), read-only."""
+        """The noisy cells, int64 of shape (sketch_dim,), read-only."""
         return self._values
 
     @property
     def noise(self) -> NoiseMoments:
-        """Cumulants of one noise, in grid steps of its place: for output noise, of ``values``."""
+        """The cumulants of one noise, in grid steps of the place where it was added (`noise_place`)."""
         return self._noise
 
     @property
     def noise_place(self) -> NoisePlace:
-        """Where the noise was added: ``"output"``, ``"input"`` or ``"hadamard"``."""
+        """The place where the noise was added, one of ``"output"``, ``"input"`` and ``"hadamard"``."""
         return self._noise_place
 
     @property
     def agreement(self) -> str | None:
-        """The fingerprint of the agreement that the data followed, in hexadecimal, if it is known."""
+        """The fingerprint of the agreement that the data followed, in hexadecimal; None if it is unknown."""
         return self._agreement
 
     def with_agreement(self, agreement: str | None) -> Self:
-        """Return the same release, of data that, as you assert, followed the agreement with this fingerprint."""
+        """Return the same release with this agreement's fingerprint: you assert that the data followed it."""
         return with_agreement(self, agreement)
 
     def with_clip(self, clip: SketchClip | None) -> Self:
-        """Return the same release, of data in which, as you assert, each unit's sketch was clipped so."""
+        """Return the same release with this `clip`: you assert that each unit's sketch was clipped so."""
         if clip not in (None, *get_args(SketchClip)):
             raise InvalidInputError(f"a sketch is clipped by 'scale' or 'equal', got {short(clip)}")
         if clip is not None and not isinstance(self._guarantee.neighbours, SketchL2):
@@ -294,17 +295,17 @@ class PrivateSketch(Published):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was guaranteed to the people in the data."""
+        """The guarantee to the people in the data."""
         return self._guarantee
 
     @property
     def multiplier(self) -> Fraction:
-        """Exact factor on all cells."""
+        """The exact factor on all cells."""
         return self._multiplier
 
     @property
     def release_ids(self) -> tuple[bytes, ...]:
-        """One id for each release that went into this one."""
+        """One random id for each release that went into this one."""
         return self._release_ids
 
     @property
@@ -314,44 +315,45 @@ class PrivateSketch(Published):
 
     @property
     def data_ids(self) -> tuple[bytes, ...]:
-        """Random ids of the data inside, as many for any data; empty where the data are unknown."""
+        """Random ids of the data inside. Their number does not depend on the data; none if the data are unknown."""
         return self._data_ids
 
     @property
     def claim(self) -> Claim:
-        """What shows that this is the release, or the sum, that its ids say: see `streamsketch.compose`."""
+        """The proof that this is the release, or the sum, that its ids state; see `streamsketch.compose`."""
         return Claim((self._projection, self._noise_place), self._values, self._noise, self._counts)
 
     @property
     def history(self) -> HistoryPart | None:
-        """Which part of a history it is, for what is published by a schedule; None for others, and for sums."""
+        """The part of a history that this is, if it is published by a schedule; None for others, and for sums."""
         return self._history
 
     @property
     def parts(self) -> tuple[NoisePart, ...]:
-        """What each release in a sum stated of its noise; empty for a single release."""
+        """Noise and guarantee of each release in a sum; empty for a single release."""
         return self._parts
 
     @property
     def cell_unit(self) -> float:
-        """One step of a cell in data units: multiplier times scale times resolution."""
+        """One step of a cell in data units, which is multiplier times scale times resolution."""
         return float(self._multiplier) * self._projection.cell_unit
 
     @property
     def clip(self) -> SketchClip | None:
-        """For `SketchL2` neighbours that were enforced, how each unit's sketch was clipped: ``"scale"`` or ``"equal"``.
+        """How each unit's sketch was clipped to an enforced `SketchL2` bound, ``"scale"`` or ``"equal"``.
 
-        To the bound of the neighbours, that is. None otherwise, and where parts were merged or added that were clipped
-        to other bounds, or that may have units in common.
+        The bound is that of the neighbours. None for other neighbours, and if parts were merged or added that were
+        clipped to other bounds or may have units in common.
         """
         return self._clip
 
     @property
     def counts(self) -> Ints | None:
-        """Noisy counts: int64, (1,) or (2,), read-only, in grid steps times `multiplier` as `counting` weighs them.
+        """The noisy counts, int64 of shape (1,) or (2,), read-only, or None.
 
-        The first is the weighted number of units, the second, under `L1`, the weighted slack (`Counting`). Each has one
-        noise of the distribution that a cell has. None where nothing was counted, or counts were dropped.
+        They are in grid steps times `multiplier`, with the weights of `counting`. The first is the weighted number of
+        units; the second, under `L1`, the weighted slack (`Counting`). The noise on each has the distribution of the
+        noise on a cell. None if nothing was counted, or counts were dropped.
         """
         return self._counts
 
@@ -362,12 +364,12 @@ class PrivateSketch(Published):
 
     @property
     def units(self) -> "Estimate":
-        """How many units contributed to the sketch.
+        """Estimate of the number of units that contributed to the sketch.
 
         Returns
         -------
         Estimate
-            Unbiased; its error is that of the noise alone. A unit whose rows cancel out does not count.
+            Unbiased; its error comes from the noise alone. A unit whose rows cancel out does not count.
 
         Raises
         ------
@@ -393,19 +395,19 @@ class PrivateSketch(Published):
 
     @property
     def total(self) -> "Estimate":
-        """What all units contributed together: the sum of the absolute values that are left of each, in data units.
+        """Estimate of the sum of the absolute values that all units contributed, in data units.
 
-        A unit's rows are netted and clipped first, so it is the total of what the sketch holds.
+        Each unit's rows are summed by index and clipped first, so this is the total of what the sketch holds.
 
         Returns
         -------
         Estimate
-            Unbiased; its error is that of the noise alone.
+            Unbiased; its error comes from the noise alone.
 
         Raises
         ------
         InvalidInputError
-            If the release has no counts, or none of the slack, as under `SketchL2`.
+            If the release has no counts, or no count of the slack, as under `SketchL2`.
         """
         from streamsketch.estimation import total_of  # noqa: PLC0415 - estimates know releases, not the reverse
 
@@ -447,9 +449,8 @@ class PrivateSketch(Published):
         other
             A release of the same projection, with noise of its own.
         populations
-            ``"disjoint"`` if no privacy unit is in both streams, else ``"overlapping"``; see
-            `streamsketch.compose`. Counts of disjoint populations add up, if they have the same weights; otherwise the
-            sum has none.
+            ``"disjoint"`` if no privacy unit is in both streams, else ``"overlapping"``; see `streamsketch.compose`.
+            Counts of disjoint populations add up if they have the same weights. Otherwise the sum has no counts.
 
         Raises
         ------
@@ -458,7 +459,7 @@ class PrivateSketch(Published):
         IncompatibleProjectionsError, IncompatibleAgreementsError
             If the projections or the agreements differ, or only one release follows an agreement.
         InvalidInputError
-            If ``populations="disjoint"`` and the releases share data.
+            If ``populations`` is ``"disjoint"`` although the releases share data.
         DependentNoiseError
             If a release went into both.
         SketchOverflowError
@@ -471,10 +472,10 @@ class PrivateSketch(Published):
         return self._sum(other, -1, populations)
 
     def scaled(self, factor: Exact) -> Self:
-        """Return ``factor`` times this release: cells, noise and signal alike, exactly.
+        """Return exactly ``factor`` times this release: cells, signal and noise.
 
-        Averages are sums scaled by ``Fraction(1, n)``. Scaling is post-processing: the guarantee stays. Counts are of
-        the stream as it was, so they are dropped for a factor other than 1.
+        An average is a sum scaled by ``Fraction(1, n)``. Scaling is post-processing, so the guarantee stays. Counts
+        describe the stream before scaling, so they are dropped for a factor other than 1.
         """
         exact = exact_fraction(factor, "factor")
         check_streams([self])
@@ -503,7 +504,7 @@ class PrivateSketch(Published):
         return not self._parts and len(self._release_ids) > 1
 
     def as_parts(self) -> tuple[NoisePart, ...]:
-        """Return what each release inside stated of its noise, a single release as one part."""
+        """Return noise and guarantee of each release inside; a single release is one part."""
         return self._parts or (NoisePart(self._noise, self._guarantee, abs(self._multiplier), history=self._history),)
 
     def _sum(self, other: "PrivateSketch", sign: int, populations: Populations) -> "PrivateSketch":

@@ -14,24 +14,24 @@ from streamsketch.release.published_table import PublishedTable
 class PrivateTable(PublishedTable[PrivateSketch]):
     """Private sketches by key, published together as **one** release, whose guarantee covers all keys.
 
-    Made by `SketchTable.release`, or of releases that were made one by one. An immutable mapping in ascending order of
-    its keys.
+    `SketchTable.release` makes one. The constructor makes one from single releases. It is an immutable mapping in
+    ascending order of its keys.
 
     Parameters
     ----------
     releases
-        The releases by key, at least one; keys of one type: text, bytes, integers, dates or times.
+        The releases by key, at least one. Keys have one type: text, bytes, integers, dates or times.
 
     Raises
     ------
     TypeError
-        If a value is no `PrivateSketch`.
+        If a value is not a `PrivateSketch`.
     IncompatibleProjectionsError
         If the projections differ.
     InvalidInputError
-        If there are none, the keys have no common type, the guarantees differ, or releases of the same data let a unit
-        in ``max_keys`` sketches be in more releases than that: one guarantee does not cover them; if they are of
-        different histories, or different windows of one.
+        If there is no release, the keys have no common type, or the guarantees differ; if releases of the same data
+        allow a unit to be in more than ``max_keys`` of them, because one guarantee does not cover that; if the releases
+        belong to different histories, or to different windows of one.
 
     Examples
     --------
@@ -62,12 +62,12 @@ class PrivateTable(PublishedTable[PrivateSketch]):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of the table as one release; for ``max_keys`` it covers all keys together."""
+        """The guarantee of the table as one release, which covers all keys together."""
         return self.rows[0].guarantee
 
     @property
     def history(self) -> HistoryPart | None:
-        """Which part of a history all rows are, for what is published by a schedule; None for others."""
+        """The part of a history that all rows are, if they are published by a schedule; else None."""
         return self.rows[0].history
 
     @property
@@ -75,11 +75,11 @@ class PrivateTable(PublishedTable[PrivateSketch]):
         return self.history is not None and self.history.is_row
 
     def to_arrow(self) -> "pa.Table":
-        """Return the table that `save` writes, one row a key.
+        """Return the Arrow table that `save` writes, with one row per key.
 
-        Columns are those of `PublishedTable.to_arrow` and, where units were counted, for people: ``units`` and
-        ``units_error``, estimates and standard errors, and, where totals were published, ``total`` and ``total_error``.
-        A row that has no counts, as a multiple, has nulls there. Rows of a schedule have no estimates.
+        It has the columns of `PublishedTable.to_arrow`. If units were counted, it also has, for people, ``units`` and
+        ``units_error`` (estimate and standard error), and if totals were published, ``total`` and ``total_error``.
+        These are null in a row without counts, such as a multiple. Rows of a schedule have no estimates.
         """
         table = super().to_arrow()
         for name, numbers in (("units", 1), ("total", 2)):
@@ -106,9 +106,9 @@ class PrivateTable(PublishedTable[PrivateSketch]):
         TypeError
             If ``other`` is not a PrivateTable.
         InvalidInputError
-            If the keys differ, or ``populations="disjoint"`` and the tables hold some of the same data.
+            If the keys differ, or ``populations`` is ``"disjoint"`` although the tables share data.
         IncompatibleProjectionsError, DependentNoiseError, SketchOverflowError
-            As `PrivateSketch.combine`.
+            As in `PrivateSketch.combine`.
         """
         if not isinstance(other, PrivateTable):
             raise TypeError(f"only a PrivateTable combines with a PrivateTable, got a {type(other).__name__}")

@@ -29,13 +29,13 @@ def release_vector(  # noqa: PLR0913 - a release is asked for by keyword
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> PrivateSketch:
-    """Return the private sketch of a whole vector, with exact discrete noise at the place asked for.
+    """Return the private sketch of a whole vector, with exact discrete noise at the given place.
 
-    The three private forms of the FJLT (Stausholm 2021, Section 5.2); the first two serve every map.
+    These are the three private forms of the FJLT (Stausholm 2021, Section 5.2). The first two work for every map.
 
     - ``"output"``: noise on the cells, as `Sketch.release` (Corollary 1, with the sensitivity of the matrix in use).
     - ``"input"``: noise on every coordinate of the vector, and then the map (Lemma 8). The map's sensitivity is not
-      needed, so a map with random columns is never enumerated; the price is an error that grows with dim.
+    needed, so a map with random columns is never enumerated. In exchange, the error grows with dim.
     - ``"hadamard"``: noise between the Hadamard and the sparse matrix of an FJLT (Note 7), for the columns that the
       sparse matrix reads. With Gaussian noise it has the distribution of ``"input"``, at dim = a power of two.
 
@@ -48,22 +48,22 @@ def release_vector(  # noqa: PLR0913 - a release is asked for by keyword
     projection
         The public map; for ``"hadamard"``, an `FJLT`. For noise before the map, dim is at most 2^26.
     vector
-        (dim,): integers, floats or decimals, in data units. For `L1` neighbours integers, on a resolution of 1 or 1/n:
-        fractions of several units' contributions would be truncated together.
+        Integers, floats or decimals, (dim,), in data units. `L1` neighbours need integers, and a resolution of 1 or
+        1/n: fractions of several units' contributions would be truncated together.
     epsilon, delta, neighbours, mechanism
         As in `Sketch.release`.
     noise_place
-        Where the noise goes.
+        Where the noise is added.
     ledger, dataset
         Charge the release to a data set first, as in `Sketch.release`.
 
     Raises
     ------
     InvalidInputError
-        For a vector of another length, fractions under `L1`, a place the map does not have, or as `Sketch.release`.
-        Never for its sums, which count modulo 2^64, as those of a sketch.
+        For a vector of another length, fractions under `L1`, or a place that the map does not have, and as in
+        `Sketch.release`. Large sums cause no error: they are taken modulo 2^64, as in a sketch.
     LedgerError
-        If the release does not fit into what is left of the data set's budget. Nothing is charged then.
+        If the release exceeds the budget that is left for the data set. Nothing is charged then.
 
     Examples
     --------

@@ -79,12 +79,12 @@ class Encoded:
 
     @staticmethod
     def any_from_bytes(data: bytes) -> Any:
-        """Return what `to_bytes` of any class wrote, but for reports, which are read with their mechanism.
+        """Return what `to_bytes` of any class wrote, except for reports, which need their mechanism to be read.
 
         Raises
         ------
         WireFormatError
-            As the ``from_bytes`` of that class.
+            As in ``from_bytes`` of that class.
         """
         return _wire().decode_any(data)
 
@@ -122,37 +122,37 @@ class Published(Encoded, ABC):
 
     @property
     def rows(self) -> Sequence["Published"]:
-        """The single releases inside: of a table its rows, else the release itself."""
+        """The single releases inside, which are the rows of a table, or else the release itself."""
         return (self,)
 
     @classmethod
     def from_bytes(
         cls, data: bytes, *, expect: "Projection | Agreement | str | None" = None, max_bytes: int | None = None
     ) -> Self:
-        """Return the release that `to_bytes` wrote; safe on bytes from a stranger.
+        """Return the release that `to_bytes` wrote. It is safe to call it on untrusted bytes.
 
         Parameters
         ----------
         data
             The bytes.
         expect
-            The agreed projection; or the agreement, or its fingerprint, under which the data must have been sketched.
+            The agreed projection; or the agreement that the data must follow, or its fingerprint.
         max_bytes
-            Refuse longer input before looking at it; by default, than `Limits.max_bytes`, of a table
+            Longer input is refused before it is parsed. The default is `Limits.max_bytes`, and for a table
             `Limits.max_table_bytes`.
 
         Raises
         ------
         WireFormatError
-            If the bytes are too long, cut, changed, of another version or kind, inconsistent, or of another projection
-            or agreement than expected. Its ``where`` names the place.
+            If the bytes are too long, truncated, changed, inconsistent, or of another version, kind, projection or
+            agreement than expected. Its ``where`` names the place.
         """
         return cls._decoded(data, expect=expect, max_bytes=max_bytes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_bytes` to a file, which appears whole or not at all and which `streamsketch.load` reads.
+        """Write `to_bytes` to a file atomically. `streamsketch.load` reads it.
 
-        Names usually end in ``.sketch``, ``.signs`` or, of a table, ``.parquet``.
+        Names usually end in ``.sketch``, ``.signs`` or, for a table, ``.parquet``.
 
         Raises
         ------

@@ -98,7 +98,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
 
     @property
     def data_ids(self) -> tuple[bytes, ...]:
-        """Random ids of the data inside, of all keys; empty where the data are unknown."""
+        """Random ids of the data inside, for all keys; empty if the data are unknown."""
         return tuple(sorted({one for release in self.rows for one in release.data_ids}))
 
     @property
@@ -107,7 +107,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
         return tuple(self._rows.values())
 
     def with_agreement(self, agreement: str | None) -> Self:
-        """Return the same releases, of data that, as you assert, followed the agreement with this fingerprint."""
+        """Return the same releases with this agreement's fingerprint: you assert that the data followed it."""
         return type(self)({key: release.with_agreement(agreement) for key, release in self.items()})
 
     def __getitem__(self, key: Any) -> Row:

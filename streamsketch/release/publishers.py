@@ -132,7 +132,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         Raises
         ------
         TypeError
-            If it is no `Sketch`.
+            If ``sketch`` is not a `Sketch`.
         IncompatibleProjectionsError
             If it is of another projection. Never for what the sketch holds.
         InvalidInputError
@@ -241,7 +241,7 @@ class Publisher(ABC, Generic[PublishedT]):
         """
 
     def guarantee(self, projection: Projection) -> Any:
-        """Return what a release of a sketch of ``projection`` guarantees; errors as `calibrated`."""
+        """Return the guarantee of a release of a sketch of ``projection``. Raises the same errors as `calibrated`."""
         return self.calibrated(projection).guarantee
 
     def release(
@@ -252,7 +252,7 @@ class Publisher(ABC, Generic[PublishedT]):
         ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> PublishedT:
-        """Return what may be published of a sketch, by bits of the operating system's CSPRNG.
+        """Return a release of a sketch, with noise from the operating system's CSPRNG.
 
         Parameters
         ----------
@@ -261,16 +261,16 @@ class Publisher(ABC, Generic[PublishedT]):
         assert_bounds
             As in `Sketch.release`.
         ledger, dataset
-            Charge the release to a data set first, as in `Sketch.release`.
+            As in `Sketch.release`: the release is charged to a data set first.
 
         Raises
         ------
         TypeError
-            If it is no `Sketch`.
+            If ``sketch`` is not a `Sketch`.
         InvalidInputError
-            As `calibrated` and `Calibrated.on`; never for what the sketch holds.
+            As in `calibrated` and `Calibrated.on`. What the sketch holds never causes an error.
         LedgerError
-            If the release does not fit into what is left of the data set's budget. Nothing is charged then.
+            If the release exceeds the budget that is left for the data set. Nothing is charged then.
         """
         _check_sketch(sketch)
         calibrated = self.calibrated(sketch.projection).on(sketch, assert_bounds=assert_bounds)
@@ -281,25 +281,25 @@ class Publisher(ABC, Generic[PublishedT]):
     def release_rows(
         self, projection: Projection, matrix: Any, *, ledger: Ledger | None = None, dataset: str | None = None
     ) -> list[PublishedT]:
-        """Return a release of each row of a matrix; a row is one person's vector.
+        """Return one release for each row of a matrix, where a row is one person's vector.
 
         Parameters
         ----------
         projection
             The public map.
         matrix
-            (n, dim), as `Projection.transform` takes it. For `L1` neighbours integers, on a resolution of 1 or 1/n:
-            fractions of several contributions would be truncated together.
+            A matrix (n, dim) in a form that `Projection.transform` accepts. `L1` neighbours need integers, and a
+            resolution of 1 or 1/n: fractions of several contributions would be truncated together.
         ledger, dataset
-            Charge the rows to a data set first, together as one release, as in `Sketch.release`.
+            As in `Sketch.release`; the rows are charged together, as one release.
 
         Raises
         ------
         InvalidInputError
-            As `calibrated` and `Projection.transform`; for fractions under `L1`. Never for sums, which count modulo
-            2^64.
+            As in `calibrated` and `Projection.transform`, and for fractions under `L1`. Large sums cause no error: they
+            are taken modulo 2^64.
         LedgerError
-            If the release does not fit into what is left of the data set's budget. Nothing is charged then.
+            If the release exceeds the budget that is left for the data set. Nothing is charged then.
         """
         return self.calibrated(projection).release_rows(matrix, ledger=ledger, dataset=dataset)
 
@@ -532,7 +532,7 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AdditiveNoise(Publisher[PrivateSketch]):
-    """Exact discrete noise on each cell: what `Sketch.release` is short for.
+    """A mechanism that adds exact discrete noise to each cell; `Sketch.release` uses it.
 
     The release is (ε, δ)-differentially private for ``neighbours``; sources as in `Sketch.release`.
 
@@ -541,19 +541,19 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     epsilon, delta, neighbours, mechanism
         As in `Sketch.release`.
     counting
-        The weights of a count of units, and of slack, to publish beside the cells in the same draw: of data whose units
-        were bounded to neighbours of this kind. By default nothing is counted.
+        The weights of a count of units, and of slack, which are published beside the cells in the same draw. The data's
+        units must be bounded to neighbours of this kind. By default nothing is counted.
     schedule
-        For windows of time, of which any range is to be read: the noise is that of the schedule's rows, and the
-        guarantee is for all of them together, for one unit in as many windows as the schedule says. ``neighbours``
-        bound what it does in each of them; `SketchL2`, in all of them together. Rows are made by
-        `streamsketch.continual.Releaser`.
+        The schedule of windows of time, if readers are to read any range of them. The noise is that of the schedule's
+        rows. The guarantee covers all rows together, for one unit in as many windows as the schedule allows.
+        ``neighbours`` bound what a unit adds to each window, or, for `SketchL2`, to all of them together.
+        `streamsketch.continual.Releaser` makes the rows.
 
     Raises
     ------
     InvalidInputError, TypeError
-        As `Sketch.release`, but for noise too wide to sample, which `calibrated` finds; for counting under neighbours
-        for which it is not proven (`Counting`).
+        As in `Sketch.release`, except that `calibrated` reports noise too wide to sample; and for counting under
+        neighbours for which it is not proven (`Counting`).
 
     Examples
     --------
@@ -604,7 +604,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> PrivateTable:
-        """Return a release of all keys of a table as one; parameters and errors as `SketchTable.release`."""
+        """Return one release of all keys of a table. Parameters and errors are those of `SketchTable.release`."""
         keys: dict[str, Any] = {"public_keys": public_keys, "keys_are_public": keys_are_public}
         rows = self._by_key(table, **keys, assert_bounds=assert_bounds, ledger=ledger, dataset=dataset)
         return PrivateTable(rows)
@@ -612,7 +612,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     def calibrated_to(
         self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output"
     ) -> CalibratedNoise:
-        """Return noise for another sensitivity than that of the cells and counts."""
+        """Return the noise for a given sensitivity, which need not be that of cells and counts."""
         layers, stated = sensitivity.layers, self.neighbours
         noise = calibration.choose(sensitivity, self.budget, self.mechanism)
         if self.schedule is not None:

@@ -36,9 +36,9 @@ _BUFFER = 1024  # single events wait here, so that a kernel call serves many
 class Sketch:
     """One stream's sketch ``y = A x̃``: exact int64 cells, mergeable, and **secret**.
 
-    A merge is exact and independent of order, so splitting a stream over any number of workers gives the same bits.
-    The state is never printed and has no public byte format: publish what `release` returns. Copies, pickles and
-    comparisons are exact. A sketch must not be used by several threads at once.
+    A merge is exact and independent of order, so splitting a stream over any number of workers gives the same bits. The
+    state is never printed and has no public byte format: publish what `release` returns. Copies, pickles and
+    comparisons are exact. Do not use a sketch in several threads at once.
 
     Parameters
     ----------
@@ -126,10 +126,11 @@ class Sketch:
         largest
             The largest |q| of the updates, in grid steps, as far as it is known.
         ids, agreement, bounds
-            Ids of the data, by default new ones; the agreement that the updates followed, if any; and what was enforced
-            on them, by default nothing.
+            Ids of the data, by default new ones; the agreement that the updates followed, if any; and the bounds that
+            were enforced on the updates, by default none.
         counts
-            Counts of units as in `counts`; None where they are not known, whatever the bounds say.
+            Counts of units as in `counts`. None if they are not known, even if the bounds state that units were
+            counted.
 
         Raises
         ------
@@ -159,9 +160,9 @@ class Sketch:
             ``projection.indices_of(…)`` of their parts as columns; a tuple itself is read as a list of indices.
         values
             One number for all, or one for each index: integers, floats or decimals in data units, positive or negative.
-            Each becomes trunc(value / resolution), so fractions need a resolution below 1: a `TruncationWarning` tells
-            the operator that part is lost. A float is taken at its exact binary value: 0.29 on a grid of 1/100 is 28
-            steps, ``Decimal("0.29")`` is 29.
+            Each becomes trunc(value / resolution), so fractions need a resolution below 1. If part of a value is lost,
+            a `TruncationWarning` tells the operator. A float is taken at its exact binary value: 0.29 on a grid of
+            1/100 is 28 steps, ``Decimal("0.29")`` is 29.
 
         Raises
         ------
@@ -171,8 +172,8 @@ class Sketch:
 
         Notes
         -----
-        Cells are sums modulo 2^64. A sum that exceeds 63 bits is never refused, as one event would then decide whether
-        there is a release; it costs accuracy but no privacy (Theory 4.2). `mass` shows it to the party.
+        Cells are sums modulo 2^64. A sum that exceeds 63 bits is not refused: a single event could then decide whether
+        there is a release. It costs accuracy but no privacy (Theory 4.2). The party sees it in `mass`.
         """
         if type(indices) is int and type(values) is int:
             try:
@@ -197,7 +198,7 @@ class Sketch:
         self.add_steps(encoded, quantised)
 
     def add_steps(self, indices: Ints, steps: Ints) -> None:
-        """Add events that are encoded and quantised already: int64, (n,), C-contiguous.
+        """Add events that are already encoded and quantised: two C-contiguous int64 arrays of shape (n,).
 
         Raises
         ------
@@ -213,7 +214,7 @@ class Sketch:
         self._largest = largest if largest > self._largest else self._largest  # noqa: FURB136 - a call takes longer
 
     def add_events(self, events: "Events") -> None:
-        """Add a batch of rows as `intake.Intake` reads it; errors as `add_steps`."""
+        """Add a batch of rows that `intake.Intake` has read. Raises the same errors as `add_steps`."""
         if events.features is None:
             self.add_steps(events.indices, events.steps)
             return
@@ -235,10 +236,11 @@ class Sketch:
         rows
             The table; lazy ones are read batch by batch.
         index
-            Name of the column of indices, or several names for tuples. Of a sketch with an agreement, left out: the
-            agreement says it, and the types that columns are cast to.
+            Name of the column of indices, or several names for tuples. Leave it out if the sketch has an agreement,
+            which gives the columns and the types that they are cast to.
         value
-            Name of the column of values; by default each row counts 1. Left out in the same way.
+            Name of the column of values; by default each row counts 1. Leave it out, too, if the sketch has an
+            agreement.
 
         Raises
         ------
@@ -277,18 +279,19 @@ class Sketch:
         other
             A sketch of the same projection.
         disjoint_units
-            Your assertion that no privacy unit is in both. Bounds that were enforced on both then stay as they are,
-            and the guarantee of a release names the assertion as a condition. Otherwise they add up (`bounds`).
+            Your assertion that no privacy unit is in both. The bounds that were enforced on both then stay as they are,
+            and the guarantee of a release lists the assertion as a condition. Without it the two bounds add up
+            (`bounds`).
 
         Raises
         ------
         TypeError
             If ``other`` is not a Sketch.
         InvalidInputError
-            For ``disjoint_units`` where the two share data, as copies do: their ids say so.
+            If ``disjoint_units`` is given although the two share data, as copies do. Their data ids show it.
         IncompatibleProjectionsError, IncompatibleAgreementsError
-            If the projections or the agreements differ; this sketch is then unchanged. With one that has no agreement,
-            it has none afterwards.
+            If the projections or the agreements differ; this sketch is then unchanged. If ``other`` has no agreement,
+            the sum has none either, and there is no error.
         """
         self._combine(other, 1, disjoint_units=disjoint_units)
 
@@ -339,62 +342,69 @@ class Sketch:
 
     @property
     def agreement(self) -> "Agreement | None":
-        """The agreement that all rows in it followed, if any."""
+        """The agreement that all rows in the sketch follow, or None."""
         return self._agreement
 
     def state(self) -> Ints:
-        """Return a copy of the exact cells, which are secret: ``A x̃``: int64, (sketch_dim,), in grid steps.
+        """Return a copy of the exact cells ``A x̃``, which are secret.
 
-        A method, as `PanPrivateSketch.state()`: nothing reads the secret by looking at attributes.
+        This is a method, as in `PanPrivateSketch`, so that no tool that lists attributes reads the secret.
+
+        Returns
+        -------
+        ndarray
+            int64, (sketch_dim,), in grid steps.
         """
         self._flush()
         return self._state.copy()
 
     @property
     def mass(self) -> int:
-        """The l1 bound Σ|q| over all updates, in grid steps, as secret as the cells; saturates at 2^63 - 1.
+        """The l1 bound Σ|q| over all updates, in grid steps. It is as secret as the cells, and saturates at 2^63 - 1.
 
-        No cell exceeds ``mass`` times the map's largest entry; if that is 2^63 or more, cells may have wrapped around.
+        No cell exceeds ``mass`` times the map's largest entry. If that product is 2^63 or more, cells may have wrapped
+        around.
         """
         self._flush()
         return self._mass
 
     @property
     def largest(self) -> int:
-        """The largest |q| of an update, in grid steps, secret as the cells; `release` warns if it exceeds the bound."""
+        """The largest |q| of an update, in grid steps. Secret; `release` warns if it exceeds the bound."""
         self._flush()
         return self._largest
 
     @property
     def bounds(self) -> Bounds:
-        """What was enforced on the data, and still holds: `release` refuses what it does not imply.
+        """The bounds that were enforced on the data and still hold.
 
-        `bound` and `bound_units` enforce bounds. In a sum or a difference of two sketches they add up, unless
-        ``merge(…, disjoint_units=True)`` asserts that no unit is in both; any other update ends them.
+        `release` refuses neighbours that they do not imply.
+
+        `bound` and `bound_units` enforce bounds. They add up in a sum or a difference of two sketches, unless
+        ``merge(…, disjoint_units=True)`` asserts that no unit is in both. After any other update no bounds hold.
         """
         self._flush()
         return self._bounds
 
     @property
     def counts(self) -> Ints | None:
-        """A copy of the exact counts, as secret as the cells: int64, (2,), modulo 2^64; None where there are none.
+        """A copy of the exact counts, int64 of shape (2,), modulo 2^64; None if units were not counted. Secret.
 
-        The number of units of which something is left, and under `L1` the sum of the absolute values that are left of
-        them, in grid steps.
-        `bound` and `bound_units` count. So does a merge with ``disjoint_units=True``; any other update, sum or
-        difference ends the counts.
+        The first count is the number of units that still contribute after clipping. The second, under `L1`, is the sum
+        of the absolute values that these units contribute, in grid steps. `bound` and `bound_units` count units. A
+        merge with ``disjoint_units=True`` adds the counts up; any other update, sum or difference drops them.
         """
         self._flush()
         return self.counts_so_far if self._bounds.counted and self._bounds.is_enforced else None
 
     @property
     def counts_so_far(self) -> Ints:
-        """A copy of the counts of all that was merged, for parts of a sum whose bounds are known elsewhere; secret."""
+        """A copy of the counts of all that was merged. Secret; for parts of a sum whose bounds are known elsewhere."""
         return np.zeros(2, dtype=np.int64) if self._counts is None else self._counts.copy()
 
     @property
     def data_ids(self) -> DataIds:
-        """Random ids of the data, inherited by copies, pickles and merges (see `streamsketch.data.data_ids`)."""
+        """Random ids of the data, which copies, pickles and merges inherit (see `streamsketch.data.data_ids`)."""
         return self._ids
 
     def copy(self) -> "Sketch":
@@ -445,8 +455,9 @@ class Sketch:
         The result is (ε, δ)-differentially private for ``neighbours``: for ``"laplace"`` with δ = 0 (Dwork and Roth
         2014, Theorem 3.6, on the integer lattice; Stausholm 2021, Lemma 1), for ``"gaussian"`` by the analytic
         calibration of Balle and Wang 2018, Theorem 8, extended to the lattice (Theory 3). Every call is another
-        release of the same data, and the privacy losses add up (`streamsketch.compose`). Where the agreement says that
-        units are counted (``counting``), and they were (`counts`), it has counts of them (`PrivateSketch.units`).
+        release of the same data, and the privacy losses add up (`streamsketch.compose`). If the agreement has
+        ``counting``, and units were counted (`counts`), the release also holds noisy counts of units
+        (`PrivateSketch.units`).
 
         Parameters
         ----------
@@ -454,23 +465,23 @@ class Sketch:
             Privacy loss bound in nats, > 0.
         neighbours
             The neighbour relation, that is, the change of the stream to hide: ``L1(bound)``, ``SketchL2(bound)`` or
-            ``OneCoordinate(bound)``. Contributions of a unit beyond the bound must be clipped before they are sketched,
-            or, for `SketchL2`, as they are (`streamsketch.bound`).
+            ``OneCoordinate(bound)``. What a unit contributes beyond the bound must be clipped before, or for `SketchL2`
+            while, the rows are sketched; `streamsketch.bound` does both.
         delta
             In [0, 1).
         mechanism
             ``"laplace"`` or ``"gaussian"``; ``"auto"`` for Laplace if δ < exp(-Δ1²/Δ2²) and otherwise Gaussian
             (Stausholm 2021, Note 5); or ``"least-variance"`` for the smaller predicted variance of a squared distance
-            between close streams. The rule of ``"auto"`` ignores constants: for an `SJLT` of sparsity 8 and ε = 1 it
-            takes Laplace noise for δ < 3.4e-4, while Gaussian noise has a smaller standard error from δ = 2e-7 on, 1.2
-            times at δ = 1e-6 and 2.4 times at 3e-4. `streamsketch.plan` chooses by the least error, and
-            `PrivateSketch.explain` names the better noise, with the factor.
+            between close streams. The rule of ``"auto"`` ignores constants. For an `SJLT` of sparsity 8 and ε = 1, it
+            takes Laplace noise for δ < 3.4e-4, although Gaussian noise gives a smaller standard error from δ = 2e-7 on:
+            by a factor of 1.2 at δ = 1e-6 and of 2.4 at 3e-4. `streamsketch.plan` chooses by the least error, and
+            `PrivateSketch.explain` shows which noise would be better, and by which factor.
         assert_bounds
-            Your assertion that the data keep to ``neighbours``, where something else is known of them (`bounds`, or the
-            bound of their agreement). The guarantee says whether its bound was enforced or is asserted.
+            Your assertion that the data keep to ``neighbours`` although another bound is known for them (`bounds`, or
+            the bound of their agreement). The guarantee states whether its bound was enforced or is asserted.
         ledger, dataset
-            A `streamsketch.Ledger`, and what it calls the data set that this was sketched from: the release is charged
-            to its budget before noise is drawn.
+            A `streamsketch.Ledger`, and the ledger's name for the data set that was sketched. The release is charged to
+            that data set's budget before noise is drawn.
 
         Returns
         -------
@@ -480,10 +491,10 @@ class Sketch:
         Raises
         ------
         InvalidInputError
-            For ε or δ out of range, Gaussian with δ = 0, or noise too wide for exact 64-bit sampling. For neighbours
-            that what was enforced on the data, or their agreement, does not imply.
+            If ε or δ is out of range, for Gaussian noise with δ = 0, or if the noise is too wide for exact 64-bit
+            sampling. If neither the bounds enforced on the data nor their agreement imply ``neighbours``.
         LedgerError
-            If the release does not fit into what is left of the data set's budget. Nothing is charged then.
+            If the release exceeds the budget that is left for the data set. Nothing is charged then.
 
         Examples
         --------

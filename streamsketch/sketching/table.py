@@ -30,7 +30,7 @@ class SketchTable(Mapping[Any, Sketch]):
     """The sketches of many keys as one (n_keys, sketch_dim) int64 array: one kernel call adds a batch for all keys.
 
     A table is secret, exact and mergeable, like `Sketch`. Keys are text, bytes, integers or dates, of one type in each
-    column. A key is added with its first event; ``table[key]`` returns a copy of its sketch. Iteration is in ascending
+    call. A key is added with its first event; ``table[key]`` returns a copy of its sketch. Iteration is in ascending
     order of keys, so that the order of publication depends on the keys alone, not on the order of events.
 
     Parameters
@@ -78,7 +78,7 @@ class SketchTable(Mapping[Any, Sketch]):
         bounds: Bounds = UNKNOWN,
         counts: Ints | None = None,
     ) -> "SketchTable":
-        """Return a table with copies of the given sketches, as returned by `cells` and `masses`.
+        """Return a table with copies of the given sketches, in the form that `cells` and `masses` return.
 
         Parameters
         ----------
@@ -93,12 +93,13 @@ class SketchTable(Mapping[Any, Sketch]):
         largest, ids, agreement, bounds
             As in `Sketch.from_state`.
         counts
-            Counts of units as in `counts`; None where they are not known, whatever the bounds say.
+            Counts of units as in `counts`. None if they are not known, even if the bounds state that units were
+            counted.
 
         Raises
         ------
         InvalidInputError
-            For other shapes or types, keys that repeat, or an l1 bound that is smaller than a cell allows.
+            If an array has another shape or type, a key repeats, or an l1 bound is smaller than a cell allows.
         """
         table = cls(projection, keys)
         count = len(table)
@@ -147,7 +148,7 @@ class SketchTable(Mapping[Any, Sketch]):
         index: str | Sequence[str] | None = None,
         value: str | None = None,
     ) -> None:
-        """Add the rows of a table to the sketches of the keys in column ``key``; otherwise as `Sketch.update_rows`."""
+        """Add the rows of a table to the sketches of the keys in column ``key``; see `Sketch.update_rows`."""
         added = SketchTable(self._projection)
         added._ids, added._agreement, added._bounds = self._ids, self._agreement, UNKNOWN  # with or without rows
         for events in events_of(rows, self._projection, self._agreement, key=key, index=index, value=value, keyed=True):
@@ -155,7 +156,7 @@ class SketchTable(Mapping[Any, Sketch]):
         self.merge(added)
 
     def add_events(self, events: Events) -> None:
-        """Add a batch of rows as `intake.Intake` reads it, with keys; errors as `update`."""
+        """Add a batch of rows with keys that `intake.Intake` has read. Raises the same errors as `update`."""
         distinct, codes = codes_of(table_keys(events.keys))
         if events.features is None:
             self.add_steps(distinct, codes, events.indices, events.steps)
@@ -163,7 +164,7 @@ class SketchTable(Mapping[Any, Sketch]):
             self.add_features(distinct, codes, events.features)
 
     def add_features(self, distinct: Sequence[Any], codes: NDArray[Any], features: Cells) -> None:
-        """Add features of rows, `Features.cells`, to an `Identity` of as many cells.
+        """Add features of rows (`Features.cells`) to a table whose projection is an `Identity` of as many cells.
 
         Parameters
         ----------
@@ -180,7 +181,7 @@ class SketchTable(Mapping[Any, Sketch]):
         self._largest = max(self._largest, self.add_whole(distinct, codes, features))
 
     def add_whole(self, distinct: Sequence[Any], codes: NDArray[Any], rows: Cells | Ints) -> int:
-        """Add rows of all cells, (n, sketch_dim), otherwise as `add_cells`; return the largest absolute value."""
+        """Add rows of all cells, (n, sketch_dim), as `add_cells` adds some; return the largest |value|."""
         cells, masses, slots, places = self._with_rows(distinct, codes)
         largest = add_dense(cells, masses, places, rows)
         self._cells, self._masses, self._slots = cells, masses, slots
@@ -188,12 +189,12 @@ class SketchTable(Mapping[Any, Sketch]):
         return largest
 
     def add_steps(self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
-        """Add events that are quantised already, with keys given by their positions in a list.
+        """Add events that are already quantised, with each key given by its position in a list.
 
         Parameters
         ----------
         distinct
-            Distinct keys; those without an event are not added.
+            Distinct keys. Keys without an event are not added.
         codes, indices, steps
             Columns of integers, (n,): position in ``distinct``, index in [0, dim), value in grid steps.
 
@@ -212,17 +213,17 @@ class SketchTable(Mapping[Any, Sketch]):
         self._bounds = self._bounds.updated()
 
     def add_cells(self, distinct: Sequence[Any], codes: NDArray[Any], cells: Ints, steps: Ints) -> None:
-        """Add to cells themselves, modulo 2^64: what clipping in sketch space leaves of units.
+        """Add to the cells themselves, modulo 2^64: the contributions of units that were clipped in sketch space.
 
-        `masses` grow by |step|, so they still bound the cells; `largest` is about updates, and stays.
+        `masses` grow by |step|, so they still bound the cells. `largest` describes updates and does not change.
 
         Parameters
         ----------
         distinct
-            Distinct keys; those without a cell are not added.
+            Distinct keys. Keys without a cell are not added.
         codes, cells, steps
-            Columns of integers, (n,): position in ``distinct``, cell in [0, sketch_dim), what it changes by in grid
-            steps.
+            Columns of integers, (n,): position in ``distinct``, cell in [0, sketch_dim), and the change of that cell in
+            grid steps.
 
         Raises
         ------
@@ -255,7 +256,7 @@ class SketchTable(Mapping[Any, Sketch]):
         return cells, masses, slots, looked_up(lookup, codes)
 
     def add_counts(self, distinct: Sequence[Any], counts: Ints) -> None:
-        """Add counts of the units whose rows were added, for a table that is then marked as bounded.
+        """Add the counts of the units whose rows were added, before the table is marked as bounded.
 
         Parameters
         ----------
@@ -288,14 +289,14 @@ class SketchTable(Mapping[Any, Sketch]):
         other
             A table of the same projection.
         disjoint_units
-            As in `Sketch.merge`: without it, a unit may be in as many keys as both tables allow together.
+            As in `Sketch.merge`. Without it, the sum allows a unit in as many keys as both tables together.
 
         Raises
         ------
         TypeError
             If ``other`` is not a SketchTable.
         InvalidInputError, IncompatibleProjectionsError, IncompatibleAgreementsError
-            As `Sketch.merge`; this table is then unchanged.
+            As in `Sketch.merge`; this table is then unchanged.
         """
         if not isinstance(other, SketchTable):
             raise TypeError(f"only a SketchTable can be merged into a SketchTable, got a {type(other).__name__}")
@@ -330,12 +331,12 @@ class SketchTable(Mapping[Any, Sketch]):
 
     @property
     def largest(self) -> int:
-        """The largest |q| of an update of any key, in grid steps, as secret as the cells; see `Sketch.largest`."""
+        """The largest |q| of an update of any key, in grid steps. As secret as the cells; see `Sketch.largest`."""
         return self._largest
 
     @property
     def bounds(self) -> Bounds:
-        """What was enforced on the data of all keys, and still holds; see `Sketch.bounds`."""
+        """The bounds that were enforced on the data of all keys and still hold; see `Sketch.bounds`."""
         return self._bounds
 
     @property
@@ -345,33 +346,33 @@ class SketchTable(Mapping[Any, Sketch]):
 
     @property
     def cells(self) -> Ints:
-        """A copy of all exact cells, which are secret: int64, (n_keys, sketch_dim), in the order of the keys."""
+        """A copy of all exact cells, int64 of shape (n_keys, sketch_dim), in the order of the keys. Secret."""
         return self._cells[self._ordered_slots()]
 
     def cells_in_parts(self, rows: int) -> Iterator[Ints]:
-        """Yield `cells` in copies of at most ``rows`` keys, since a copy of all may be too large."""
+        """Yield `cells` in parts: copies for at most ``rows`` keys each, because a copy of all may be too large."""
         slots = self._ordered_slots()
         for start in range(0, len(self), rows):
             yield self._cells[slots[start : start + rows]]
 
     @property
     def masses(self) -> Ints:
-        """A copy of the l1 bound of each key, `Sketch.mass`, which is secret: int64, (n_keys,), in grid steps."""
+        """A copy of the l1 bound of each key (`Sketch.mass`), int64 of shape (n_keys,), in grid steps. Secret."""
         return self._masses[self._ordered_slots()]
 
     @property
     def counts(self) -> Ints | None:
-        """A copy of the exact counts of each key: int64, (n_keys, 2), secret; None where units are not counted.
+        """A copy of the exact counts of each key, int64 of shape (n_keys, 2); None if units were not counted. Secret.
 
-        The number of units of which something is left in the key, and under `L1` the sum of the absolute values that
-        are left of them; see `Sketch.counts`.
+        The first count is the number of units that still contribute to the key after clipping. The second, under `L1`,
+        is the sum of their absolute values; see `Sketch.counts`.
         """
         counted = self._bounds.counted and self._bounds.is_enforced
         return self._counts[self._ordered_slots()] if counted else None
 
     @property
     def nbytes(self) -> int:
-        """Memory held by the cells, in bytes."""
+        """The memory that the cells take, in bytes."""
         return self._cells.nbytes
 
     def __getitem__(self, key: Any) -> Sketch:
@@ -457,34 +458,35 @@ class SketchTable(Mapping[Any, Sketch]):
         ledger: "Ledger | None" = None,
         dataset: str | None = None,
     ) -> "PrivateTable":
-        """Return what may leave the party: every key's cells plus exact discrete noise, as one release.
+        """Return a release of the table, which may leave the party: the cells of every key plus exact discrete noise.
 
-        All keys together are (ε, δ)-differentially private for ``neighbours``, whose ``max_keys`` says how many keys
-        one unit may touch, each by the bound at most: the noise of each key is calibrated to all of them (Theory
-        4.2). Theorems, and counts of units, as `Sketch.release`. Every call is one more release of the same data.
+        The release as a whole is (ε, δ)-differentially private for ``neighbours``. Their ``max_keys`` states how many
+        keys one unit may touch, each by the bound at most; the noise of each key is calibrated to all of them
+        (Theory 4.2). For theorems, and for counts of units, see `Sketch.release`. Every call is one more release of
+        the same data.
 
         Parameters
         ----------
         epsilon, delta, mechanism
             As in `Sketch.release`, for the table as a whole.
         neighbours
-            Which change must stay hidden: ``L1(bound, max_keys=m)`` or ``OneCoordinate(bound, max_keys=m)``. A unit in
-            more keys, or with more in one of them, must be clipped before it reaches the table.
+            The change to hide: ``L1(bound, max_keys=m)`` or ``OneCoordinate(bound, max_keys=m)``. A unit in more keys,
+            or with more than the bound in one of them, must be clipped before it reaches the table.
         public_keys
-            The keys to release, named without a look at the data: a key without data is released as noise alone, and
-            data of other keys are left out.
+            The keys to release, chosen without looking at the data. A key without data is released as noise alone. Data
+            of other keys are left out.
         keys_are_public
-            Instead: the assertion that the keys in the table are public.
+            Your assertion that the keys in the table are public, instead of ``public_keys``.
         assert_bounds
             As in `Sketch.release`.
         ledger, dataset
-            As in `Sketch.release`: the table is charged as the one release that it is.
+            As in `Sketch.release`. The table is charged as one release.
 
         Raises
         ------
         InvalidInputError
-            Unless one of ``public_keys`` and ``keys_are_public`` is given; for no key, or keys of no common type; and
-            as `Sketch.release`.
+            If neither or both of ``public_keys`` and ``keys_are_public`` are given, if there is no key, or if the keys
+            have no common type; and as in `Sketch.release`.
 
         Examples
         --------
@@ -510,21 +512,27 @@ class SketchTable(Mapping[Any, Sketch]):
 
 
 def sketch(rows: Any, agreement: "Agreement") -> Sketch | SketchTable:
-    """Return the exact, secret sketch of a table's rows, cast to the agreed types: one a key, if the agreement has one.
+    """Return the exact, secret sketch of a table's rows, or one sketch per key if the agreement has a key column.
 
-    What a unit contributes is not clipped: it must be within the agreed bound already.
+    Columns are cast to the agreed types. Nothing is clipped: what a unit contributes must already be within the agreed
+    bound. `streamsketch.bound` clips.
 
     Parameters
     ----------
     rows
-        A data frame of pandas or polars, an Arrow table, a relation of DuckDB, or any other with Arrow's C stream.
+        A pandas or polars data frame, an Arrow table, a DuckDB relation, or any other table with Arrow's C stream.
     agreement
         The columns, their types and order.
+
+    Returns
+    -------
+    SketchTable or Sketch
+        A table if the agreement has a key column, else one sketch.
 
     Raises
     ------
     TypeError, InvalidInputError
-        As `streamsketch.intake.Intake.batches`.
+        As in `streamsketch.intake.Intake.batches`.
 
     Examples
     --------

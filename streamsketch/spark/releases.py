@@ -59,7 +59,7 @@ def release(
     InvalidInputError
         As `SketchTable.release` and `KeyedSketches.table`.
     LedgerError
-        If the release does not fit into what is left of the data set's budget. Nothing is charged then.
+        If the release exceeds the budget that is left for the data set. Nothing is charged then.
 
     Examples
     --------

@@ -39,15 +39,15 @@ def load_raw(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> R
     Returns
     -------
     RawSketch
-        Secret: the exact sketch or table in ``state``, and what was released from it before in ``releases``. To release
+        The exact sketch or table in ``state``, which is secret, and its earlier releases in ``releases``. To release
         it, use `release_raw`, which also records the release in the file.
 
     Raises
     ------
     WireFormatError
-        If it is too large, truncated, changed, of another version or inconsistent.
+        If the file is too large, truncated, changed, inconsistent or of another version.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     try:
         with opened(path, _KIND, max_bytes=max_bytes) as database:
@@ -76,20 +76,20 @@ def is_raw(path: str | os.PathLike[str]) -> bool:
 def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
     """Write a raw sketch to a file that only its owner can read (mode 0600), and keep the file's record of releases.
 
-    So a process may keep replacing the file while another one releases its contents. The file is as secret as the
-    sketch; what may be shared is a release of it, by `release_raw`.
+    So one process may keep replacing the file while another releases its contents. The file is as secret as the sketch;
+    share only releases of it, which `release_raw` makes.
 
     Parameters
     ----------
     raw
-        A `Sketch` or `SketchTable`, or what `load_raw` returned.
+        A `Sketch`, a `SketchTable`, or a `RawSketch` that `load_raw` returned.
     path
         The file; its name usually ends in ``.raw-sketch``.
 
     Raises
     ------
     InvalidInputError
-        If the existing file is not a valid raw sketch, or has several hard links: it is not replaced.
+        If the existing file is not a valid raw sketch, or has several hard links. It is not replaced then.
     OSError
         If the file cannot be written.
     """

@@ -29,36 +29,37 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> PrivateSketch | PrivateTable:
-    """Release the raw sketch in a file, and record that there: every release costs the same people privacy.
+    """Release the raw sketch in a file, and record the release in that file.
 
-    The release is recorded before it is returned: a failure between the two costs a release, never a guarantee. Other
-    files in the folder with some of the same data (copies, merges, parts) are found, and their recorded releases count
-    as well. A `streamsketch.Ledger` finds them in other folders, if each was charged to it.
+    Every release costs the same people privacy. The release is recorded before it is returned, so a failure between the
+    two costs a release, but no guarantee. Other files in the folder that hold some of the same data (copies, merges,
+    parts) are found, and their recorded releases count too. A `streamsketch.Ledger` also counts releases in other
+    folders, if each was charged to it.
 
     Parameters
     ----------
     path
-        A file that `save_raw` wrote, or the command ``streamsketch sketch``.
+        A file that `save_raw` or the command ``streamsketch sketch`` wrote.
     epsilon, neighbours, delta, mechanism
         As in `Sketch.release`.
     public_keys, keys_are_public
         For a file with many keys, as in `SketchTable.release`.
     again
-        Whether to release again what was released before; ε of both releases adds up.
+        Whether to release again data that were released before. The ε of both releases add up.
     assert_bounds
-        As in `Sketch.release`: the file remembers what was enforced on its data.
+        As in `Sketch.release`. The file holds the bounds that were enforced on its data.
     ledger, dataset
         Charge the release to a data set first, as in `Sketch.release`.
 
     Raises
     ------
     InvalidInputError
-        If the file or some of its data was released before, unless ``again`` says so; and as `Sketch.release` or
+        If the file or some of its data was released before and ``again`` is False; and as in `Sketch.release` or
         `SketchTable.release`.
     WireFormatError, OSError
-        As `load_raw`, or if the record cannot be written; nothing is released then.
+        As in `load_raw`, and if the record cannot be written. Nothing is released then.
     LedgerError
-        If the release does not fit into what is left of the data set's budget. Nothing is charged then.
+        If the release exceeds the budget that is left for the data set. Nothing is charged then.
 
     Examples
     --------

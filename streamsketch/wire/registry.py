@@ -77,33 +77,34 @@ def load(
     signer: "PublicKey | Iterable[PublicKey] | None" = None,
     max_bytes: int | None = None,
 ) -> Any:
-    """Return what a file publishes, of the kind that its first bytes say; its name does not matter.
+    """Read a release from a file, and verify its signature if asked to.
 
     Parameters
     ----------
     path
-        A file that the ``save`` of a release wrote, or a Beam pipeline; releases also from a pipe.
+        A file that ``save`` of a release or a Beam pipeline wrote. Its first bytes give its kind; its name does not
+        matter. Releases of one stream can also come from a pipe.
     expect
-        The agreed projection; or the agreement, or its fingerprint, under which the data must have been sketched.
+        The agreed projection; or the agreement that the data must follow, or its fingerprint.
     signer
-        The public key of who must have signed the file, as `streamsketch.parties.sign` does; of several keys, one of
-        them. The signature is verified on the bytes that are then read.
+        The public key of the party that must have signed the file with `streamsketch.parties.sign`, or several keys, of
+        which one must have signed it. The signature is verified on the bytes that are then read.
     max_bytes
-        Refuse longer files before they are read, and tables that take more memory; by default `Limits.max_bytes`, for a
-        table `Limits.max_table_bytes`.
+        Longer files are refused before they are read, and so are tables that take more memory. The default is
+        `Limits.max_bytes`, and for a table `Limits.max_table_bytes`.
 
     Returns
     -------
     PrivateSketch, PrivateTable, SignSketch, SignTable or IndividualSignSketch
-        Look at the type: an `IndividualSignSketch` has individual differential privacy only.
+        Check the type: an `IndividualSignSketch` has individual differential privacy only.
 
     Raises
     ------
     WireFormatError
-        If the file is too long, cut, changed, of another version, inconsistent, or of another projection or agreement
-        than expected. For a raw sketch, which is secret: `streamsketch.storage.load_raw` reads it.
+        If the file is too long, truncated, changed, inconsistent, or of another version, projection or agreement than
+        expected. If it is a raw sketch, which is secret; `streamsketch.storage.load_raw` reads it.
     SignatureError
-        If there is no signature of a ``signer``, it is of other bytes, or it has expired.
+        If there is no signature of a ``signer``, if it is for other bytes, or if it has expired.
     OSError
         If the file cannot be read.
 

@@ -49,36 +49,36 @@ class Tally:
 
 @dataclasses.dataclass
 class BoundingSummary:
-    """What was read, dropped and clipped on the way to a bounded sketch: **secret**, never to be published.
+    """What was read, dropped and clipped on the way to a bounded sketch. **Secret**: do not publish it.
 
-    Give one to `streamsketch.bounding.bound_units`, which adds to it. Amounts are in data units, rounded as floats are.
+    Pass one to `streamsketch.bounding.bound_units`, which adds to it. Amounts are floats in data units.
 
     Parameters
     ----------
     rows_read
-        All rows.
+        Number of rows read.
     rows_blank
-        Those dropped for a null, or for a unit that is empty text.
+        Rows dropped because of a null, or because the unit is empty text.
     rows_malformed
-        Those dropped for another fault: NaN, an index out of range, text that is not UTF-8.
+        Rows dropped for another fault: NaN, an index out of range, text that is not UTF-8.
     rows_of_other_keys
-        Those dropped as their key is not public.
+        Rows dropped because their key is not public.
     rows_truncated
-        Those kept whose value is between two multiples of the resolution.
+        Rows kept whose value lies between two multiples of the resolution.
     units
-        How many privacy units were kept, wholly or in part.
+        Privacy units kept, wholly or in part.
     units_over_keys, units_over_bound
-        How many of them had more keys than allowed, and how many exceeded the bound in what was left.
+        Units that had more keys than allowed, and units that exceeded the bound in the keys that were left.
     units_below_bound
-        How many were lengthened to the bound, by ``clip="equal"``.
+        Units that ``clip="equal"`` lengthened to the bound.
     units_over_windows
-        How many were left out of a window of a schedule, as they were in as many others as it allows, or in one that is
-        too close; once for each such window.
+        Units left out of a window of a schedule, because they were in as many other windows as it allows, or in one
+        that is too close. A unit counts once for each such window.
     total, total_kept
-        The sum over units of Σ|value|, each summed by key and index, before and after they were clipped. Clipped to
-        `SketchL2`, the sum of their ℓ2 norms, over the cells of all their keys.
+        Σ|value| over the units' sums by key and index, before and after clipping. Under `SketchL2`, the sum of the
+        units' ℓ2 norms, each over the cells of all its keys.
     largest_value, largest_unit
-        The largest |value| of one row, and the largest Σ|value| or norm of one unit, before it was clipped.
+        The largest |value| of a row, and the largest Σ|value| or norm of a unit before clipping.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class BoundingSummary:
 
     @property
     def rows_dropped(self) -> int:
-        """How many rows added nothing, for whatever reason."""
+        """The number of rows that added nothing, for any reason."""
         return self.rows_blank + self.rows_malformed + self.rows_of_other_keys
 
     @property
@@ -113,7 +113,7 @@ class BoundingSummary:
         return self.total_kept / self.total if self.total else math.nan
 
     def note(self, events: Events, projection: Projection) -> None:
-        """Count rows that were read, dropped and truncated, and note the largest value."""
+        """Count the rows that were read, dropped and truncated, and record the largest value."""
         self.rows_read += events.rows
         self.rows_blank += events.blank
         self.rows_malformed += events.malformed
@@ -129,7 +129,7 @@ class BoundingSummary:
         self.largest_value = max(self.largest_value, float(np.abs(amounts).max()))
 
     def add(self, tally: Tally, step: float) -> None:
-        """Add what the bounds took from some units, amounts in steps of a size in data units."""
+        """Add what clipping took from some units; ``step`` is the size in data units of one step of these amounts."""
         self.units += tally.units
         self.units_over_keys += tally.units_over_keys
         self.units_over_bound += tally.units_over_bound
@@ -139,13 +139,13 @@ class BoundingSummary:
         self.largest_unit = max(self.largest_unit, step * tally.largest)
 
     def merge(self, other: "BoundingSummary") -> None:
-        """Add what was counted of other units."""
+        """Add the counts of other units."""
         for field in dataclasses.fields(self):
             mine, theirs = getattr(self, field.name), getattr(other, field.name)
             setattr(self, field.name, max(mine, theirs) if field.name.startswith("largest") else mine + theirs)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary as what JSON can hold; it is as secret as the data."""
+        """Return the summary as a dict that JSON can hold. It is as secret as the data."""
         share = None if math.isnan(self.share_kept) else self.share_kept
         return {"secret": True, **dataclasses.asdict(self), "rows_dropped": self.rows_dropped, "share_kept": share}
 

@@ -44,35 +44,35 @@ def bound(
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> Sketch | SketchTable:
-    """Return the exact, secret sketch of a table to which no privacy unit adds more than was agreed on.
+    """Return the exact, secret sketch of a table, with each privacy unit clipped to the agreed bound.
 
-    Rows are cast to the agreed types, those of one unit summed by key and index, and what exceeds the agreed bound is
-    clipped, exactly, in integers: a release for ``agreement.neighbours`` protects every unit, whatever its rows hold
-    (Theory 4.2). Sketches, what a secret decides in them, and memory are as by `bound_units`.
+    Rows are cast to the agreed types, the rows of one unit are summed by key and index, and what exceeds the agreed
+    bound is clipped, exactly, in integers. So a release for ``agreement.neighbours`` protects every unit, whatever its
+    rows hold (Theory 4.2). `bound_units` describes the sketches, the use of a secret and the memory needed.
 
     Parameters
     ----------
     rows
-        A data frame of pandas or polars, an Arrow table or reader, a relation of DuckDB, or any other with Arrow's C
-        stream; lazy ones are read batch by batch.
+        A pandas or polars data frame, an Arrow table or reader, a DuckDB relation, or any other table with Arrow's C
+        stream. Lazy ones are read batch by batch.
     agreement
-        With a column of units, and neighbours of type `L1`, `L2` or `SketchL2`.
+        An agreement with a unit column and neighbours of type `L1`, `L2` or `SketchL2`.
     clip
-        As in `bound_units`; by default as agreed on, else ``"scale"``.
+        As in `bound_units`; by default the agreed way, else ``"scale"``.
     public_keys, summary, folder
-        As in `bound_units`; rows that the agreement drops as something is missing count in ``rows_blank``.
+        As in `bound_units`. Rows that the agreement drops because a value is missing count in ``rows_blank``.
 
     Returns
     -------
     SketchTable or Sketch
-        By key if the agreement has a key column, else one sketch.
+        A table of sketches by key if the agreement has a key column, else one sketch.
 
     Raises
     ------
     TypeError
-        If ``agreement`` is no Agreement, or ``rows`` no table.
+        If ``agreement`` is not an Agreement, or ``rows`` is not a table.
     InvalidInputError
-        For an agreement that names no units or no bound; and as `Intake.batches` and `bound_units`.
+        If the agreement has no unit column or no bound; and as in `Intake.batches` and `bound_units`.
 
     Examples
     --------
@@ -136,58 +136,57 @@ def bound_units(
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> SketchTable:
-    """Return exact sketches by key to which no privacy unit adds more than ``neighbours`` says.
+    """Return exact sketches by key, with each privacy unit clipped to the bound of ``neighbours``.
 
-    Values meet the projection's grid, those of 2**62 steps or more are cut to one step less, and a unit's rows are
-    summed by key and index, modulo 2**64. Then a unit keeps at most ``max_keys`` keys, chosen by a secret, and what is
-    left is clipped to the bound, exactly, in integers. So removing all rows of one unit moves the table by no more than
-    a release for ``neighbours`` hides (Theory 4.2), whatever those rows hold.
+    Values are truncated to the projection's grid, values of 2**62 steps or more are clipped to one step less, and a
+    unit's rows are summed by key and index, modulo 2**64. Then a unit keeps at most ``max_keys`` keys, which a secret
+    chooses, and the rest is clipped to the bound, exactly, in integers. So removing all rows of one unit changes the
+    table by no more than a release for ``neighbours`` hides (Theory 4.2), whatever those rows hold.
 
-    Equal rows give equal sketches while no unit exceeds its bounds. Beyond them a secret that each call draws decides
-    which keys a unit keeps, how scaled values are rounded, each by less than a grid step, and which values ``"cut"``
-    keeps. With one secret, it is bit for bit what `streamsketch.beam.BoundContributions` does on a cluster.
+    Equal rows give equal sketches if no unit exceeds its bounds. Otherwise a secret that each call draws decides which
+    keys a unit keeps, how scaled values are rounded (each by less than a grid step), and which values ``"cut"`` keeps.
+    With the same secret, `streamsketch.beam.BoundContributions` gives the same bits on a cluster.
 
     A malformed row (a null, NaN, an infinity, an index out of range, text that is not UTF-8, empty text as the unit) is
-    dropped: an error would tell of one unit's data. A column of a wrong type raises. In a list, a field of a wrong type
-    is its row's fault; only a list in which no row has a right one raises. Beyond a million rows, events go
-    to files that are grouped by unit and deleted at the end, so memory does not grow with their number; it does with
-    the number of keys, and with the number of different (key, index) of one unit.
+    dropped, because an error would reveal one unit's data. A column of a wrong type is an error. In a list, a field of
+    a wrong type makes its row malformed; it is an error only if no row has a field of the right type. Beyond a million
+    rows, events go to files that are grouped by unit and deleted at the end. So memory does not grow with the number of
+    rows, only with the number of keys and with the number of different (key, index) pairs of one unit.
 
     Parameters
     ----------
     batches
         Tuples ``(keys, indices, values, units)`` of columns of equal length: Arrow arrays, NumPy arrays, lists or
-        Series. ``keys`` may be None for a single stream, which gets the key ``""``; ``indices`` a tuple of columns;
-        ``values`` None, for 1 an event.
+        Series. ``keys`` may be None for a single stream, which gets the key ``""``. ``indices`` may be a tuple of
+        columns. ``values`` may be None if each event counts 1.
     projection
         The public map.
     neighbours
-        ``L1(bound, unit=…, max_keys=m)``, `L2` or `SketchL2`: the relation that the release will name.
+        The neighbour relation of the later release: ``L1(bound, unit=…, max_keys=m)``, `L2` or `SketchL2`.
     max_keys
-        How many keys a unit keeps; by default as many as ``neighbours`` says, each clipped to the bound by itself.
-        More are possible if ``neighbours`` is an `L1` that says 1: the bound then holds for all keys **together**, at
-        the noise of a unit with one key. That is proved for noise added to cells and for `signs.DPSignLogistic`;
-        other sign mechanisms refuse such a table. Under `L2` it is refused here: ``L2(bound/√m, max_keys=m)`` has the
-        ℓ2 sensitivity that one ball for m keys would have, and states its ℓ1 sensitivity. `SketchL2` bounds all keys
-        that a unit keeps together, in as many as it says.
+        How many keys a unit keeps. The default is the ``max_keys`` of ``neighbours``, with each key clipped to the
+        bound by itself. It may be larger if ``neighbours`` is an `L1` with ``max_keys=1``: the bound then holds for all
+        keys **together**, at the noise of a unit with one key. That is proved for noise added to cells and for
+        `signs.DPSignLogistic`; other sign mechanisms refuse such a table. Under `L2` it is refused here: ``L2(bound/√m,
+        max_keys=m)`` has the ℓ2 sensitivity that one ball for m keys would have, and states its ℓ1 sensitivity.
+        `SketchL2` always bounds all keys of a unit together, and a unit keeps as many as its ``max_keys``.
     clip
-        ``"scale"`` shrinks a unit's vector as a whole; ``"cut"`` keeps some of its values, under `L1`; ``"equal"``,
-        under `SketchL2`, also lengthens what is shorter than the bound, so that each unit counts the same. Under `L2`
-        and `SketchL2` each value, or cell, is truncated, so the resolution must be fine enough for what is left of
-        the small ones.
+        ``"scale"`` shrinks a unit's whole vector. ``"cut"`` keeps some of its values (`L1`). ``"equal"`` also lengthens
+        vectors that are shorter than the bound, so that each unit counts the same (`SketchL2`). Under `L2` and
+        `SketchL2` each scaled value or cell is truncated, so the resolution must be fine enough for small ones.
     public_keys
         Rows of other keys are dropped before a unit's keys are chosen.
     summary
-        A `BoundingSummary` to add to: secret, for the operator.
+        A `BoundingSummary` that this call adds to. Secret, for the operator.
     folder
-        For temporary files, by default where the system keeps them; they need 40 bytes a row, or 24 and 2 for each
-        feature, and are readable by their owner only.
+        Folder for temporary files, by default the system's. They need 40 bytes per row, or with features 24 bytes and 2
+        for each feature. Only their owner can read them.
 
     Raises
     ------
     InvalidInputError
-        For another relation, bounds out of range, keys clipped together under `L2`, columns of different lengths or
-        wrong types.
+        For other neighbours, bounds out of range, keys clipped together under `L2`, and columns of different lengths or
+        of wrong types.
     OSError
         If temporary files cannot be written.
 
@@ -330,27 +329,28 @@ def unit_totals(
     together: bool = False,
     folder: str | os.PathLike[str] | None = None,
 ) -> NDArray[np.float64]:
-    """Return how much each privacy unit would add without a bound, for `bounding.choose_bound`: **secret**.
+    """Return how much each privacy unit would add without a bound, for `bounding.choose_bound`. **Secret**.
 
     Parameters
     ----------
     batches, projection, folder
         As in `bound_units`.
     norm
-        ``"l1"`` for Σ|x| of a unit's sums by key and index, as `L1` bounds it; ``"l2"`` for √Σx² over all its keys, for
-        bounds on its sketches (`SketchL2`), whose norm is that on average.
+        ``"l1"`` for Σ|x| over a unit's sums by key and index, which `L1` bounds; ``"l2"`` for √Σx² over all its keys,
+        which is on average the norm of its sketches, which `SketchL2` bounds.
     together
-        Whether to sum over all keys of a unit; by default its largest key counts, as each is clipped by itself.
+        Whether to sum over all keys of a unit. By default its largest key counts, because each key is clipped by
+        itself.
 
     Returns
     -------
     ndarray
-        float64, (n_units,), in data units and in no order that means anything.
+        float64, (n_units,), in data units. The order has no meaning.
 
     Raises
     ------
     InvalidInputError, OSError
-        As `bound_units`.
+        As in `bound_units`.
 
     Examples
     --------
