@@ -21,7 +21,10 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "captions",
+    "sphinx_copybutton",
     "commands",
+    "headings",
+    "mathml",
     "names",
     "theory",
     "two_themes",
@@ -29,7 +32,9 @@ extensions = [
 exclude_patterns = ["_build"]
 nitpicky = True
 
-myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath", "fieldlist"]
+myst_dmath_allow_digits = False
+myst_dmath_allow_space = False  # $5 and $6 is money
 myst_heading_anchors = 4
 
 default_role = "py:obj"
@@ -53,12 +58,15 @@ toc_object_entries_show_parents = "hide"
 smartquotes = False  # what is quoted is often to be typed
 
 html_theme = "furo"
-html_title = "streamsketch"
+html_title = f"streamsketch {release}"
+html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_extra_path = ["../streamsketch/report/viewer.html"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_search_summary = False  # summaries are fetched, which a browser refuses for files
+copybutton_selector = "div[class*=highlight-]:not(.highlight-text) pre"  # what is printed is not to be copied
+copybutton_exclude = ".linenos, .gp, .go"
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"

@@ -64,14 +64,15 @@ def escape(app: Sphinx, what: str, _name: str, _thing: Any, _options: Any, lines
         name = _PAGES.get(page[0], page[0].removeprefix("docs/").removesuffix(".md"))
         return f":doc:`{page[0]} </{name}>`" if name in app.env.found_docs else page[0]
 
-    if what in {"attribute", "data", "property"}:
-        lines.insert(0, "")  # or napoleon takes what stands before a colon for a type
     for place, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             parts = re.split(r"(``.*?``)", line)
             parts[::2] = [re.sub(r"(?<!\\)\|", r"\|", part) for part in parts[::2]]
             parts[::2] = [re.sub(r"\b(WIRE|docs/[\w/-]+)\.md\b", link, part) for part in parts[::2]]
             lines[place] = "".join(parts)
+    if what in {"attribute", "data", "property"}:
+        # Napoleon takes the words before a colon in the first line for a type. This line is nothing on the page.
+        lines.insert(0, "\\")
 
 
 def readable(

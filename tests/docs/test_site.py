@@ -1,0 +1,88 @@
+"""The site's extensions, on a small site of their own. `make docs` builds the whole one."""
+
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+from tests.cli.running import ROOT
+
+EXTENSIONS = ("headings", "mathml", "names", "theory")
+CONF = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "docs" / "_ext")!r})
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", *{EXTENSIONS}]
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"
+html_theme = "basic"
+napoleon_google_docstring = False
+autodoc_use_legacy_class_based = False
+"""
+API = """# Things
+
+```{eval-rst}
+.. autoclass:: tests.docs.toys.Toy
+   :members:
+```
+"""
+SUMS = """# 1. Sums
+
+Of $\\|x\\|_2^2$, as section 1.1 has it (1.1), (1.4).
+
+## 1.1 More
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a site of three pages, and return the folder of its HTML."""
+    source = tmp_path_factory.mktemp("source")
+    pages = {
+        "conf.py": CONF,
+        "index.md": "# Site\n\n```{toctree}\nreference/api/things\nexplanation/theory/sums\n```\n",
+        "reference/api/things.md": API,
+        "explanation/theory/sums.md": SUMS,
+    }
+    for name, text in pages.items():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(text, encoding="utf-8")
+    before = list(sys.path)
+    built, doctrees = source / "built", source / "doctrees"
+    with patch_docutils(str(source)), docutils_namespace(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)  # napoleon and autodoc, between them
+        warnings.simplefilter("ignore", DeprecationWarning)
+        app = Sphinx(source, source, built, doctrees, "html", status=None, warningiserror=True)
+        app.build()
+    sys.path[:] = before
+    return built
+
+
+def test_what_a_property_returns_is_no_type(site: Path) -> None:
+    """Napoleon takes "What: it is" in the first line for a type and a description."""
+    page = (site / "reference" / "api" / "things.html").read_text(encoding="utf-8")
+    assert "The size, in cells: how many there are." in re.sub(r"<[^>]+>", "", page)
+    assert "Type<span" not in page
+
+
+def test_a_class_has_a_heading_which_the_contents_list_with_its_members(site: Path) -> None:
+    page = (site / "reference" / "api" / "things.html").read_text(encoding="utf-8")
+    assert re.search(r"<h2>Toy<a", page)
+    assert re.search(r'href="#about-Toy">Toy</a><ul>\s*<li><a [^>]*href="#tests.docs.toys.Toy.size"', page)
+
+
+def test_sections_of_the_theory_are_links(site: Path) -> None:
+    page = (site / "reference" / "api" / "things.html").read_text(encoding="utf-8")
+    assert '../../explanation/theory/sums.html#theory-1-1"' in page
+    page = (site / "explanation" / "theory" / "sums.html").read_text(encoding="utf-8")
+    assert len(re.findall(r'<a [^>]*href="#theory-1-1"><span[^>]*>(section )?1.1</span></a>', page)) == 2
+    assert "(1.4)" in page
+
+
+def test_a_formula_is_mathml(site: Path) -> None:
+    page = (site / "explanation" / "theory" / "sums.html").read_text(encoding="utf-8")
+    assert "<msubsup><mo>‖</mo><mn>2</mn><mn>2</mn></msubsup></math>" in page
+    assert "<script" not in page.partition("<article")[2].partition("</article")[0]
