@@ -12,7 +12,8 @@ import typer
 import streamsketch as ss
 from streamsketch.agreement import check_alike
 from streamsketch.cli._reading import name_in_errors
-from streamsketch.cli._showing import join_names, meant, say
+from streamsketch.cli._saying import say
+from streamsketch.cli._showing import join_names, meant
 from streamsketch.core import aligned, current_limits, json_fields, pa, read_bounded, short
 from streamsketch.estimation import AnySketch
 from streamsketch.features import JOINT, Category, Embedding, FeatureColumn, Number

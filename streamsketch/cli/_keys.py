@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._showing import say
+from streamsketch.cli._saying import say
 
 if TYPE_CHECKING:
     from streamsketch.parties import Key, PublicKey

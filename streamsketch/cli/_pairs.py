@@ -13,6 +13,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._reading import hold_signs, load_signs, load_sketches, name_in_errors
+from streamsketch.cli._saying import say
 from streamsketch.cli._showing import (
     UNDEFINED,
     UNKNOWN,
@@ -20,7 +21,6 @@ from streamsketch.cli._showing import (
     estimate_fields,
     interval_name,
     join_names,
-    say,
     selected_fields,
 )
 from streamsketch.estimation import (

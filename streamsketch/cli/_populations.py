@@ -13,6 +13,7 @@ import streamsketch as ss
 from streamsketch.cli._features import load_agreement
 from streamsketch.cli._pairs import Pair, select_names
 from streamsketch.cli._reading import load_sketches, name_in_errors
+from streamsketch.cli._saying import say
 from streamsketch.cli._showing import (
     estimate_columns,
     estimate_fields,
@@ -20,7 +21,6 @@ from streamsketch.cli._showing import (
     join_names,
     plural,
     progress_bar,
-    say,
     selected_fields,
     show,
     show_json,

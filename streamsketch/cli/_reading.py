@@ -12,7 +12,7 @@ import typer
 import streamsketch as ss
 from streamsketch.agreement import check_same
 from streamsketch.cli._keys import public_keys
-from streamsketch.cli._showing import say
+from streamsketch.cli._saying import say
 from streamsketch.estimation import AnySketch
 from streamsketch.intake import key_and_window, window_time
 from streamsketch.release import check_independent, check_release, mismatch

@@ -26,21 +26,6 @@ _NAMED = 20  # of the names in an error
 _PIPE_WIDTH = 1 << 14  # a pipe or a file has no edge to fold at
 
 
-def say_mistake(message: str) -> None:
-    """Print a user's mistake as a sentence."""
-    _say(f"[bold red]error:[/] {escape(printable(message))}")
-
-
-def say(message: str) -> None:
-    """Print a sentence for people on the error output, apart from results."""
-    _say(escape(printable(message)))
-
-
-def _say(text: str) -> None:
-    console = Console(stderr=True)
-    console.print(text, highlight=False, soft_wrap=not console.is_terminal)
-
-
 def plural(number: int, noun: str) -> str:
     """Return "1 event", "1,000 events"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -11,7 +11,8 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._inputs import Snapshots, Stop
-from streamsketch.cli._showing import plural, progress_bar, say
+from streamsketch.cli._saying import say
+from streamsketch.cli._showing import plural, progress_bar
 from streamsketch.core import pa, pc
 from streamsketch.data import NO_LOSS
 from streamsketch.intake import EventWindows, Intake, RowReader, pipe_blocks

@@ -15,7 +15,8 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
-from streamsketch.cli._showing import plural, progress_bar, say, show_json
+from streamsketch.cli._saying import say
+from streamsketch.cli._showing import plural, progress_bar, show_json
 from streamsketch.core import exclusive, remove_partial, write_whole
 from streamsketch.data import format_of
 from streamsketch.intake import BadLines, LineFormat, Log, LostLogError, Messages, RowReader

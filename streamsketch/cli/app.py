@@ -7,12 +7,13 @@ import sys
 import warnings
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
-from typer.core import TyperCommand
 
 import streamsketch as ss
+from streamsketch.cli._help import Command, Group
+from streamsketch.cli._saying import kind_of, say, say_error, wants_json
 from streamsketch.core import announce_compiling, once_loaded, pa
 from streamsketch.errors import (
     BoundExceededWarning,
@@ -40,7 +41,8 @@ _PAGES = {  # of the documentation, in the repository; "" is for all that have n
     "sketch": "docs/reference/unbounded-streams.md",
     "verify": "docs/how-to/sign-and-verify.md",
 }
-_LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "markdown"}
+UsageError: Any = typer.BadParameter.__base__  # which older versions of typer take from click
+_LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
 # In the order of --help, with the first paragraph of each docstring, so that help imports no command: "choose-bound" is
 # the function choose_bound in choose_bound.py, "ledger init" is init in ledger.py, and "ledger" is the group.
 _COMMANDS = {
@@ -95,19 +97,23 @@ def _more(file: str) -> str:
     return f"More: {_PAGES.get(file, _PAGES[''])}, in the repository."
 
 
-class _Command(TyperCommand):
+class _Command(Command):
     """A command whose file is not imported yet."""
 
     file: str
+
+    def loaded(self) -> Command:
+        """Return the command with its parameters."""
+        alone = typer.Typer(add_completion=False, **_LOOKS)
+        function = getattr(import_module(f"streamsketch.cli.{self.file}"), str(self.name).replace("-", "_"))
+        alone.command(cls=Command, epilog=_more(self.file))(function)
+        return cast("Command", typer.main.get_command(alone))
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         once_loaded("pyarrow", _keep_signal_handlers)
         if self.file == "job":  # whose folders import Arrow themselves
             pa.enable_signal_handlers(enable=False)
-        alone = typer.Typer(add_completion=False, **_LOOKS)
-        function = getattr(import_module(f"streamsketch.cli.{self.file}"), str(self.name).replace("-", "_"))
-        alone.command(epilog=_more(self.file))(function)
-        return typer.main.get_command(alone).make_context(info_name, args, parent, **extra)
+        return self.loaded().make_context(info_name, args, parent, **extra)
 
 
 def _keep_signal_handlers(arrow: Any) -> None:
@@ -123,6 +129,7 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
 
 app = typer.Typer(
     name="streamsketch",
+    cls=Group,
     help=_HELP,
     epilog="Begin with docs/index.md, in the repository.",
     no_args_is_help=True,
@@ -133,7 +140,9 @@ for _name, _help in _COMMANDS.items():
     _of, _, _own = _name.rpartition(" ")
     _file = (_of or _own).replace("-", "_")
     if any(each.startswith(f"{_name} ") for each in _COMMANDS):
-        _groups[_name] = typer.Typer(name=_name, help=_help, epilog=_more(_file), no_args_is_help=True, **_LOOKS)
+        _groups[_name] = typer.Typer(
+            name=_name, cls=Group, help=_help, epilog=_more(_file), no_args_is_help=True, **_LOOKS
+        )
         app.add_typer(_groups[_name])
     else:
         _groups.get(_of, app).command(
@@ -149,7 +158,7 @@ def _print_warnings() -> Iterator[None]:
     def say_once(message: object) -> None:
         if str(message) not in printed:
             printed.add(str(message))
-            _say(f"warning: {message}")
+            say(f"warning: {message}")
 
     with warnings.catch_warnings():
         for category in (BoundExceededWarning, KeyTypeWarning, TruncationWarning, WeakGuaranteeWarning):
@@ -169,8 +178,8 @@ def options(
 ) -> None:
     """Take the options that stand before any subcommand."""
     context.with_resource(_print_warnings())
-    if "--json" not in sys.argv:
-        context.with_resource(announce_compiling(_say))
+    if not wants_json():
+        context.with_resource(announce_compiling(say))
 
 
 def _interrupted(number: int, _: object) -> NoReturn:
@@ -178,38 +187,44 @@ def _interrupted(number: int, _: object) -> NoReturn:
 
 
 def main() -> None:
-    """Run the command: 0 when done, 2 for a mistake, 130 or 143 when interrupted or terminated."""
+    """Run the command.
+
+    It ends with 0 when done, 1 if it checked something and the answer is no, 2 after a mistake, 130 or 143 when
+    interrupted or terminated, and 141 if nobody reads its output.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupted)
     warnings.simplefilter("ignore", NoiseMismatchWarning)  # commands name the file where they read it
     try:
-        app(prog_name="streamsketch")
+        status: int | None = app(prog_name="streamsketch", standalone_mode=False)
+    except UsageError as error:
+        _say_usage(error)
+        sys.exit(2)
     except ss.StreamsketchError as error:
-        _say_mistake(str(error))
+        say_error(str(error), kind_of(error))
     except ModuleNotFoundError as error:
         if error.name is not None:  # ours names an extra, in a sentence
             raise
-        _say_mistake(str(error))
-    except BrokenPipeError:
-        sys.stdout = None  # the reader is gone; flushing it would fail again
-        sys.exit(1)
+        say_error(str(error), "missing_package")
+    except typer.Abort:
+        sys.exit(128 + signal.SIGINT)
     except OSError as error:
-        _say_mistake(f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}")
+        say_error(f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}", "file")
     else:
+        if status:
+            sys.exit(status)
         return
     _end_at_once(2)
 
 
-def _say(message: str) -> None:
-    from streamsketch.cli._showing import say  # noqa: PLC0415 - it shows estimates too, and imports much
-
-    say(message)
-
-
-def _say_mistake(message: str) -> None:
-    from streamsketch.cli._showing import say_mistake  # noqa: PLC0415 - it shows estimates too, and imports much
-
-    say_mistake(message)
+def _say_usage(error: Any) -> None:
+    """Print what the parser refuses, or the help of a group that is named alone."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(error.format_message(), err=True)
+        return
+    message = error.format_message()
+    path = "streamsketch" if error.ctx is None else error.ctx.command_path
+    say_error(f"{message}{'' if message.endswith(('.', '?')) else '.'} See `{path} --help`", "usage")
 
 
 def _end_at_once(status: int) -> NoReturn:

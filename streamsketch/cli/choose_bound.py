@@ -14,7 +14,8 @@ from streamsketch.cli._agreeing import load_projection
 from streamsketch.cli._inputs import Format
 from streamsketch.cli._reading import find_duplicate, new_file
 from streamsketch.cli._releasing import DatasetOption, LedgerOption, ledger_for
-from streamsketch.cli._showing import Json, say, show_result
+from streamsketch.cli._saying import say
+from streamsketch.cli._showing import Json, show_result
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
 from streamsketch.intake import Events, Intake, RowReader

@@ -22,7 +22,8 @@ from streamsketch.cli._jobs import (
     extras,
     settings_in,
 )
-from streamsketch.cli._showing import Json, plural, progress_bar, say, show_json
+from streamsketch.cli._saying import say
+from streamsketch.cli._showing import Json, plural, progress_bar, show_json
 from streamsketch.cli._unbounded import charge_of, dead_letters_in, slots_of
 from streamsketch.core import exclusive, remove_partial, write_whole
 from streamsketch.streams import STREAM_SUFFIX, OtherRowsError, Stream, StreamPolicy

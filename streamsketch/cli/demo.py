@@ -12,15 +12,8 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._reading import new_file
-from streamsketch.cli._showing import (
-    Json,
-    estimate_fields,
-    guarantee_fields,
-    say,
-    show,
-    show_json,
-    table_of,
-)
+from streamsketch.cli._saying import say
+from streamsketch.cli._showing import Json, estimate_fields, guarantee_fields, show, show_json, table_of
 
 _PARTIES = ("asyncio", "ctypes", "email", "html", "http", "json", "logging", "unittest", "urllib", "xml")
 _WORD = re.compile(r"[A-Za-z_]{3,}")

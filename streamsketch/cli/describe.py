@@ -12,6 +12,7 @@ from streamsketch.cli._features import Shares, load_agreement, shares_of
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import Only, select_names
 from streamsketch.cli._reading import Files, Raw, load_sketches
+from streamsketch.cli._saying import say
 from streamsketch.cli._showing import (
     UNDEFINED,
     Confidence,
@@ -20,7 +21,6 @@ from streamsketch.cli._showing import (
     interval_name,
     join_names,
     meant,
-    say,
     show,
     show_json,
     table_of,

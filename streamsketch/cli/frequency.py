@@ -20,6 +20,7 @@ from streamsketch.cli._items import (
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import Only, check_top, select_names
 from streamsketch.cli._reading import Files, Raw, load_sketches, new_file
+from streamsketch.cli._saying import say
 from streamsketch.cli._showing import (
     Confidence,
     Json,
@@ -27,7 +28,6 @@ from streamsketch.cli._showing import (
     interval_name,
     plural,
     progress_bar,
-    say,
     show,
     show_json,
     table_of,

@@ -22,7 +22,8 @@ from streamsketch.cli._jobs import (
     extras,
     settings_in,
 )
-from streamsketch.cli._showing import Json, guarantee_fields, plural, say, show_result
+from streamsketch.cli._saying import say
+from streamsketch.cli._showing import Json, guarantee_fields, plural, show_result
 from streamsketch.core import names_given
 from streamsketch.estimation import below_noise_floor, block_of
 from streamsketch.privacy import mechanism_names

@@ -22,7 +22,8 @@ from streamsketch.cli._releasing import (
     parse_receipt,
     receipt_text,
 )
-from streamsketch.cli._showing import Json, guarantee_fields, plural, say_mistake, show_json, show_result, table_of
+from streamsketch.cli._saying import say_error
+from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result, table_of
 from streamsketch.cli._showing import show as show_table
 from streamsketch.core import write_whole
 from streamsketch.errors import LedgerError
@@ -146,7 +147,7 @@ def audit(
         book = open_ledger(ledger)
         count = book.audit(*kept)
     except LedgerError as error:
-        say_mistake(f"{ledger_name(ledger)}: {error}")
+        say_error(f"{ledger_name(ledger)}: {error}", "ledger")
         raise typer.Exit(1) from None
     newest = receipt_text(book.newest)
     facts = {"entries": f"{count:,}, each as it was written"} | ({} if newest is None else {"receipt": newest})

@@ -9,7 +9,8 @@ import streamsketch as ss
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import find_duplicate, load_raw_file, new_file
 from streamsketch.cli._releasing import PopulationsOption, sum_of_releases
-from streamsketch.cli._showing import Json, guarantee_fields, plural, say, show_json, show_result
+from streamsketch.cli._saying import say
+from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result
 from streamsketch.cli._sketching import bounds_of_sum
 from streamsketch.storage import SUFFIX, RawSketch, distinct_releases, is_raw, save_raw
 

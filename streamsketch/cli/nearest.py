@@ -11,17 +11,8 @@ import streamsketch as ss
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import WITHOUT_NORMS, ByOption, Norms, Only, check_top, load_pairs, select_names
 from streamsketch.cli._reading import Files, hold_signs, load_signs, name_in_errors
-from streamsketch.cli._showing import (
-    Confidence,
-    Json,
-    interval_name,
-    join_names,
-    meant,
-    say,
-    show,
-    show_json,
-    table_of,
-)
+from streamsketch.cli._saying import say
+from streamsketch.cli._showing import Confidence, Json, interval_name, join_names, meant, show, show_json, table_of
 from streamsketch.core import pa
 from streamsketch.data import times_of
 from streamsketch.estimation import format_value

@@ -24,8 +24,9 @@ from streamsketch.cli._agreeing import (
     neighbours_of,
 )
 from streamsketch.cli._reading import new_file
+from streamsketch.cli._saying import say
 from streamsketch.cli._schedule_plan import schedule_plan
-from streamsketch.cli._showing import Json, say, show_json
+from streamsketch.cli._showing import Json, show_json
 from streamsketch.cli._sign_plan import sign_mechanisms, sign_plan
 from streamsketch.cli._site_plan import site_plan, write_site_plan
 from streamsketch.core import pa, pa_csv, pq, write_whole

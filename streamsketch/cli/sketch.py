@@ -11,7 +11,8 @@ from streamsketch.agreement import check_agreed, check_fine
 from streamsketch.cli._agreeing import SKETCH_DIM, SPARSITY, SketchL2, given_options, neighbours_of, projection_from
 from streamsketch.cli._inputs import STDIN, Format
 from streamsketch.cli._reading import load_raw_file, new_file
-from streamsketch.cli._showing import Json, plural, say, show_json
+from streamsketch.cli._saying import say
+from streamsketch.cli._showing import Json, plural, show_json
 from streamsketch.cli._sketching import (
     Pending,
     bounds_of_sum,

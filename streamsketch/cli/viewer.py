@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from streamsketch.cli._reading import new_file
-from streamsketch.cli._showing import Json, say, show_json
+from streamsketch.cli._saying import say
+from streamsketch.cli._showing import Json, show_json
 from streamsketch.core import write_whole
 from streamsketch.report import viewer_page
 

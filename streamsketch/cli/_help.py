@@ -1,0 +1,436 @@
+"""Help of the commands: groups of options, placeholders for what they take, and an example of each command."""
+
+import re
+import shutil
+import signal
+import sys
+import textwrap
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+_WIDEST, _NARROWEST = 100, 40
+_MOST_LEFT = 30  # columns of names and placeholders; a longer one has a line of its own
+
+# Groups in the order of help, and what each option takes, which has one name in all commands; "" is a flag.
+_GROUPS: dict[str, dict[str, str]] = {
+    "Input": {
+        "agreement": "FILE",
+        "policy": "FILE",
+        "input": "FILE",
+        "folder": "DIR",
+        "index": "COLUMN",
+        "key": "COLUMN",
+        "value": "COLUMN",
+        "unit-column": "COLUMN",
+        "missing": "refuse|drop|keep",
+        "format": "csv|jsonl|parquet",
+        "delimiter": "CHARACTER",
+        "bad-lines": "stop|skip|FILE",
+        "time": "COLUMN",
+        "time-format": "FORMAT",
+        "window": "LENGTH",
+        "zone": "ZONE",
+        "follow": "",
+        "messages": "",
+        "accept-loss": "",
+        "features": "FILE",
+        "dictionary": "FILE",
+        "items": "ITEM",
+        "why": "FILE",
+        "category": "COLUMN",
+        "only": "PATTERN",
+        "raw": "",
+        "plan": "FILE",
+        "range": "RANGE",
+    },
+    "Kafka": {
+        "servers": "HOST:PORT",
+        "topic": "TOPIC",
+        "group": "GROUP",
+        "client-settings": "FILE",
+        "expansion": "HOST:PORT",
+        "idle-after": "SECONDS",
+        "malformed": "FILE",
+    },
+    "Privacy": {
+        "epsilon": "EPSILON",
+        "delta": "DELTA",
+        "l1": "BOUND",
+        "l2": "BOUND",
+        "sketch-l2": "BOUND",
+        "one-coordinate": "BOUND",
+        "candidates": "BOUNDS",
+        "unit": "WORD",
+        "max-keys": "NUMBER",
+        "clip": "scale|cut|equal|none",
+        "count": "",
+        "mechanism": "NOISE",
+        "public-key": "KEY",
+        "keys-are-public": "",
+        "assert-bounds": "",
+        "again": "",
+        "dry-run": "",
+        "populations": "disjoint|overlapping",
+        "disjoint-units": "",
+        "honest": "NUMBER",
+        "accounting": "sum|filter",
+        "period-days": "DAYS",
+    },
+    "Ledger": {
+        "ledger": "LEDGER",
+        "dataset": "NAME",
+        "note": "TEXT",
+        "once": "ID",
+        "receipt": "NUMBER:DIGEST",
+    },
+    "Projection": {
+        "projection": "FILE",
+        "sketch-dim": "NUMBER",
+        "sparsity": "NUMBER",
+        "dim": "NUMBER",
+        "resolution": "STEP",
+        "seed": "NUMBER",
+    },
+    "Estimates": {
+        "by": "MEASURE",
+        "to": "NAME",
+        "top": "NUMBER",
+        "against": "previous|first",
+        "tolerance": "DISTANCE",
+        "samples": "",
+        "confidence": "CONFIDENCE",
+        "together": "",
+        "level": "LEVEL",
+        "control": "any|rate",
+        "estimator": "ESTIMATOR",
+        "column": "COLUMN",
+        "share": "COLUMN=VALUE",
+        "norm": "[NAME=]NORM",
+        "length": "WINDOWS",
+        "every": "WINDOWS",
+        "of": "changes|NAME",
+    },
+    "Keys and signatures": {
+        "signer": "FILE",
+        "party": "FILE",
+        "name": "NAME",
+        "protect": "",
+        "passphrase-file": "FILE",
+        "inside": "",
+        "expires": "DATE",
+    },
+    "Workers": {
+        "claims": "DIR",
+        "run-id": "NAME",
+        "root-key": "FILE",
+        "epoch": "NUMBER",
+        "database": "DATABASE",
+        "state": "FILE",
+        "count-private-data": "",
+    },
+    "Monitoring": {
+        "port": "PORT",
+        "health": "FILE",
+        "alarms": "DIR",
+        "counts": "DIR",
+        "flink": "URL",
+        "job-id": "ID",
+        "silent-after": "SECONDS",
+        "stale-after": "SECONDS",
+    },
+    "Output": {
+        "output": "FILE",
+        "append": "",
+        "summary": "FILE",
+        "dead-letters": "DIR",
+        "dead-letters-bytes": "BYTES",
+        "picture": "FILE",
+        "trade-off": "FILE",
+        "write-projection": "FILE",
+        "write-agreement": "FILE",
+        "write-features": "FILE",
+        "write-schedule": "FILE",
+        "title": "TEXT",
+        "system": "",
+        "registry": "",
+        "log": "text|json",
+    },
+    "General": {"json": "", "install-completion": "", "show-completion": "", "version": "", "help": ""},
+}
+
+# Where a command's option is in another group, or takes something else.
+_OTHERWISE: dict[str, dict[str, dict[str, str]]] = {
+    "agree": {"Privacy": {"clip": "scale|cut|equal"}},
+    "changes": {"Input": {"key": "KEY"}, "Estimates": {"tolerance": "DISTANCE|typical"}},
+    "choose-bound": {
+        "Privacy": {"norm": "l1|l2", "share": "SHARE", "question": "QUESTION"},
+        "Assumptions of --question and --trade-off": {
+            "squared-distance": "NUMBER",
+            "release-epsilon": "EPSILON",
+            "release-delta": "DELTA",
+            "max-keys": "NUMBER",
+            "units": "NUMBER",
+            "items": "NUMBER",
+        },
+    },
+    "consume": {
+        "Kafka": {"format": "arrow|json", "accept-loss": "", "once": ""},
+        "Output": {"every": "SECONDS", "counts": "DIR", "malformed": "FILE"},
+    },
+    "history": {"Input": {"key": "KEY"}},
+    "job files": {"Output": {"output": "DIR"}},
+    "job stream": {"Kafka": {"format": "arrow|json"}},
+    "job watch": {"Monitoring": {"every": "SECONDS"}},
+    "job publish": {"Kafka": {"once": "", "every": "SECONDS"}},
+    "job replay": {"Kafka": {"format": "arrow|json"}},
+    "nearest": {"Input": {"index": "FILE"}},
+    "plan": {
+        "Streams": {
+            "dim": "NUMBER|hashed",
+            "squared-distance": "NUMBER",
+            "events": "NUMBER",
+            "spread": "NUMBER",
+            "step": "STEP|real",
+        },
+        "Goal": {
+            "relative-error": "NUMBER",
+            "confidence": "CONFIDENCE",
+            "max-cells": "NUMBER",
+            "max-nonzeros": "NUMBER",
+            "accept": "",
+        },
+        "Whole units (--items or --sample)": {
+            "items": "NUMBERS",
+            "pieces": "NUMBERS",
+            "in-keys": "NUMBERS",
+            "shares": "NUMBERS",
+            "match": "PROBABILITY",
+            "cosine": "NUMBERS",
+            "sample": "FILE",
+            "units": "NUMBERS",
+            "keys": "FILE",
+            "question": "QUESTION",
+            "bounds": "NUMBERS",
+        },
+        "Published signs (--question neighbours)": {
+            "members": "NUMBER",
+            "nearest": "NUMBER",
+            "top": "NUMBER",
+            "rest": "NUMBERS",
+            "signs": "NUMBERS",
+            "mechanism": "MECHANISM",
+            "norm": "NORM",
+            "exact-query": "",
+        },
+        "Sites (--sites)": {
+            "sites": "",
+            "features": "FILE",
+            "numbers": "NUMBER",
+            "shift": "DEVIATIONS",
+            "in-columns": "NUMBER",
+            "moved": "SHARE",
+            "times": "FACTOR",
+            "class-share": "SHARE",
+            "class-deviations": "DEVIATIONS",
+            "columns": "",
+            "deviation": "NUMBER",
+            "power": "PROBABILITY",
+        },
+        "Windows (--windows)": {
+            "windows": "NUMBER",
+            "window": "LENGTH",
+            "range": "RANGE",
+            "max-windows": "NUMBER|all",
+            "gap": "WINDOWS",
+        },
+        "The agreement that is written": {
+            "index": "COLUMN",
+            "key": "COLUMN",
+            "value": "COLUMN",
+            "unit-column": "COLUMN",
+            "missing": "refuse|drop|keep",
+            "title": "TEXT",
+            "seed": "NUMBER",
+        },
+    },
+    "round sign": {"Keys and signatures": {"key": "FILE"}},
+    "round contribute": {"Keys and signatures": {"key": "FILE"}},
+    "sign": {"Keys and signatures": {"key": "FILE", "receipt": "NUMBER:DIGEST"}},
+    "sketch": {
+        "Streams (--policy)": {
+            "policy": "FILE",
+            "follow": "",
+            "messages": "",
+            "accept-loss": "",
+            "dead-letters": "DIR",
+        },
+        "Output": {"every": "SECONDS"},
+    },
+}
+_OUTPUT, _GENERAL = "Output", "General"
+
+
+class Entry(NamedTuple):
+    """A line of help."""
+
+    names: str
+    """The name, or names of an option, with what it takes."""
+    text: str
+
+
+class Help(NamedTuple):
+    """The help of a command."""
+
+    usage: str
+    paragraphs: list[str]
+    groups: dict[str, list[Entry]]
+    """Arguments and options, under their headings; subcommands for a group of commands."""
+    example: str
+    """A call, in one or several lines; empty for none."""
+    more: str
+
+
+def help_of(command: Any, context: Any) -> Help:
+    """Return the help of a command or group, whose parameters are loaded.
+
+    Parameters
+    ----------
+    command
+        A command as typer makes it.
+    context
+        Its context, which has its name and those of its groups.
+    """
+    path = context.command_path
+    paragraphs = [" ".join(part.split()) if part[0] != "$" else part for part in _parts(command.help or "")]
+    groups: dict[str, list[Entry]] = {}
+    words = [path]
+    for each in command.params:
+        if each.param_type_name == "argument":
+            name = _argument(each)
+            words.append(name)
+            groups.setdefault("Arguments", []).append(Entry(name.strip("[]"), _text(each, context)))
+    subcommands = getattr(command, "commands", {})
+    for name, one in subcommands.items():
+        entry = Entry(name, (one.help or "").partition("\n\n")[0].replace("\n", " "))
+        groups.setdefault(getattr(one, "rich_help_panel", None) or "Commands", []).append(entry)
+    options = [each for each in command.get_params(context) if each.param_type_name != "argument" and not each.hidden]
+    words += [_names(each, path)[-1] for each in options if each.required]
+    by_group: dict[str, list[Entry]] = {}
+    for each in options:
+        by_group.setdefault(_place(each, path)[0], []).append(
+            Entry(", ".join(_names(each, path)), _text(each, context))
+        )
+    groups |= {heading: by_group[heading] for heading in _headings(path) if heading in by_group}
+    usage = " ".join([*words, *(["COMMAND"] if subcommands else ["[OPTIONS]"])])
+    example = "\n".join(line.removeprefix("$ ") for part in paragraphs if part[0] == "$" for line in part.split("\n"))
+    return Help(usage, [part for part in paragraphs if part[0] != "$"], groups, example, command.epilog or "")
+
+
+def text_of(found: Help, width: int) -> str:
+    """Return a command's help as text of lines that are no longer than ``width``, unless a word is."""
+    lines = [*_wrapped(found.usage, width, "Usage: ", "  "), ""]
+    for paragraph in found.paragraphs:
+        lines += [*_wrapped(paragraph, width), ""]
+    names = [len(entry.names) for entries in found.groups.values() for entry in entries]
+    left = max([length for length in names if length <= _MOST_LEFT], default=0) + 4
+    for heading, entries in found.groups.items():
+        lines += [typer.style(f"{heading}:", bold=True), *_rows(entries, width, left), ""]
+    if found.example:
+        lines += [typer.style("Example:", bold=True), textwrap.indent(found.example, "  "), ""]
+    lines += _wrapped(found.more, width) if found.more else []
+    return "\n".join(lines).rstrip()
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip("\n") for part in re.split(r"\n\s*\n", text) if part.strip()]
+
+
+def _wrapped(text: str, width: int, first: str = "", others: str = "") -> list[str]:
+    """Return lines of whole words, in which "[default: 1]" is one."""
+    whole = re.sub(r"\[default: [^]]*\]", lambda found: found[0].replace(" ", "\xa0"), text)
+    options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    lines = textwrap.wrap(whole, width, initial_indent=first, subsequent_indent=others, **options)
+    return [line.replace("\xa0", " ") for line in lines]
+
+
+def _rows(entries: list[Entry], width: int, left: int) -> Iterator[str]:
+    """Yield lines with names at the left and text at the right, below a name that is too long."""
+    for names, text in entries:
+        shown = f"  {typer.style(names, bold=True)}"
+        lines = _wrapped(text, width, " " * left, " " * left)
+        if lines and len(names) + 4 <= left:
+            yield shown + lines[0][len(names) + 2 :]
+            lines = lines[1:]
+        else:
+            yield shown
+        yield from lines
+
+
+def _argument(each: Any) -> str:
+    name = each.metavar or str(each.name).upper()
+    name += "" if each.nargs == 1 or name.endswith("...]") else "..."
+    return name if each.required or name[0] == "[" else f"[{name}]"
+
+
+def _names(each: Any, path: str) -> list[str]:
+    """Return the names of an option, short ones first, with what it takes after the last."""
+    if each.secondary_opts:
+        return [f"{each.opts[0]}/{each.secondary_opts[0]}"]
+    *names, last = sorted(each.opts, key=len)
+    takes = _place(each, path)[1]
+    return [*names, f"{last} {takes}" if takes else last]
+
+
+def _place(each: Any, path: str) -> tuple[str, str]:
+    """Return the group of an option, and what it takes."""
+    name, command = max(each.opts, key=len).lstrip("-"), path.partition(" ")[2]
+    for groups in (_OTHERWISE.get(command, {}), _GROUPS):
+        for heading, options in groups.items():
+            if name in options:
+                return heading, options[name]
+    return _GENERAL, "" if each.is_flag else each.metavar or "VALUE"
+
+
+def _headings(path: str) -> list[str]:
+    """Return all headings of a command's options, in their order."""
+    own = [heading for heading in _OTHERWISE.get(path.partition(" ")[2], {}) if heading not in _GROUPS]
+    before = list(_GROUPS)
+    output = before.index(_OUTPUT)
+    return [*before[:output], *own, *before[output:]]
+
+
+def _text(each: Any, context: Any) -> str:
+    record = each.get_help_record(context)
+    return " ".join((record[1] if record else "").split())
+
+
+def _write(command: Any, context: Any, formatter: Any) -> None:
+    width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size().columns))
+    formatter.write(text_of(help_of(command, context), width) + "\n")
+
+
+class Command(TyperCommand):
+    """A command with this help."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; end quietly if nobody reads its output."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            sys.stdout = None  # flushing it would fail again
+            sys.exit(128 + signal.SIGPIPE)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        _write(self, ctx, formatter)
+
+
+class Group(TyperGroup):
+    """A group of commands with this help."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        _write(self, ctx, formatter)
