@@ -158,7 +158,7 @@ class WindowFiles(Sink):
 class DatabaseSink(Sink):
     """Rows of an SQL table, of SQLite or PostgreSQL, that ``INSERT … ON CONFLICT DO NOTHING`` adds.
 
-    The table is created if it does not exist::
+    If the server has closed the connection, the sink connects once more. The table is created if it does not exist::
 
         stream TEXT, window_start BIGINT (microseconds), kind TEXT, key TEXT, release BLOB or BYTEA,
         PRIMARY KEY (stream, window_start, kind, key)
@@ -246,6 +246,16 @@ class DatabaseSink(Sink):
         return None if found is None else bytes(found[0])
 
     def _run(self, statement: str, *values: Any) -> Any:
+        """Run a statement, once more on a new connection if this one was lost: each may run twice."""
+        try:
+            return self._try(statement, *values)
+        except Exception:
+            if not getattr(self._connection, "closed", False):  # SQLite's connections are never lost
+                raise
+        self._connection = self._connect()
+        return self._try(statement, *values)
+
+    def _try(self, statement: str, *values: Any) -> Any:
         cursor = self._connection.cursor()
         try:
             cursor.execute(statement, values)

@@ -7,6 +7,7 @@ import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,3 +115,37 @@ def test_a_store_that_replaces_objects_is_refused_before_anything_is_written() -
             with pytest.raises(ss.InvalidInputError, match="replaces objects that are there"):
                 ObjectSink(server.store, "releases").open()
         assert [*server.objects] == ["/bucket/releases/.streamsketch"]
+
+
+class _Severable(sqlite3.Connection):
+    """A connection that a server may close, as psycopg's tells in `closed`."""
+
+    __module__ = "sqlite3"
+    closed = False
+
+    def cursor(self, *arguments: Any) -> Any:
+        if self.closed:
+            raise sqlite3.OperationalError("the connection is closed")
+        return super().cursor(*arguments)
+
+
+def test_a_database_that_closes_its_connection_is_asked_once_more(tmp_path: Path) -> None:
+    opened: list[_Severable] = []
+
+    def connect() -> _Severable:
+        opened.append(sqlite3.connect(tmp_path / "releases.sqlite", factory=_Severable))
+        return opened[-1]
+
+    slot = Slot("flights", 0, "text", "AA")
+    with DatabaseSink(connect) as sink:
+        assert sink.put(slot, b"first") is None
+        opened[-1].closed = True
+        assert sink.put(slot, b"second") == b"first"
+        opened[-1].closed = True
+        assert sink.get(slot) == b"first"
+        opened[-1].execute("DROP TABLE releases")
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            sink.get(slot)
+    assert len(opened) == 3
+    for connection in opened:
+        connection.close()
