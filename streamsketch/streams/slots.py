@@ -11,6 +11,7 @@ import numpy as np
 from streamsketch.data import plain_key
 from streamsketch.errors import InvalidInputError
 
+_NO_KEY = "=all"  # of the one slot in a window of a stream without keys
 _LONGEST_NAME = 200  # of a file, with room for what stands before and behind it
 _STREAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -42,8 +43,12 @@ class Slot(NamedTuple):
 
     @property
     def file(self) -> str:
-        """Name of a file for the slot: no two keys share one."""
+        """Name of a file for the slot: no two keys share one, and none begins with a dot, which hides a file."""
+        if not self.key and self.kind == "text":
+            return _NO_KEY
         name = {"text": "", "integer": "=", "bytes": "=x"}[self.kind] + quote(self.key, safe=" ")
+        if name.startswith("."):
+            name = "%2E" + name[1:]
         if len(name) <= _LONGEST_NAME:
             return name
         return "==" + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
@@ -95,6 +100,8 @@ def named_key(key: Any) -> tuple[str, str]:
 
 def key_of_file(name: str) -> str:
     """Return the key, as text, that `Slot.file` has made this name of; a name that was too long stays as it is."""
+    if name == _NO_KEY:
+        return ""
     if name.startswith("=="):
         return name
     return unquote(name.removeprefix("=x" if name.startswith("=x") else "="))

@@ -144,10 +144,12 @@ def test_a_window_is_read_back_from_its_name(start: int) -> None:
     assert window_time(Slot("test", start, "text", "AA").window) == start
 
 
-@pytest.mark.parametrize("key", ["AA", "a b/c", "ü", "=", b"\x00\xff", 7, -7])
+@pytest.mark.parametrize("key", ["AA", "a b/c", "ü", "=", "", ".", "..", ".a", "=all", "%2E", b"\x00\xff", 7, -7])
 def test_a_key_is_read_back_from_the_name_of_its_file(key: Any) -> None:
     slot = Slot("test", 0, *named_key(key))
     assert key_of_file(slot.file) == slot.key
+    assert not slot.file.startswith(".")
+    assert slot.file
 
 
 @pytest.mark.parametrize("table", ["", "a b", "a;drop", 'a"', "ü"])
