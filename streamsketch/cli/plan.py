@@ -1,6 +1,7 @@
 """``streamsketch plan``: which sketch to agree on."""
 
 import csv
+import re
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
@@ -530,8 +531,10 @@ def _units_of(units: str | None, keys: Path | None) -> list[float] | dict[str, f
             table = pq.read_table(keys)
         else:
             # as text, so that a key 007 or a date stays as it is written
-            text = pa_csv.ConvertOptions(column_types=dict.fromkeys(_columns_of(keys), pa.string()))
-            table = pa_csv.read_csv(keys, convert_options=text)
+            names, header = _header_of(keys)
+            text = pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+            read = pa_csv.ReadOptions(column_names=names, skip_rows=int(header))
+            table = pa_csv.read_csv(keys, read_options=read, convert_options=text)
     except pa.ArrowInvalid:
         raise ss.InvalidInputError(f"{keys} is not a CSV or Parquet file of keys and their numbers of units") from None
     if {"key", "units"} <= set(table.column_names):
@@ -555,9 +558,13 @@ def _units_of(units: str | None, keys: Path | None) -> list[float] | dict[str, f
     return found
 
 
-def _columns_of(file: Path) -> list[str]:
+def _header_of(file: Path) -> tuple[list[str], bool]:
+    """Return the names of a CSV file's columns, and whether its first row holds them."""
     with file.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
-        return next(csv.reader(lines), [])
+        first = next(csv.reader(lines), [])
+    if len(first) == _TWO and re.fullmatch(r"\s*\d[\d_.,eE+]*\s*", first[1]):
+        return ["key", "units"], False
+    return first, True
 
 
 def _name(column: Any) -> str:

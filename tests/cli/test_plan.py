@@ -189,7 +189,8 @@ def test_a_file_of_keys_says_which_stand_out(columns: tuple[str, ...], tmp_path:
         max_cells=4096,
         max_nonzeros=1,
     )
-    for file in ("keys.csv", "keys.parquet"):
+    (tmp_path / "bare.csv").write_text('France,900\n"Korea, South",60\n007,3\n')  # without names of columns
+    for file in ("keys.csv", "bare.csv", "keys.parquet"):
         asked = (*UNITS, "--items", 20, "--keys", file, "--picture", f"{file}.svg")
         assert forks.succeeded(*asked, cwd=tmp_path) == f"{plan}\n"
         assert (tmp_path / f"{file}.svg").read_text() == picture_of_keys(plan)
