@@ -161,16 +161,57 @@ def test_keys_move_over_the_heat_map_and_select_a_pair(tmp_path: Path) -> None:
     assert found["searched"] == "shop 07"
 
 
-def test_a_slider_chooses_a_window(tmp_path: Path) -> None:
+def test_a_slider_chooses_a_window_and_the_table_of_pairs_follows(tmp_path: Path) -> None:
     script = """
+    const box = document.querySelector(".vt-box");
+    const rows = () => [...box.querySelectorAll("tbody tr:not(.space)")].map((row) => row.children);
+    const texts = () => rows().map((row) => [row[0].textContent, row[1].textContent]);
+    const table = box.querySelector("table");
+    const press = (key) => table.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    const [byName, byValue, byError] = box.querySelectorAll("thead button");
+    const all = table.getAttribute("aria-rowcount");
+    byName.click();
+    const named = texts()[0];
+    byError.click();
+    const errors = rows().map((row) => Number(row[3].textContent));
+    byValue.click();
+    press("End");
+    const active = document.getElementById(table.getAttribute("aria-activedescendant")).children[2].textContent;
+    const drawn = rows().length;
+    press("Home");
+    press("Enter");
+    const first = texts()[0];
+    const panel = document.querySelector(".panel h3").textContent;
+    const search = document.querySelector(".vt input");
+    search.value = "north 2024-W03, south";
+    search.dispatchEvent(new Event("input"));
+    const searched = texts().length;
+    search.value = "";
+    search.dispatchEvent(new Event("input"));
     const range = document.querySelector("input[type=range]");
     range.value = "3";
     range.dispatchEvent(new Event("input"));
-    return { shown: document.querySelector(".windows output").textContent,
+    return { all, named, errors, active, drawn, first, panel, searched, window: texts(),
+             shown: document.querySelector(".windows output").textContent,
              away: document.querySelectorAll("svg.map circle.away").length };
     """
     found, _ = run(tmp_path, weeks(), script)
-    assert found == {"shown": "2024-W03", "away": 14}
+    shown = [row[2][0] for row in page_pairs(weeks())]
+    assert (found["shown"], found["away"], found["all"]) == ("2024-W03", 14, "121")
+    assert found["window"] == [["north 2024-W03", "south 2024-W03"]]
+    assert found["named"] == ["north 2024-W01", "north 2024-W02"]
+    assert found["errors"] == sorted(found["errors"])
+    assert found["active"] == shown[-1], "the last row of the table without a script"
+    assert max(len(found["errors"]), found["drawn"]) < 60, "those in view alone"
+    assert found["panel"] == " – ".join(found["first"])
+    assert found["searched"] == 8
+
+
+def page_pairs(page: str) -> list[tuple[str, str, list[str]]]:
+    """Return the rows of the table of all pairs of a page."""
+    table = page[page.index("<caption>All pairs") :]
+    rows = re.findall(r'<th scope="row" class="name">(.*?)</th><td class="name">(.*?)</td>(.*?)</tr>', table)
+    return [(first, second, re.findall(r"<td>(.*?)</td>", rest)) for first, second, rest in rows]
 
 
 def test_hostile_names_do_nothing_in_the_live_page(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import { cellOf, csvOf } from "../src/page/csv.ts";
 import { type PageData, unpack } from "../src/page/data.ts";
 import { fixed, formatValue, short } from "../src/page/format.ts";
 import { orderOf, treeOf } from "../src/page/groups.ts";
+import { orderOf as sorted, PairRows } from "../src/page/pairs.ts";
 import { ellipses, jacobi, places } from "../src/page/scaling.ts";
 import { compareNames, View } from "../src/page/view.ts";
 import { readFiles, shown } from "../src/page/viewer.ts";
@@ -109,6 +110,40 @@ test("a CSV has every pair once, and runs no formulas", async () => {
   assert.deepEqual([Number(value), Number(error)], [view.pairs.at(i, j).value, view.pairs.at(i, j).error]);
   assert.equal(cellOf('=cmd("x")'), `"'=cmd(""x"")"`);
   assert.equal(cellOf("-1"), "'-1");
+});
+
+test("rows are sorted as comparisons sort them, equal ones as they are", () => {
+  const numbers = Float64Array.of(3, -1, 0, -0, 1e300, -Infinity, 3, -1e-300, Infinity, 0.1, -1, 5e-324, 65536, 65537);
+  const rows = Uint32Array.from(numbers, (_, row) => numbers.length - 1 - row);
+  for (const isFalling of [false, true]) {
+    const expected = [...rows].sort((a, b) => (isFalling ? -1 : 1) * (numbers[a] < numbers[b] ? -1 : numbers[a] > numbers[b] ? 1 : 0));
+    assert.deepEqual([...sorted(numbers, isFalling, rows)], expected);
+  }
+  assert.equal(sorted(new Float32Array(0), true, new Uint32Array(0)).length, 0);
+});
+
+test("the table of pairs is sorted by estimate, error and name, searched, and follows the window", async () => {
+  const view = await grouped();
+  const pairs = new PairRows(view);
+  const { names } = view.data;
+  const named = (rows: Uint32Array): string[] => [...rows].map((row) => `${names[pairs.first[row]]}, ${names[pairs.second[row]]}`);
+  const all = (names.length * (names.length - 1)) / 2;
+  for (const sort of ["value", "error"] as const) {
+    const rows = pairs.rows(sort, true);
+    assert.equal(new Set(rows).size, all);
+    for (let at = 1; at < all; at++) assert.ok(view.pairs[sort][rows[at - 1]] >= view.pairs[sort][rows[at]]);
+    const first = view.pairs.at(pairs.first[rows[0]], pairs.second[rows[0]]);
+    assert.equal(first[sort], view.pairs[sort][rows[0]], "a row names the streams of its numbers");
+  }
+  assert.deepEqual(named(pairs.rows("name", false)).slice(0, 2), ["shop 0, shop 1", "shop 0, shop 2"]);
+  assert.deepEqual(named(pairs.rows("name", true)).slice(0, 1), ["shop 7, shop 8"]);
+  assert.equal(pairs.rows("name", false, "SHOP 4").length, names.length - 1);
+  assert.deepEqual(named(pairs.rows("name", false, "shop 4, shop 2")), ["shop 2, shop 4"]);
+  assert.equal(pairs.rows("name", false, "shop 4, nowhere").length, 0);
+  const windows = new View(...(({ data, pairs }) => [data, pairs] as const)(compute(releasesOf(CASES[1]), "t", "", "")));
+  windows.change({ window: 0 });
+  const rows = new PairRows(windows);
+  assert.deepEqual([...rows.rows("name", false)].map((row) => [rows.first[row], rows.second[row]].map((stream) => windows.data.names[stream])), [["a 2024-W01", "b 2024-W01"]]);
 });
 
 test("numbers of another length than the names need are refused", async () => {

@@ -7,19 +7,30 @@ import { formatValue } from "./format.ts";
 import { HeatMap, inkOf } from "./heat.ts";
 import { linkMap } from "./map.ts";
 import { Panel } from "./panel.ts";
+import { PairsTable } from "./table.ts";
 import { compareNames, type Order, type Shade, View } from "./view.ts";
 
 const ORDERS: Readonly<Record<Order, string>> = { similar: "similar side by side", name: "name", size: "size", time: "key and time" };
 const SHADES: Readonly<Record<Shade, string>> = { estimate: "estimate", low: "lower end of the interval", error: "± error" };
 const PICTURE = 1200; // pixels across
 
-/** Fill a place of the page with the heat map, its controls and the details. */
-export function mount(place: HTMLElement, data: PageData, pairs: PairTable, map: SVGSVGElement | null): View {
+/** Where the live parts of a page are. */
+export interface Places {
+  /** Of the heat map, its controls and the details. */
+  readonly live: HTMLElement;
+  /** Of the table of all pairs. */
+  readonly table: HTMLElement | null;
+  readonly map: SVGSVGElement | null;
+}
+
+/** Fill the places of a page. */
+export function mount({ live, table, map }: Places, data: PageData, pairs: PairTable): View {
   const view = new View(data, pairs);
   const heat = new HeatMap(view);
   const panel = new Panel(view, (stream) => heat.reveal(stream));
-  place.replaceChildren(controls(view, heat), element("div", { class: "live-parts" }, heat.root, panel.root));
+  live.replaceChildren(controls(view, heat), element("div", { class: "live-parts" }, heat.root, panel.root));
   if (map !== null) linkMap(view, map);
+  table?.replaceChildren(new PairsTable(view, (stream) => heat.reveal(stream)).root);
   heat.draw();
   return view;
 }

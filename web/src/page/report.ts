@@ -3,14 +3,15 @@ import { mount } from "./app.ts";
 import { type PageData, unpack } from "./data.ts";
 
 async function start(): Promise<void> {
-  const [facts, place] = [document.getElementById("page-data"), document.getElementById("live")];
-  if (facts === null || place === null) return;
+  const [facts, live] = [document.getElementById("page-data"), document.getElementById("live")];
+  if (facts === null || live === null) return;
   const data = JSON.parse(facts.textContent ?? "") as PageData;
   if (data.version !== 1) return;
   const pairs = await unpack(data.names.length, data.pairs);
   document.documentElement.classList.add("alive");
-  place.hidden = false;
-  mount(place, data, pairs, document.querySelector<SVGSVGElement>("svg.map"));
+  const table = document.getElementById("live-pairs");
+  for (const one of [live, table]) if (one !== null) one.hidden = false;
+  mount({ live, table, map: document.querySelector<SVGSVGElement>("svg.map") }, data, pairs);
 }
 
 start().catch((error: unknown) => {

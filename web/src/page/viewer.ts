@@ -128,9 +128,10 @@ export function show(place: HTMLElement, { releases, refused }: Dropped): void {
   parts.push(element("h2", {}, data.by === "cosine" ? "All cosines" : "All distances"), live, legend(found));
   const map = data.ranked && data.names.length > 2 ? drawMap(data.names, found.squares) : null;
   if (map !== null) parts.push(element("h2", {}, "Map"), element("figure", {}, element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Map" }, map), element("figcaption", {}, "Nearby points are similar streams. An ellipse contains its stream with about 95\u00a0% confidence, if the others are fixed.")));
-  parts.push(sizes(data.names, data.sizes.map(([, text]) => text)), guarantees(releases));
+  const table = element("div", { id: "live-pairs" });
+  parts.push(element("h2", {}, "All pairs and sizes"), table, sizes(data.names, data.sizes.map(([, text]) => text)), guarantees(releases));
   place.replaceChildren(...parts);
-  mount(live, data, pairs, map);
+  mount({ live, table, map }, data, pairs);
 }
 
 function sizes(names: readonly string[], texts: readonly string[]): HTMLElement {
