@@ -240,7 +240,7 @@ class Ledger:
         Raises
         ------
         LedgerError
-            As `charge`, if it does not fit now.
+            As in `charge`, if it does not fit now.
         """
         _check_guarantee(guarantee)
         spending = spending_of(guarantee, projection)

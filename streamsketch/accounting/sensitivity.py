@@ -242,7 +242,7 @@ def guarantee_of(
     Raises
     ------
     InvalidInputError
-        As `check_carried`.
+        As in `check_carried`.
     """
     check_carried(neighbours)
     mechanism = Mechanism.of_noise(noise, layers=layers, place=place, counting=counting, schedule=schedule)

@@ -172,7 +172,7 @@ def counting_of(projection: Projection, neighbours: Neighbours) -> Counting:
     Raises
     ------
     InvalidInputError
-        As `Counting.of`.
+        As in `Counting.of`.
     """
     if isinstance(neighbours, SketchL2):
         return Counting.of(projection, neighbours, delta=_SMALL_DELTA, mechanism="gaussian")

@@ -73,7 +73,7 @@ def check_same(*sketches: Any) -> None:
     Raises
     ------
     IncompatibleProjectionsError, IncompatibleAgreementsError
-        As `Projection.check_same` and `check_alike`.
+        As in `Projection.check_same` and `check_alike`.
     """
     for sketch in sketches[1:]:
         sketches[0].projection.check_same(sketch.projection)

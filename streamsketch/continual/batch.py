@@ -36,7 +36,7 @@ def release(
     Raises
     ------
     TypeError, InvalidInputError, IncompatibleProjectionsError, LedgerError
-        As `Releaser` and `Releaser.add`; for no windows.
+        As in `Releaser` and `Releaser.add`; for no windows.
 
     Examples
     --------

@@ -168,7 +168,7 @@ class History:
         Raises
         ------
         InvalidInputError, SketchOverflowError
-            As `range`; for a range and itself.
+            As in `range`; for a range and itself.
         """
         (begin, end), minus = self.numbers(first), self.numbers(second)
         return self._solved(HistoryPart(self._part.id, begin, end, minus=minus))
@@ -183,7 +183,7 @@ class History:
     def test_same(self, first: Range, second: Range, tolerance: float = 0.0) -> SameTest:
         """Test whether two ranges of this stream are the same, or at most ``tolerance`` apart.
 
-        As `streamsketch.test_same`, with the noise that they share. Parameters and errors as `difference` and there.
+        As in `streamsketch.test_same`, with the noise that they share. Parameters and errors as `difference` and there.
         """
         return same_as_zero(self.difference(first, second), tolerance)
 
@@ -260,14 +260,14 @@ class History:
     ) -> Changes:
         """Find the ranges of ``length`` windows that differ from the one before, or from the first.
 
-        As `streamsketch.changes`, for ranges of one stream, with the noise that they share.
+        As in `streamsketch.changes`, for ranges of one stream, with the noise that they share.
 
         Parameters
         ----------
         length, every
-            As `series`; by default ranges follow each other.
+            As in `series`; by default ranges follow each other.
         against, tolerance, level, control
-            As `streamsketch.changes`. ``control="any"`` holds for all dependence of tests.
+            As in `streamsketch.changes`. ``control="any"`` holds for all dependence of tests.
 
         Raises
         ------

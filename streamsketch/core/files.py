@@ -121,8 +121,8 @@ def write_new(path: str | os.PathLike[str], data: bytes, *, modified: float | No
 def create_file(path: str | os.PathLike[str], data: bytes, *, mode: int = _ALL) -> bool:
     """Create a file with its content, whole; return whether it was not there.
 
-    As `write_new`, but any number of processes may create the same name at the same time, of which one does. Its folder
-    is made where there is none. What an interrupted call leaves behind begins with a dot, and stays.
+    As in `write_new`, but any number of processes may try to create the same name at once, and one succeeds. The folder
+    is made if it does not exist. What an interrupted call leaves behind begins with a dot, and stays.
 
     Parameters
     ----------

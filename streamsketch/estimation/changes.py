@@ -32,21 +32,21 @@ _SHOWN = 40  # rows
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Changes:
-    """Which windows of a series have changed, as `streamsketch.changes` finds it.
+    """The windows of a series that have changed, from `streamsketch.changes`.
 
     Parameters
     ----------
     table
-        A row for each window but the first: ``window`` and ``before``, the names of the two that are compared;
-        ``estimate``, their squared distance, with its standard ``error`` and the ends of its 95 % interval, ``low`` and
-        ``high``; ``p_value``; ``line``, the estimate from which on there is an alarm; and ``alarm``. Numbers are
-        float64, in squared data units, and null where there is no average.
+        One row for each window but the first: ``window`` and ``before``, the names of the two windows that are
+        compared; ``estimate``, their squared distance, with its standard ``error`` and the ends of its 95 % interval,
+        ``low`` and ``high``; ``p_value``; ``line``, the smallest estimate that raises an alarm; and ``alarm``. Numbers
+        are float64, in squared data units, and null if there is no average.
     tolerance
-        The distance, not squared, up to which windows count as the same; in data units.
+        The distance (not squared) up to which windows count as the same, in data units.
     against, by, samples, level, control
-        As `streamsketch.changes` was given them.
+        The arguments of `streamsketch.changes`.
     tests
-        The test of each row; None where there is no average.
+        The test of each row; None if there is no average.
     """
 
     table: "pa.Table"
@@ -67,7 +67,7 @@ class Changes:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as what JSON can hold, if it can hold the names of windows."""
+        """Return the result as a dict that JSON can hold, if it can hold the names of windows."""
         found = {
             "tolerance": self.tolerance,
             "against": self.against,
@@ -142,57 +142,57 @@ def changes(
     level: float = 0.05,
     control: Control = "any",
 ) -> Changes:
-    """Find the windows of a series that differ from the one before, with a limit on false alarms over the series.
+    """Find the windows of a series that differ from the one before, with a limit on false alarms in the series.
 
-    Each window is tested by `test_same`, and the p-values are compared with lines that allow for how many they are:
+    `test_same` tests each window, and the p-values are compared with thresholds that allow for their number:
 
-    - ``control="any"``: with probability 1 - ``level`` or more there is no false alarm in the whole series (Holm 1979),
-      whatever the dependence of the tests.
-    - ``control="rate"``: of the alarms a share of at most ``level`` is false on average (Benjamini and Hochberg 1995),
-      so more changes are found, the more there are. Windows that are neighbours share a release, so their tests are
-      positively correlated: by 0.25 under Gaussian noise and 0.36 under Laplace noise, if nothing changes. The proof
-      does not cover every such dependence. In simulations of 10 and 50 windows with 0, 3 and 8 changes, at a level of
-      5 %, 0.1 to 5.8 % of alarms were false, with a standard error of 1.0, and 0.5 to 5.4 % of series had a false one
-      with ``control="any"``. Of three changes in 30 windows, each of the size that one test alone finds in 80 % of
-      cases, ``"any"`` found 29 % and ``"rate"`` 35 %; of ten, 30 and 54 %.
+    - ``control="any"``: with probability 1 - ``level`` or more, there is no false alarm in the whole series (Holm
+      1979), for any dependence of the tests.
+    - ``control="rate"``: on average at most a share ``level`` of the alarms is false (Benjamini and Hochberg 1995), so
+      that more changes are found if there are more. Consecutive tests share a release and are positively correlated: by
+      0.25 under Gaussian noise and 0.36 under Laplace noise, if nothing changes. The proof does not cover every such
+      dependence. In simulations of 10 and 50 windows with 0, 3 and 8 changes, at a level of 5 %, 0.1 to 5.8 % of alarms
+      were false, with a standard error of 1.0; with ``control="any"``, 0.5 to 5.4 % of series had a false alarm. With
+      three changes in 30 windows, each of a size that a single test finds in 80 % of cases, ``"any"`` found 29 % of the
+      changes and ``"rate"`` 35 %; with ten changes, 30 and 54 %.
 
-    Streams of real data are never the same twice, so with ``tolerance=0`` a long enough series with little noise has
-    an alarm in every window. ``"typical"`` takes as tolerance what the series does usually: the square root of the
-    median of its squared distances, plus three robust standard deviations of the roots, less what noise explains of
-    these. It needs that most windows have not changed, and is itself an estimate. In simulations of 10 and 30 windows
-    1 to 4 % of series had a false alarm at a level of 5 % where usual distances are alike or near the noise, and 6 to
-    24 % where they vary by 30 % (log-normal) and noise is small.
+    Real data are never the same twice, so with ``tolerance=0`` and little noise every window raises an alarm. The
+    tolerance ``"typical"`` is the usual distance between windows of the series: the square root of the median of its
+    squared distances, plus three robust standard deviations of the roots, less what noise explains of these. It
+    requires that most windows have not changed, and is itself an estimate. In simulations of 10 and 30 windows at a
+    level of 5 %, 1 to 4 % of series had a false alarm if usual distances are alike or close to the noise, and 6 to 24 %
+    if they vary by 30 % (log-normal) and noise is small.
 
     Parameters
     ----------
     releases
-        Releases of one projection with independent noise, in time order: a mapping of names, such as dates, or a
-        sequence, whose names are then 0, 1, …. Where a window is missing, leave it out or give None: the next one is
-        compared with the last that is there. Noises may differ.
+        Releases of one projection with independent noise, in time order: a mapping from names, such as dates, or a
+        sequence, whose names are then 0, 1, …. If a window is missing, leave it out or give None; the next window is
+        compared with the last one before it. Noises may differ.
     against
-        Whether each window is compared with the ``"previous"`` one, which finds when something changed, or with the
-        ``"first"``, which finds what is different since.
+        Compare each window with the ``"previous"`` one, to find when something changed, or with the ``"first"``, to
+        find what has been different since.
     tolerance
-        As `test_same`, or ``"typical"``, for six windows or more.
+        As in `test_same`; or ``"typical"``, for six windows or more.
     by, samples
-        As `test_same`. For averages, a window whose number of units is within two standard errors of 0 has none.
+        As in `test_same`. A window whose count of units is within two standard errors of 0 has no average.
     level
-        Of false alarms, in (0, 1).
+        The level of false alarms, in (0, 1).
     control
-        What ``level`` limits: the probability of ``"any"`` false alarm, or the ``"rate"`` of false ones among alarms.
+        What ``level`` limits: the probability of ``"any"`` false alarm, or the ``"rate"`` of false alarms among alarms.
 
     Returns
     -------
     Changes
-        A table with an estimate, a p-value and a line for each window but the first, and the names of those with an
-        alarm.
+        A table with an estimate, a p-value and a threshold for each window but the first, and the names of the windows
+        with an alarm.
 
     Raises
     ------
     InvalidInputError
-        For fewer than two windows, six for ``"typical"``, an unknown option, and as `test_same`.
+        For fewer than two windows (six for ``"typical"``) or an unknown option, and as in `test_same`.
     TypeError, IncompatibleProjectionsError, IncompatibleAgreementsError, DependentNoiseError
-        As `squared_distance`.
+        As in `squared_distance`.
 
     Examples
     --------

@@ -27,18 +27,18 @@ DifferenceBy: TypeAlias = Literal["distance", "mean"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Differences:
-    """What separates two streams, as `streamsketch.top_differences` finds it.
+    """The items in which two streams differ most, from `streamsketch.top_differences`.
 
     Parameters
     ----------
     table
-        A row for each item or category, the largest absolute estimate first: ``item``; ``estimate``, ``error``, ``low``
-        and ``high``, float64, in data units. Positive where the first stream has more.
+        One row per item or category, the largest absolute estimate first: ``item``; and ``estimate``, ``error``,
+        ``low`` and ``high``, float64, in data units. Estimates are positive if the first stream has more.
     candidates
-        How many differences have intervals that hold at once: of one pair, the different items or categories of the
-        dictionary.
+        Number of differences whose intervals hold at once. For one pair of streams, this is the number of different
+        items or categories in the dictionary.
     n_separated
-        How many of all these have an interval that leaves out 0.
+        Number of these whose interval excludes 0.
     by
         ``"distance"`` if sums were compared, ``"mean"`` if averages were.
     confidence
@@ -55,7 +55,7 @@ class Differences:
 
     @property
     def separated(self) -> "pa.Table":
-        """The rows of the table whose interval leaves out 0: these differ, and their estimate has the right sign."""
+        """The rows of the table whose interval excludes 0: the streams differ there, and the sign is right."""
         apart = pc.or_(pc.greater(self.table["low"], 0), pc.less(self.table["high"], 0))
         return self.table.filter(apart)
 
@@ -125,44 +125,45 @@ def top_differences(  # noqa: PLR0913 - those of frequency and top, and what a d
     estimator: PointEstimator = "auto",
     confidence: float = 0.95,
 ) -> Differences:
-    """Find the items of a public dictionary that separate two streams most, with intervals that hold for all at once.
+    """Find the items of a public dictionary in which two streams differ most, with simultaneous intervals.
 
-    Estimated is x_j - y_j, how much more of an item the first stream has, or with ``by="mean"`` x_j/n_x - y_j/n_y, how
-    much more an average unit of it has. It needs no privacy budget beyond that of the releases. The difference of two
-    sketches is a sketch of the difference, so each is a point query of it, by the mean or the median of its cells, as
-    in `frequency`: the error depends on how much the streams differ, not on how large they are.
+    For each item j it estimates x_j - y_j: how much more of the item the first stream has. With ``by="mean"`` it
+    estimates x_j/n_x - y_j/n_y: how much more an average unit of the first stream has. It needs no privacy budget
+    beyond that of the releases. The difference of two sketches is a sketch of the difference, so each estimate is a
+    point query of it, by the mean or the median of cells as in `frequency`. The error depends on how much the streams
+    differ, not on how large they are.
 
-    With ``category`` the rows are categories of items, and what is estimated is the sum of the differences of a
-    category's items. An estimate of m items has √m times the error of one. By the mean it is the inner product of the
-    difference with the category's indicator, which has one in place of each item; by the median, the sum of the medians
-    of its items.
+    With ``category`` the rows are categories, and each estimate is the sum of the differences of a category's items. An
+    estimate of m items has √m times the error of one. By the mean it is the inner product of the difference with the
+    category's indicator, which is 1 at each of its items. By the median it is the sum of the medians of its items.
 
-    With probability ``confidence`` or more all intervals of the dictionary hold at once (Bonferroni), so also those of
-    the rows shown, which were selected for their size. An interval that leaves out 0 says that the streams differ in
-    this item, and in which direction.
+    With probability ``confidence`` or more, all intervals of the dictionary hold at once (Bonferroni), and with them
+    those of the rows shown, which were selected for their size. An interval that excludes 0 shows that the streams
+    differ in this item, and in which direction.
 
-    In simulations intervals by the median, and by the mean of averages, even streams and dense maps, covered as stated
-    within 1.5 points, and 50 % ones in up to 61 % of cases, as counts are whole steps. All 95 % intervals of a
-    dictionary held together in 93 % or more by the median. Those by the mean of hashed maps on skewed streams do not:
-    95 % ones covered in 93 to 99 %, 99 % ones in 95 to 99.5 %, and all of a dictionary in as few as none. ``"auto"``
-    takes the median there (Theory 4.6).
+    In simulations, intervals by the median, and by the mean for averages, even streams and dense maps, covered as
+    stated within 1.5 points, and 50 % intervals in up to 61 % of cases, because counts are whole steps. All 95 %
+    intervals of a dictionary held together in 93 % of cases or more by the median. Intervals by the mean of hashed maps
+    on skewed streams are worse: 95 % intervals covered in 93 to 99 % of cases, 99 % intervals in 95 to 99.5 %, and all
+    intervals of a dictionary sometimes never held together. ``"auto"`` takes the median there (Theory 4.6).
 
     Parameters
     ----------
     a, b
-        Two sketches of one projection, with independent noise: `PrivateSketch`, or a `Sketch` of one's own, whose
-        answers are as secret as it is. For ``by="mean"`` their units must have been counted.
+        Two sketches of one projection, with independent noise: each a `PrivateSketch`, or your own `Sketch`, which
+        makes the answers as secret as it is. For ``by="mean"`` their units must have been counted.
     dictionary
-        Items as in `frequency`: a column, a tuple of columns or a table. It must not depend on the data. Items that
-        occur again in it count once.
+        Items as in `frequency`: a column, a tuple of columns or a table. It must not depend on the data. Repeated items
+        count once.
     n
-        How many rows to return, at least 1; all if the dictionary has fewer.
+        Number of rows to return, at least 1; all if the dictionary has fewer.
     by
-        ``"distance"`` for differences of sums, as in `squared_distance`; ``"mean"`` for those of averages, as in
-        `mean_distance`. Profiles have no such differences: they depend on the lengths of both streams.
+        ``"distance"`` for differences of sums, as in `squared_distance`; ``"mean"`` for differences of averages, as in
+        `mean_distance`. There are none for profiles, which depend on the lengths of both streams.
     category
-        None for items. Else the name of a column of the dictionary, which is then a table, or a column with the
-        category of each item. An item in several categories counts in each. Missing categories (null) are one.
+        None to compare items. Otherwise the name of a column of the dictionary, which is then a table, or a column with
+        the category of each item. An item in several categories counts in each. Missing categories (null) form one
+        category.
     agreement, estimator
         As in `frequency`.
     confidence
@@ -171,15 +172,15 @@ def top_differences(  # noqa: PLR0913 - those of frequency and top, and what a d
     Returns
     -------
     Differences
-        The table; those of its rows that are separated; how many of the dictionary are.
+        The table, its rows in which the streams differ for sure, and how many of these the dictionary has.
 
     Raises
     ------
     InvalidInputError
-        As `frequency`; for an empty dictionary, one without the column of the category, another ``by``, averages of
-        sketches whose units were not counted or are too few, and noise at different places.
+        As in `frequency`; and for an empty dictionary or one without the category column, an unknown ``by``, averages
+        of sketches whose units were not counted or are too few, and noise at different places.
     TypeError, IncompatibleProjectionsError, IncompatibleAgreementsError, DependentNoiseError
-        As `squared_distance` and `frequency`.
+        As in `squared_distance` and `frequency`.
 
     Examples
     --------
@@ -223,7 +224,7 @@ def differences_from_others(
 ) -> list[Differences]:
     """Find the items that separate each of several streams from the average of the others.
 
-    As `streamsketch.top_differences`, whose parameters these are. All intervals of all streams hold at once.
+    As in `streamsketch.top_differences`, whose parameters these are. All intervals of all streams hold at once.
 
     Parameters
     ----------

@@ -32,37 +32,38 @@ class Estimate:
 
     Estimates from sketches and their intervals are valid under these conditions:
 
-    - The exact sum of every cell, noise included, fits into 63 bits. Cells count modulo 2^64, so a larger sum wraps to
-      another number. This does not affect privacy (Theory 4.2) and is not detected.
+    - The exact sum of every cell, noise included, fits into 63 bits. Cells are sums modulo 2^64, so a larger sum wraps
+      around to another number. This does not affect privacy (Theory 4.2) and is not detected.
     - The noise is what the releases state. A release that contradicts itself raises `NoiseMismatchWarning`.
-    - Errors are nearly normal. With one cell for each item (`CountSketch`, `OPORP`, an `SJLT` of sparsity 1) they are
-      not if the difference consists of few items: two of them rarely collide in a cell, but then the error is large.
-      In simulations 95 % intervals then covered in 81 % of cases without noise (1024 cells, 21 items), and in 89 % with
-      noise of a quarter of the map's variance. Use a larger sparsity, or Chebyshev intervals.
+    - Errors are nearly normal. They are not if each item has one cell (`CountSketch`, `OPORP`, an `SJLT` of sparsity 1)
+      and the difference consists of few items: two items rarely collide in a cell, but then the error is large. In
+      simulations of this case, 95 % intervals covered in 81 % of cases without noise (1024 cells, 21 items), and in 89
+      % with noise of a quarter of the map's variance. Use a larger sparsity, or Chebyshev intervals.
     - The estimate was not selected for its value; otherwise use `selected_interval`.
-    - Of sums of units that were clipped in sketch space (`SketchL2`), it is of the sums in which each unit is clipped
-      by its exact length, not by that of its sketch. That adds a bias, of a share of 1/(2 · cells) at most, or of half
-      a standard error of the map where all units have exactly the length of the bound, and ``clip="scale"``. Distances
-      and cosines keep their coverage; intervals of norms and products are too wide where units are alike and cells are
-      few. Only between sums that are nearly equal, of units nearly alike, and without noise, did 95 % intervals of
-      distances cover less, in 87 % of cases (Theory 4.4).
+    - For units that were clipped in sketch space (`SketchL2`), the estimated quantity is that of sums in which each
+      unit is clipped by its exact length, not by the length of its sketch. The difference is a bias of at most a share
+      of 1/(2 · cells), or of half a standard error of the map if all units have exactly the length of the bound and
+      ``clip="scale"``. Distances and cosines keep their coverage. Intervals of norms and products are too wide if units
+      are alike and cells are few. Intervals of distances covered less (95 % intervals in 87 % of cases) only between
+      nearly equal sums of nearly equal units without noise (Theory 4.4).
 
     Parameters
     ----------
     value
-        The estimate, in data units. That of a squared quantity may be negative where noise dominates.
+        The estimate, in data units. An estimate of a squared quantity may be negative if noise dominates.
     projection_variance
-        The part of its variance that comes from the random projection.
+        The part of the estimate's variance that comes from the random projection.
     noise_variance
         The part that comes from privacy noise.
     lowest, highest
         The quantity's possible range, to which intervals are clipped.
     slope, curvature
-        How the variance changes with the quantity: if the truth were t, the variance would be ``variance`` + ``slope``
-        · (t - q) + ``curvature`` · (t - q)², q the value clipped to the range. 0 where it is taken not to change.
+        How the variance changes with the quantity: if the true value were t, the variance would be ``variance`` +
+        ``slope`` · (t - q) + ``curvature`` · (t - q)², where q is the value clipped to the range. 0 if the variance is
+        taken not to change.
     kurtosis
-        Excess kurtosis of its error, which intervals allow for: 0 for a nearly normal one, 3 for one Laplace noise, as
-        of a count of units.
+        Excess kurtosis of the error, for which intervals allow: 0 for a nearly normal error, 3 for a single Laplace
+        noise, as in a count of units.
 
     Examples
     --------
@@ -89,7 +90,7 @@ class Estimate:
 
     @property
     def secret(self) -> bool:
-        """Whether it is as secret as a raw sketch that it was made from: True of a `SecretEstimate` only."""
+        """Whether the estimate comes from a raw sketch and is as secret: True for a `SecretEstimate` only."""
         return False
 
     def as_secret(self) -> "SecretEstimate":
@@ -98,7 +99,7 @@ class Estimate:
 
     @property
     def standard_error(self) -> float:
-        """Square root of the variance."""
+        """The square root of the variance."""
         return math.sqrt(self.variance)
 
     @property
@@ -107,7 +108,7 @@ class Estimate:
         return self.standard_error, self.projection_variance**0.5, self.noise_variance**0.5
 
     def with_interval(self, confidence: float = 0.95) -> dict[str, float]:
-        """Return value, standard error and the ends of an interval, as rows and JSON show them.
+        """Return value, standard error and the ends of an interval, as tables and JSON show them.
 
         A secret estimate also has ``secret``: True.
         """
@@ -116,7 +117,7 @@ class Estimate:
         return found | self._marked()
 
     def to_dict(self, name: str = "value") -> dict[str, float]:
-        """Return the estimate, under a name, and its errors as what JSON can hold."""
+        """Return the estimate, under a name, and its errors as a dict that JSON can hold."""
         return {
             name: self.value,
             "standard_error": self.standard_error,
@@ -141,55 +142,55 @@ class Estimate:
         )
 
     def interval(self, confidence: float = 0.95, method: Method = "normal") -> Interval:
-        """Return the values of the quantity that the estimate does not contradict, within its possible range.
+        """Return a confidence interval of the quantity, within its possible range.
 
-        These are all t that the value differs from by at most a number of standard errors, *those that the estimate
-        would have if t were the truth*: the standard error of a squared norm, a distance or a product grows with it. So
-        the upper end is farther from the value than the lower one, and with few cells there may be none: that of a
-        squared norm is infinite with fewer than 8 cells at 95 %, or fewer than 14 at 99 %. If noise puts the value so
-        far outside the range that no t is left, the interval is the nearest possible point.
+        It contains every t from which the value differs by at most a number of standard errors, *namely those that the
+        estimate would have if t were true*: the standard error of a squared norm, a distance or a product grows with
+        the quantity. So the upper end is farther from the value than the lower end. With few cells there may be no
+        upper end: for a squared norm it is infinite with fewer than 8 cells at 95 %, or fewer than 14 at 99 %. If noise
+        puts the value so far outside the range that no t is left, the interval is the nearest possible point.
 
         Parameters
         ----------
         confidence
-            Probability in (0, 1) with which the interval is to contain the true quantity.
+            Probability in (0, 1) with which the interval contains the true quantity.
         method
-            ``"normal"``: a normal quantile of standard errors, 1.96 at 95 %. For the squared norm of many coordinates,
-            95 % intervals cover in 95.5 % of cases with 8 cells, 95.3 % with 32 and 95.0 % with 1024. They are 1.3
-            times as wide as ± 1.96 standard errors with 32 cells, and 1.01 times with 1024.
-            ``"chebyshev"``: 1/√(1 - confidence) standard errors, valid whatever the distribution of the errors. That of
-            a squared norm has an upper end only with more than 40 cells at 95 %.
+            ``"normal"`` takes a normal quantile of standard errors, 1.96 at 95 %. For the squared norm of many
+            coordinates, 95 % intervals cover in 95.5 % of cases with 8 cells, 95.3 % with 32 and 95.0 % with 1024. They
+            are 1.3 times as wide as ± 1.96 standard errors with 32 cells, and 1.01 times with 1024. ``"chebyshev"``
+            takes 1/√(1 - confidence) standard errors, which is valid for any distribution of the errors. For a squared
+            norm, there is an upper end at 95 % only with more than 40 cells.
 
         Returns
         -------
         Interval
-            Its ends ``low`` and ``high``, in the units of ``value``; an end that does not exist is infinite.
+            The ends ``low`` and ``high``, in the units of ``value``. An end that does not exist is infinite.
 
         Raises
         ------
         InvalidInputError
-            For a confidence outside (0, 1) or another method.
+            For a confidence outside (0, 1) or an unknown method.
         """
         low, high = invert(self._stated(), quantile(confidence, method, self.kurtosis))
         return Interval(float(low), float(high))
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Interval:
-        """Return an interval for an estimate selected for its value, such as the distance to the nearest neighbour.
+        """Return an interval for an estimate that was selected for its value, such as the nearest neighbour's distance.
 
-        The least of many distances is biased downwards, so `interval` covers a selected quantity far less often than
-        its confidence. This interval is simultaneous for all candidates and so covers whichever is selected. It is
+        The smallest of many distances is biased downwards, so `interval` covers a selected quantity far less often than
+        its confidence. This interval is simultaneous for all candidates, and so covers the one that is selected. It is
         `interval` at Bonferroni's quantile, 1 - (1 - confidence) / ``candidates``, of a normal distribution or, for
-        squared norms and distances, of χ² with a degree of freedom for each cell: so far out their errors are not
-        normal. Each of n streams has n - 1 candidates; the confidence is for the intervals of one stream. See
-        Theory 4. A cosine, or an estimate made of one, has the map's error of the farthest cosine within that many
-        standard errors.
+        squared norms and distances, of χ² with a degree of freedom for each cell, because their errors are not normal
+        in the tails. Each of n streams has n - 1 candidates; the confidence is for the intervals of one stream. See
+        Theory 4. For a cosine, or an estimate made of one, the map's error is that of the farthest cosine within that
+        many standard errors.
 
         Parameters
         ----------
         candidates
             Number of estimates from which this one was selected, at least 1.
         confidence
-            Probability in (0, 1) with which the intervals of all candidates are to contain the true quantities.
+            Probability in (0, 1) with which the intervals of all candidates contain the true quantities.
 
         Returns
         -------
@@ -233,10 +234,10 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class SecretEstimate(Estimate):
-    """An estimate from one's own raw sketch: as secret as that sketch, even if the other side is a release.
+    """An estimate from your own raw sketch, as secret as that sketch even if the other side is a release.
 
-    Estimators return it if a `Sketch` takes part, and say so when it is printed and as JSON. `scaled` keeps the type.
-    Publish nothing that depends on it; release the sketch instead.
+    Estimators return it if one of their arguments is a `Sketch`. It is marked as secret when it is printed and in JSON.
+    `scaled` keeps the type. Do not publish anything that depends on it; release the sketch instead.
 
     Parameters
     ----------
@@ -288,7 +289,7 @@ class Estimates:
 
     @property
     def secret(self) -> bool:
-        """Whether they are as secret as a raw sketch that took part: True of `SecretEstimates` only."""
+        """Whether the estimates come from a raw sketch and are as secret: True for `SecretEstimates` only."""
         return False
 
     def as_secret(self) -> "SecretEstimates":
@@ -297,37 +298,37 @@ class Estimates:
 
     @property
     def standard_error(self) -> Floats:
-        """Square root of the variance."""
+        """The square root of the variance."""
         return np.sqrt(self.variance)
 
     def interval(self, confidence: float = 0.95, method: Method = "normal", *, level: Level = "each") -> Intervals:
         """Return the intervals around the values.
 
         With ``level="all"`` they are simultaneous: with probability ``confidence`` *all* of them contain their
-        quantities, so whatever is read off them together holds at that confidence, whichever of them are looked at.
-        They are `Estimate.selected_interval` with as many candidates as there are estimates, by Bonferroni's
-        inequality: a pair of streams, compared both ways by `pairwise`, counts once, a stream with itself not at all.
-        In simulations of all pairs of 5 to 40 streams, 95 % ones covered all squared distances together in 93 to 98 %
-        of cases with Gaussian noise or none, from 32 cells on. Where Laplace noise dominates they did in 92 to 96 %
-        from 256 cells on, and in 88 to 94 % with 32 (Theory 4). All cosines were covered in 95 % or more. The
-        dependence between estimates would make intervals at most 8 % narrower.
+        quantities. So any statement that follows from them together holds at that confidence. They are
+        `Estimate.selected_interval` with as many candidates as there are estimates, by Bonferroni's inequality. A pair
+        of streams, which `pairwise` compares both ways, counts once; a stream compared with itself does not count. In
+        simulations of all pairs of 5 to 40 streams with at least 32 cells and Gaussian noise or none, 95 % intervals
+        covered all squared distances together in 93 to 98 % of cases. If Laplace noise dominates, they did in 92 to 96
+        % with 256 cells or more, and in 88 to 94 % with 32 (Theory 4). They covered all cosines together in 95 % or
+        more. Taking the dependence between estimates into account would make intervals at most 8 % narrower.
 
         Parameters
         ----------
         confidence, method
             As in `Estimate.interval`.
         level
-            ``"each"``: the confidence is that of each interval. ``"all"``: that of all of them together.
+            Whether the confidence is that of ``"each"`` interval, or of ``"all"`` together.
 
         Returns
         -------
         Intervals
-            Two float64 arrays of the estimates' shape, in the units of ``value``; NaN where the estimate is.
+            Two float64 arrays of the estimates' shape, in the units of ``value``; NaN where the estimate is NaN.
 
         Raises
         ------
         InvalidInputError
-            For a confidence outside (0, 1), another method or another level.
+            For a confidence outside (0, 1), or an unknown method or level.
 
         Examples
         --------
@@ -345,19 +346,19 @@ class Estimates:
         return invert(self._stated(), quantile(1 - (1 - confidence) / self.distinct, method))
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Intervals:
-        """Return intervals for estimates selected for their values; see `Estimate.selected_interval`."""
+        """Return intervals for estimates that were selected for their values; see `Estimate.selected_interval`."""
         return invert_selected(self._stated(), candidates, confidence)
 
     def smallest(self, confidence: float = 0.95) -> Interval:
-        """Return an interval for the smallest of the quantities, whichever it is.
+        """Return an interval for the smallest of the quantities, without stating which one it is.
 
-        It comes from the simultaneous intervals of all (``level="all"``), and allows for the selection. A stream
-        compared with itself does not count. If an estimate is NaN, its quantity may be anything in the range.
+        It follows from simultaneous intervals (``level="all"``), and so allows for the selection. A stream compared
+        with itself does not count. If an estimate is NaN, its quantity may be anything in the range.
 
         Parameters
         ----------
         confidence
-            Probability in (0, 1) with which it is to contain the smallest quantity; the confidence also holds for
+            Probability in (0, 1) with which it contains the smallest quantity. The confidence also holds for
             `smallest`, `largest` and ``ranks(level="all")`` together.
 
         Raises
@@ -374,23 +375,23 @@ class Estimates:
         return smallest_of(self._counted(self.interval(confidence, level="all")), self.lowest)
 
     def largest(self, confidence: float = 0.95) -> Interval:
-        """Return an interval for the largest of the quantities, whichever it is; see `smallest`."""
+        """Return an interval for the largest of the quantities; see `smallest`."""
         return largest_of(self._counted(self.interval(confidence, level="all")), self.highest)
 
     def ranks(self, confidence: float = 0.95, *, level: Level = "each") -> Ranks:
-        """Return between which ranks each quantity lies among all, or of a table among those of its row.
+        """Return the lowest and the highest possible rank of each quantity, among all or, in a table, within its row.
 
-        Rank 1 is the smallest. The quantities that may be the smallest are those whose ranks begin at 1: which streams
-        may be the nearest to another, by distance. By cosine the nearest is the largest, whose ranks end at the number
-        of candidates. Ranks follow from simultaneous intervals (Klein, Wright and Wieczorek 2020): a quantity is above
-        another one if its interval is. So they hold with at least the confidence, and mostly with more.
+        Rank 1 is the smallest. A quantity may be the smallest if its ranks begin at 1; for distances, these are the
+        streams that may be the nearest. For cosines the nearest is the largest, whose ranks end at the number of
+        candidates. Ranks follow from simultaneous intervals (Klein, Wright and Wieczorek 2020): a quantity is above
+        another if its interval is. So they hold with at least the confidence, and usually with more.
 
         Parameters
         ----------
         confidence
             Probability in (0, 1) with which the ranks hold.
         level
-            ``"each"``: all ranks of one row hold together. ``"all"``: those of all rows do.
+            Whether the ranks of ``"each"`` row hold together, or those of ``"all"`` rows.
 
         Returns
         -------
@@ -401,7 +402,7 @@ class Estimates:
         Raises
         ------
         InvalidInputError
-            For a confidence outside (0, 1), another level, or estimates of more than two dimensions.
+            For a confidence outside (0, 1), an unknown level, or estimates of more than two dimensions.
 
         Examples
         --------
@@ -428,7 +429,7 @@ class Estimates:
 
     @property
     def distinct(self) -> int:
-        """How many quantities there are: of n streams compared with each other, n(n - 1)/2; at least 1."""
+        """The number of quantities, at least 1; for n streams compared with each other n(n - 1)/2."""
         count = int(self._apart().sum())
         return max(count // 2 if self._among_themselves() else count, 1)
 
@@ -453,7 +454,7 @@ class Estimates:
         return Intervals(*(end[counted] for end in ends))
 
     def parts(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Return value, both variances, slope and curvature: arrays of one shape."""
+        """Return value, both variances, slope and curvature, as arrays of one shape."""
         return self.value, self.projection_variance, self.noise_variance, self.slope, self.curvature
 
     def with_parts(self, value: Floats, projection: Floats, noise: Floats, slope: Floats, curvature: Floats) -> Self:
@@ -491,14 +492,15 @@ class Estimates:
         Returns
         -------
         pyarrow.Table
-            Columns ``first``, ``second``, ``estimate``, ``standard_error``, ``low_95`` and ``high_95``, with a row for
-            each pair of different keys. Keys ascend within a row and from row to row, so the table does not reveal the
-            order of the sketches, which may be that of events. The schema metadata of a secret table say so.
+            Columns ``first``, ``second``, ``estimate``, ``standard_error``, ``low_95`` and ``high_95``, with one row
+            for each pair of different keys. Keys ascend within a row and from row to row, so the table does not reveal
+            the order of the sketches, which may be that of events. The schema metadata of a secret table has
+            ``streamsketch.secret`` = ``true``.
 
         Raises
         ------
         InvalidInputError
-            If these are not (n, n) estimates for n keys, or the keys have several types.
+            If the estimates are not (n, n) for n keys, or the keys have several types.
 
         Examples
         --------
@@ -542,7 +544,7 @@ class Estimates:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class SecretEstimates(Estimates):
-    """Estimates of which some come from one's own raw sketch, so that all are as secret as it: see `SecretEstimate`.
+    """Estimates of which some come from your own raw sketch, so that all are as secret as it; see `SecretEstimate`.
 
     Indexing returns a `SecretEstimate`, and tables have ``streamsketch.secret`` = ``true`` in their schema metadata.
 

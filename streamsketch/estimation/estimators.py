@@ -31,7 +31,7 @@ def squared_distance(x: AnySketch, y: AnySketch) -> Estimate:
     Parameters
     ----------
     x, y
-        Sketches of one projection, with independent noise.
+        Two sketches of one projection, with independent noise.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def squared_norm(x: AnySketch) -> Estimate:
     Raises
     ------
     TypeError
-        If it is not a sketch.
+        If ``x`` is not a sketch.
 
     Examples
     --------
@@ -90,12 +90,12 @@ def inner_product(x: AnySketch, y: AnySketch) -> Estimate:
     Parameters
     ----------
     x, y
-        Sketches of one projection, with independent noise.
+        Two sketches of one projection, with independent noise.
 
     Raises
     ------
     TypeError, IncompatibleProjectionsError, DependentNoiseError
-        As `squared_distance`.
+        As in `squared_distance`.
 
     Examples
     --------
@@ -113,22 +113,22 @@ def inner_product(x: AnySketch, y: AnySketch) -> Estimate:
 def normalised_inner_product(x: AnySketch, y: AnySketch, *, norm_x: float = 1.0, norm_y: float = 1.0) -> Estimate:
     """Estimate ⟨x, y⟩ of vectors with public norms, in squared data units, as ‖x‖‖y‖ times the `cosine`.
 
-    For similar embeddings of length 1 this is far more accurate than `inner_product`, since the map's errors in the two
-    norms cancel (Li and Li 2023, Appendix C, for OPORP and very sparse projections).
+    For similar embeddings of length 1 this is far more accurate than `inner_product`, because the map's errors in the
+    two norms cancel (Li and Li 2023, Appendix C, for OPORP and very sparse projections).
 
     Parameters
     ----------
     x, y
-        Sketches of one projection, with independent noise.
+        Two sketches of one projection, with independent noise.
     norm_x, norm_y
-        The Euclidean norms, in data units, > 0: public knowledge, or published with a guarantee of their own.
+        The Euclidean norms, in data units, > 0. They must be public, or published with a guarantee of their own.
 
     Raises
     ------
     InvalidInputError
-        For norms that are not positive and finite, and where `cosine` raises it.
+        If a norm is not positive and finite, and as in `cosine`.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
-        As `squared_distance`.
+        As in `squared_distance`.
 
     Examples
     --------
@@ -150,54 +150,54 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
     """Estimate the cosine ⟨x, y⟩ / (‖x‖ ‖y‖): a ratio of unbiased estimates, itself nearly unbiased.
 
     This is the normalised estimator of Li and Li 2023. Its variance follows from the delta method. The projection's
-    part is that of its quadratic form, at most a·(1 - ρ²)² with a = W_S's coefficient of ‖x‖²‖y‖² (Theory 4; 1/k for
-    an SJLT). It is evaluated such that the interval extends to the farthest cosine within two standard errors, since
-    with few cells the estimate may be near ±1 by chance. The noise's part combines its effects on the two norms and the
-    inner product, with the covariances 2·K2·⟨x, y⟩. Where it grows with the cosine, it is evaluated at the farthest
-    one within two standard errors, as in Fieller's interval. Both parts are then evaluated again at the least cosine
-    within two standard errors of them together, where they are larger for two like streams. The value may exceed 1 by
-    its error; intervals are clipped to [-1, 1].
+    part is that of its quadratic form, at most a·(1 - ρ²)², where a is W_S's coefficient of ‖x‖²‖y‖² (Theory 4; 1/k for
+    an SJLT). With few cells the estimate may be close to ±1 by chance, so this part is evaluated at the farthest cosine
+    within two standard errors. The noise's part combines its effects on the two norms and the inner product, with the
+    covariances 2·K2·⟨x, y⟩. If it grows with the cosine, it is also evaluated at the farthest cosine within two
+    standard errors, as in Fieller's interval. Both parts are then evaluated again at the smallest cosine within two
+    standard errors of their sum, where they are larger for two similar streams. The value may exceed 1 by its error;
+    intervals are clipped to [-1, 1].
 
-    In simulations of streams near the limit below which the cosine is undefined, an interval was returned and missed
-    the cosine in at most 5.4 % of cases (Theory 4).
+    In simulations of streams close to the limit below which the cosine is undefined, intervals that were returned
+    missed the cosine in at most 5.4 % of cases (Theory 4).
 
-    In simulations 95 % intervals covered in at least 95 % of cases with 8 to 1024 cells, and in at least 93 % where
-    most streams of that size would be refused; without noise in 86 % for two streams of one item each, which may
-    collide in all their cells. With fewer than 8 cells, a > 1/8, the interval is [-1, 1].
+    In simulations with 8 to 1024 cells, 95 % intervals covered the cosine in at least 95 % of cases, and in at least 93
+    % if most streams of that size would be refused. Without noise they covered it in 86 % for two streams of one item
+    each, which may collide in all their cells. With fewer than 8 cells (a > 1/8) the interval is [-1, 1].
 
     Parameters
     ----------
     x, y
-        Sketches of one projection, with independent noise.
+        Two sketches of one projection, with independent noise.
 
     Raises
     ------
     InvalidInputError
-        If an estimated squared norm is within two standard errors of zero, where the cosine is undefined or lost in
-        noise; or if the noise was added before the map, where the inner product and the norms must be estimated
+        If an estimated squared norm is within two standard errors of zero, because the cosine is then undefined or
+        below the noise floor; or if the noise was added before the map: estimate the inner product and the norms
         separately.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
-        As `squared_distance`.
+        As in `squared_distance`.
     """
     return _defined(cosines_between(*pair_of(x, y), same=False))[0, 0]
 
 
 def profile_distance(x: AnySketch, y: AnySketch) -> Estimate:
-    """Estimate ‖x/‖x‖ - y/‖y‖‖² = 2 - 2c, c the `cosine`: the squared distance of streams scaled to length 1.
+    """Estimate ‖x/‖x‖ - y/‖y‖‖² = 2 - 2·cosine, the squared distance of two streams scaled to length 1.
 
-    It compares what streams consist of, whatever their size: 0 for equal profiles, 2 for streams with nothing in
-    common, up to 4 with negative values. Streams are scaled by their Euclidean norms, since their totals cannot be
-    estimated from a sketch. Error and interval are those of the cosine, twice as large.
+    It compares what streams consist of and ignores their size. It is 0 for equal profiles, 2 for streams with nothing
+    in common, and up to 4 with negative values. Streams are scaled by their Euclidean norms, because a sketch does not
+    give their totals. Error and interval are twice those of the `cosine`.
 
     Parameters
     ----------
     x, y
-        Sketches of one projection, with independent noise.
+        Two sketches of one projection, with independent noise.
 
     Raises
     ------
     TypeError, InvalidInputError, IncompatibleProjectionsError, DependentNoiseError
-        As `cosine`.
+        As in `cosine`.
 
     Examples
     --------

@@ -61,25 +61,25 @@ _NOTHING: Signal = np.zeros(1), np.ones(1)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GapLaw:
-    """The law of T, the squared norm of the difference of two sketches' cells, where ‖x - y‖ is ``tolerance``.
+    """The distribution of T, the squared distance of two sketches' cells, if ‖x - y‖ is ``tolerance``.
 
-    Noises have the laws that releases state, not normal ones. Of the map it assumes that the cells of S z are normal,
-    as those of a difference of many items are; and for sparse maps also what a difference of one to a dozen items of
-    equal size makes of them, exactly. The least favourable counts.
+    Noises have the distributions that releases state; they are not taken as normal. For the map, it covers cells of S z
+    that are normal, as for a difference of many items, and for sparse maps also the exact cells of a difference of one
+    to a dozen items of equal size. The least favourable case counts.
 
     Parameters
     ----------
     projection
-        The map of both.
+        The map of both sketches.
     noise
         All noises in a cell of the difference, or in a coordinate before the map.
     place
-        Where they were added.
+        Where the noises were added.
     tolerance
         ‖x - y‖, in data units, finite and not below 0.
     drift
-        Random numbers, in data units, that are added to the distance along its direction, as errors of numbers of
-        units are.
+        Random numbers, in data units, that are added to the distance along its direction, such as errors of counts of
+        units.
 
     Examples
     --------
@@ -100,29 +100,29 @@ class GapLaw:
     drift: tuple[NoiseTerm, ...] = ()
 
     def p_value(self, gap: float) -> float:
-        """Return P(T ≥ ``gap``), the largest if the difference may be of few items or of many.
+        """Return P(T ≥ ``gap``), the largest over differences of few items and of many.
 
-        Its relative error is below 1e-3, and it is given as `SMALLEST` where it is less. Without noise and tolerance
-        it is 1 at 0, else 0.
+        Its relative error is below 1e-3. Values below `SMALLEST` are returned as `SMALLEST`. Without noise and
+        tolerance it is 1 at 0, else 0.
         """
         return max(law.tail(gap) for law in self._laws)
 
     def line(self, level: float = 0.05) -> float:
-        """Return the value of T from which on p-values are at most ``level``; in squared data units."""
+        """Return the smallest value of T whose p-value is at most ``level``, in squared data units."""
         check_level(level)
         return max(law.line(level) for law in self._laws)
 
     def power(self, distance: float, level: float = 0.05) -> float:
-        """Return the probability of a p-value of at most ``level`` if ‖x - y‖ is ``distance``, of many items."""
+        """Return the probability of a p-value of at most ``level`` if ‖x - y‖ is ``distance``, due to many items."""
         if not 0 <= distance < math.inf:
             raise InvalidInputError(f"a distance must be finite and not below 0, got {distance}")
         return self._at(distance).rough_tail(self.line(level))
 
     def visible(self, power: float = 0.8, level: float = 0.05) -> float:
-        """Return the least distance ‖x - y‖, of many items, that is found with probability ``power``.
+        """Return the smallest distance ‖x - y‖, due to many items, that is found with probability ``power``.
 
-        That is, with a p-value of at most ``level``. It is 0 if any difference is found, and infinite if none is with
-        that probability.
+        A distance is found if its p-value is at most ``level``. The result is 0 if any difference is found, and
+        infinite if no distance is found with that probability.
         """
         check_level(power, "power")
         line = self.line(level)
@@ -144,7 +144,7 @@ class GapLaw:
 
     @property
     def of_noise(self) -> tuple[float, float]:
-        """Mean and standard deviation of T where nothing differs; in squared data units."""
+        """Mean and standard deviation of T if nothing differs, in squared data units."""
         return self._noisy.moments
 
     @property
@@ -152,7 +152,7 @@ class GapLaw:
         return _laws_of(self)
 
     def least_favourable(self) -> tuple[Law, ...]:
-        """Return the laws of T for differences of many items and of few."""
+        """Return the distributions of T for differences of many items and of few."""
         if self._is_normal:  # alike in all directions
             return (self._at(self.tolerance),)
         # of drift alone, averages of few items have no longer tail than those of many (simulated to 0.1 %)

@@ -24,9 +24,9 @@ _FINE = 2.0**40  # steps of the grid on which cells are drawn, up to the largest
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Linkage:
-    """A tree of n streams, made by joining the two nearest groups n - 1 times.
+    """A tree of n streams, built by joining the two nearest groups n - 1 times.
 
-    NumPy takes it for its matrix, as does SciPy: ``scipy.cluster.hierarchy.dendrogram(linkage(releases))``.
+    NumPy and SciPy accept it as its matrix: ``scipy.cluster.hierarchy.dendrogram(linkage(releases))``.
     """
 
     matrix: Floats
@@ -43,7 +43,7 @@ class Linkage:
         return np.array(self.matrix, dtype=dtype) if copy else np.asarray(self.matrix, dtype=dtype)
 
     def members(self, row: int) -> list[int]:
-        """Return the places of the streams that form the group of a row, ascending."""
+        """Return the positions, ascending, of the streams that form the group of a row."""
         return _places(_groups(self.matrix)[row])
 
     def __repr__(self) -> str:
@@ -58,17 +58,18 @@ def linkage(
     draws: int = 200,
     seed: int = 0,
 ) -> Linkage:
-    """Cluster n streams hierarchically by debiased distances, and state how stable each branch is under the noise.
+    """Cluster n streams hierarchically by debiased distances, and show how stable each branch is under the noise.
 
-    Groups are joined by estimated *squared* distances, of which an average is unbiased, negative ones included: setting
-    those to 0 would draw streams together that noise alone makes look alike. Negative averages are 0 only as heights.
-    Cosines are clustered as `profile_distance`.
+    Groups are joined by estimated *squared* distances. An average of these is unbiased only if negative ones are
+    included: setting them to 0 would join streams that noise alone makes look similar. Only heights replace negative
+    averages by 0. Cosines are clustered as `profile_distance`.
 
-    The stability of a branch is that of a parametric bootstrap: sketches are drawn again with the estimated inner
-    products of the streams, the map's error and the noise that the releases state, and clustered likewise. It is the
-    share of draws with the same group, and no confidence level. In simulations of eight streams in groups, all of 5,297
-    branches with a stability of 95 % or more were those of the exact distances, as were 98 % of those with 80 to 95 %,
-    and 80 % of those with 50 to 80 %. Of eight streams without groups, 80, 63 and 38 % were (Theory 4.3).
+    The stability of a branch comes from a parametric bootstrap. Sketches are drawn again with the estimated inner
+    products of the streams, the map's error and the noise that the releases state, and clustered in the same way. The
+    stability is the share of draws with the same group; it is not a confidence level. In simulations of eight streams
+    in groups, all 5,297 branches with a stability of 95 % or more were also branches of the exact distances, as were 98
+    % of the branches with 80 to 95 % and 80 % of those with 50 to 80 %. For eight streams without groups the shares
+    were 80, 63 and 38 % (Theory 4.3).
 
     Parameters
     ----------
@@ -77,26 +78,26 @@ def linkage(
     by
         As in `pairwise`.
     method
-        How groups are compared: by the ``"average"`` of their squared distances, the greatest (``"complete"``), the
-        least (``"single"``), or the average in which groups weigh the same, however large (``"weighted"``).
+        How groups are compared: by the ``"average"`` of their squared distances, the largest (``"complete"``), the
+        smallest (``"single"``), or an average in which groups of any size have the same weight (``"weighted"``).
     draws
-        Number of draws, 0 for no stability. Each takes about as long as `pairwise`.
+        Number of draws for the stability, or 0 for none. Each takes about as long as `pairwise`.
     seed
-        Of the draws: the same releases and seed give the same stability. They are computed from what is public, and
+        Seed of the draws: the same releases and seed give the same stability. The draws use only public values and
         protect nothing.
 
     Returns
     -------
     Linkage
-        Its ``matrix`` in SciPy's format, with distances in data units, and the ``stability`` of each of its rows.
+        The ``matrix`` in SciPy's format, with distances in data units, and the ``stability`` of each of its rows.
 
     Raises
     ------
     InvalidInputError
-        For fewer than two sketches, another ``by`` or ``method``, or a stream that cannot be compared: one below the
-        noise floor by cosine or profile, or without an average by mean.
+        For fewer than two sketches, an unknown ``by`` or ``method``, or a stream that cannot be compared: by cosine or
+        profile, one below the noise floor; by mean, one without an average.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
-        As `squared_distance`.
+        As in `squared_distance`.
 
     Examples
     --------

@@ -38,30 +38,31 @@ def l1_norm(release: AnySketch, *, nonnegative: bool = False) -> Estimate:
 
     The noise makes Σ|x_j + η_j| too large by up to E|η| for each entry. With q = p/(1-p)², P(η) ∝ p^|η|, the estimate
     ``Σ(|v_j| - 2q·[v_j = 0])`` of v = x + η is unbiased, of variance at most ``2q·dim + 4q²·E#{j: v_j = 0}``, in grid
-    steps. Of entries that are not negative it is their sum, ``Σ v_j``, of variance ``dim·K2`` under any noise.
+    steps. If entries are known not to be negative, it is their sum ``Σ v_j``, with variance ``dim·K2`` under any noise.
 
     Parameters
     ----------
     release
-        A `PrivateSketch` of an `Identity`, or a `Sketch` of one's own, whose norm is exact and secret.
+        A `PrivateSketch` of an `Identity`, or your own `Sketch`, whose norm is exact and secret.
     nonnegative
-        Whether it is public that no entry is negative, as of counts without returns.
+        Whether it is public that no entry is negative, as for counts without returns.
 
     Returns
     -------
     Estimate
-        Its error is that of the noise alone. In simulations of 1,000 entries 95 % intervals covered in 94 to 96 %.
-        A mostly empty histogram has standard errors of 0.35·√dim, 1.8·√dim, 10·√dim and 47·√dim steps at ε = 3, 1, 0.3
-        and 0.1 for one event of one step; with ``nonnegative`` 0.33, 1.4, 4.7 and 14 times √dim. In data units the
-        error also grows with the root of 1/resolution unless ``nonnegative``, so take no finer one than needed.
+        Its error comes from the noise alone. In simulations of 1,000 entries, 95 % intervals covered in 94 to 96 % of
+        cases. A mostly empty histogram has standard errors of 0.35·√dim, 1.8·√dim, 10·√dim and 47·√dim steps at ε = 3,
+        1, 0.3 and 0.1 for one event of one step; with ``nonnegative`` they are 0.33, 1.4, 4.7 and 14 times √dim. Unless
+        ``nonnegative``, the error in data units also grows with the root of 1/resolution, so choose no finer resolution
+        than needed.
 
     Raises
     ------
     InvalidInputError
-        For another map than `Identity`: a sketch has lost the entries. For Gaussian noise, if entries may be negative,
-        and sums of more than four releases: that noise cannot be taken out of |x_j|.
+        If the map is not an `Identity`, because a sketch does not keep the entries. If entries may be negative and the
+        noise is Gaussian or a sum of more than four noises, because its bias in |x_j| is then not known.
     TypeError
-        If it is not a sketch.
+        If ``release`` is not a sketch.
 
     Examples
     --------
@@ -82,34 +83,35 @@ def l1_norm(release: AnySketch, *, nonnegative: bool = False) -> Estimate:
 
 
 def distinct(release: AnySketch, *, nonnegative: bool = False) -> Estimate:
-    """Estimate how many entries of a histogram with noise are not 0: how many different items there are.
+    """Estimate how many entries of a histogram with noise are not 0, that is, how many different items occur.
 
     An entry of one grid step differs from an empty one by less than the noise, so the noise has to be small. With q =
     p/(1-p)², P(η) ∝ p^|η|, the estimate counts ``-2q`` for each noisy entry of 0, ``1 + q`` for each of ±1, and 1 for
-    each other. It is unbiased. A mostly empty histogram has standard errors of 0.33·√dim, 1.7·√dim, 10·√dim and
-    54·√dim at ε = 3, 1, 0.3 and 0.1 for one event of one step: at ε = 1 it is useful from some hundreds of items on,
-    at ε = 0.1 hardly ever, as the error bar says. A finer ``resolution`` makes an event many steps, and noise as large.
+    any other. It is unbiased. A mostly empty histogram has standard errors of 0.33·√dim, 1.7·√dim, 10·√dim and 54·√dim
+    at ε = 3, 1, 0.3 and 0.1 for one event of one step. So at ε = 1 the estimate is useful from some hundreds of items
+    on, and at ε = 0.1 hardly ever, as its error bar shows. A finer ``resolution`` does not help: an event is then more
+    steps, and the noise grows alike.
 
     Parameters
     ----------
     release
-        A `PrivateSketch` of an `Identity`, or a `Sketch` of one's own, whose number is exact and secret.
+        A `PrivateSketch` of an `Identity`, or your own `Sketch`, whose number of items is exact and secret.
     nonnegative
-        Whether it is public that no entry is negative. Then negative noisy entries count 0, those of 0 ``-q`` and those
-        of 1 ``1 + q``, with about a third of the variance.
+        Whether it is public that no entry is negative. Negative noisy entries then count 0, noisy entries of 0 count
+        ``-q``, and those of 1 count ``1 + q``. The variance is about a third.
 
     Returns
     -------
     Estimate
-        Its intervals are within 0 and dim, its value need not be. Its error is that of the noise alone. In simulations
-        of 1,000 entries 95 % intervals covered in 94 to 96 %, and in up to 98.5 % where the number is dim itself.
+        Its intervals lie within 0 and dim, but its value may not. Its error comes from the noise alone. In simulations
+        of 1,000 entries, 95 % intervals covered in 94 to 96 % of cases, and in up to 98.5 % if the true number is dim.
 
     Raises
     ------
     InvalidInputError
-        For another map than `Identity`, and noise other than Laplace noise or a sum of at most four such noises.
+        If the map is not an `Identity`, or the noise is neither Laplace noise nor a sum of at most four such noises.
     TypeError
-        If it is not a sketch.
+        If ``release`` is not a sketch.
 
     Examples
     --------
@@ -126,34 +128,35 @@ def distinct(release: AnySketch, *, nonnegative: bool = False) -> Estimate:
 
 
 def entropy(release: AnySketch, *, nonnegative: bool = False) -> Estimate:
-    """Estimate the entropy H = -Σ p_j ln p_j of a histogram with noise, p_j = |x_j|/‖x‖₁, in nats.
+    """Estimate the entropy H = -Σ p_j ln p_j of a histogram with noise, where p_j = |x_j|/‖x‖₁, in nats.
 
-    ``Ĥ = ln N̂ - Ŝ/N̂``, from unbiased estimates of N = ‖x‖₁ and S = Σ|x_j| ln|x_j|. The variance is that of the delta
-    method, and the bias of the ratio and of the logarithm is taken out to second order. With ``nonnegative`` the total
-    that was published beside the cells (`PrivateSketch.total`), if there is one, stands for N̂ where the error is then
-    less. Every empty entry adds its noise to N̂ and Ŝ, so the error is small where N is many times the noise of dim
-    entries: ± 0.01 nats for 20,000 Zipf distributed events of 1,000 items at ε = 1, ± 0.4 for 800 events of 50 items.
+    The estimate is ``Ĥ = ln N̂ - Ŝ/N̂``, from unbiased estimates of N = ‖x‖₁ and S = Σ|x_j| ln|x_j|. Its variance
+    follows from the delta method. The bias of the ratio and of the logarithm is removed to second order. With
+    ``nonnegative``, the total published beside the cells (`PrivateSketch.total`), if there is one, replaces N̂ if that
+    makes the error smaller. Every empty entry adds its noise to N̂ and Ŝ, so the error is small if N is many times the
+    noise of dim entries: ± 0.01 nats for 20,000 Zipf distributed events of 1,000 items at ε = 1, ± 0.4 for 800 events
+    of 50 items.
 
     Parameters
     ----------
     release
-        A `PrivateSketch` of an `Identity`, or a `Sketch` of one's own, whose entropy is exact and secret.
+        A `PrivateSketch` of an `Identity`, or your own `Sketch`, whose entropy is exact and secret.
     nonnegative
-        Whether it is public that no entry is negative. The error is then less.
+        Whether it is public that no entry is negative. The error is then smaller.
 
     Returns
     -------
     Estimate
-        Its intervals are within 0 and ln dim, its value need not be. Its error is that of the noise alone. In
-        simulations of 1,000 entries 95 % intervals covered in 93.5 to 96 % of cases, and in 92 % where the standard
-        error was half a nat.
+        Its intervals lie within 0 and ln dim, but its value may not. Its error comes from the noise alone. In
+        simulations of 1,000 entries, 95 % intervals covered in 93.5 to 96 % of cases, and in 92 % if the standard error
+        was half a nat.
 
     Raises
     ------
     InvalidInputError
-        As `distinct`; and if ‖x‖₁ is within two standard errors of 0.
+        As in `distinct`; and if ‖x‖₁ is within two standard errors of 0.
     TypeError
-        If it is not a sketch.
+        If ``release`` is not a sketch.
 
     Examples
     --------

@@ -50,7 +50,7 @@ def groups_of(given: Any, category: Any, sketch: AnySketch, agreement: Agreement
     Raises
     ------
     InvalidInputError
-        As `items_of`; for a dictionary without items, or without this column; for a column of another length.
+        As in `items_of`; for a dictionary without items, or without this column; for a column of another length.
     """
     agreed = _agreement_of(sketch, agreement)
     if isinstance(category, str):

@@ -25,14 +25,14 @@ class Top:
     Parameters
     ----------
     table
-        A row for each item, the largest estimate first: ``item``, ``estimate``, ``error``, ``low`` and ``high``.
+        One row per item, the largest estimate first: ``item``, ``estimate``, ``error``, ``low`` and ``high``.
     candidates
-        How many different items the dictionary has. The intervals hold for all of them at once.
+        Number of different items in the dictionary. The intervals hold for all of them at once.
     missed
         The squared norm of the part of the stream that is not in the dictionary, Σ x_j² over all other items, in
         squared data units.
     squared_norm
-        That of the whole stream.
+        The squared norm of the whole stream.
     """
 
     table: "pa.Table"
@@ -42,7 +42,7 @@ class Top:
 
     @property
     def secret(self) -> bool:
-        """Whether it is as secret as a raw sketch that it was found in."""
+        """Whether the result is as secret as a raw sketch, because it was found in one."""
         return self.missed.secret
 
     def __repr__(self) -> str:
@@ -60,29 +60,31 @@ def top(
     estimator: PointEstimator = "auto",
     confidence: float = 0.95,
 ) -> Top:
-    """Find the items of a public dictionary that occur most, with intervals that hold although they were selected.
+    """Find the items of a public dictionary that occur most often, with intervals that allow for the selection.
 
     A sketch of hashed items does not know their names. So all items of a dictionary are estimated, as by `frequency`,
     and the n largest estimates are returned. The largest of many estimates are too large on average. Each interval has
-    Bonferroni's confidence, 1 - (1 - ``confidence``)/m for m different items: with probability ``confidence`` or more
-    all intervals of the dictionary hold at once, so also those of the items selected, however they were. In simulations
-    95 % ones held in 94 % of cases or more by the median and for dense maps, and in 92 % or more by the mean on even
-    streams with s ≥ 4. By the mean of few cells they held less often, and rarely on skewed streams (in 0 to 46 %):
-    ``"auto"`` takes it there only if there is no median, as of an `OPORP` of dim/4 cells (5 %).
+    Bonferroni's confidence, 1 - (1 - ``confidence``)/m for m different items. So with probability ``confidence`` or
+    more, all intervals of the dictionary hold at once, and with them those of the selected items. In simulations, 95 %
+    intervals held in 94 % of cases or more by the median and for dense maps, and in 92 % or more by the mean on even
+    streams with s ≥ 4. By the mean of few cells they held less often, and on skewed streams rarely (in 0 to 46 %).
+    ``"auto"`` takes the mean there only if there is no median, as for an `OPORP` of dim/4 cells (5 %).
 
-    What the dictionary misses is ‖x‖² - Σ x_j² over its items, estimated without bias. Its error grows with √m, as each
-    estimate of x_j² has an error of its own: with m items and k cells, about √(2m)/k of ‖x‖² and more under noise. Its
-    95 % intervals covered in 94 to 97 % of cases, and in 92 % with such an `OPORP` on an even stream.
+    The squared norm that the dictionary misses is ‖x‖² - Σ x_j² over its items, estimated without bias. Its error grows
+    with √m, because each estimate of x_j² has an error of its own: with m items and k cells it is about √(2m)/k of
+    ‖x‖², and more under noise. Its 95 % intervals covered in 94 to 97 % of cases, and in 92 % with such an `OPORP` on
+    an even stream.
 
     Parameters
     ----------
     release
-        A `PrivateSketch` with noise after the map, or a `Sketch` of one's own, whose answers are as secret as it is.
+        A `PrivateSketch` with noise after the map, or your own `Sketch`; answers from a `Sketch` are as secret as it
+        is.
     dictionary
-        Items as in `frequency`: a column, a tuple of columns or a table. It must not depend on the data. Items that
-        occur again in it count once.
+        Items as in `frequency`: a column, a tuple of columns or a table. It must not depend on the data. Repeated items
+        count once.
     n
-        How many items to return, at least 1; all if the dictionary has fewer.
+        Number of items to return, at least 1; all if the dictionary has fewer.
     agreement, estimator
         As in `frequency`.
     confidence
@@ -91,14 +93,14 @@ def top(
     Returns
     -------
     Top
-        The table, and what was missed.
+        The table of items, and the squared norm that the dictionary misses.
 
     Raises
     ------
     InvalidInputError
-        As `frequency`; for noise before the map, a map to one cell, and an empty dictionary.
+        As in `frequency`; and for noise before the map, a map to one cell, and an empty dictionary.
     TypeError, IncompatibleAgreementsError
-        As `frequency`.
+        As in `frequency`.
 
     Examples
     --------

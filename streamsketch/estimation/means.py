@@ -55,30 +55,30 @@ class Averages(NamedTuple):
 def mean_distance(x: AnySketch, y: AnySketch) -> Estimate:
     """Estimate ‖x/n_x - y/n_y‖₂², the squared distance of averages, in squared data units.
 
-    x and y are sums over n_x and n_y units. Their averages are what one unit adds, so streams of different size can be
-    compared. Under ``clip="equal"`` it is the average unit's mix:
-    each unit has the same length. Both numbers come from the releases, with noise, which is in the error.
+    x and y are sums over n_x and n_y units, so x/n_x and y/n_y are what one unit adds on average, and streams of
+    different sizes can be compared. Under ``clip="equal"`` each unit has the same length, so averages describe the mix
+    of items of an average unit. The releases hold n_x and n_y with noise, which the standard error includes.
 
-    The estimate is unbiased up to the fourth power of the relative errors of n_x and n_y. With t the square of such an
-    error, x̄ = x/n_x, ȳ = y/n_y and z = x̄ - ȳ, the number n_x adds 4t⟨z, x̄⟩² to the variance of a `squared_distance` of
-    averages, and n_y likewise, and both add 2(t_x²‖x̄‖⁴ + t_y²‖ȳ‖⁴ + 2 t_x t_y⟨x̄, ȳ⟩²). Two samples of one population
-    do not have the distance 0 (Theory 2.4).
+    The estimate is unbiased up to the fourth power of the relative errors of n_x and n_y. Let t be the square of such
+    an error, x̄ = x/n_x, ȳ = y/n_y and z = x̄ - ȳ. Then n_x adds 4t⟨z, x̄⟩² to the variance of a `squared_distance` of
+    averages, n_y adds the like, and both together add 2(t_x²‖x̄‖⁴ + t_y²‖ȳ‖⁴ + 2 t_x t_y⟨x̄, ȳ⟩²). Two samples of one
+    population do not have the distance 0 (Theory 2.4).
 
-    In simulations 95 % intervals covered in 94 to 97 % of cases where both numbers are at least eight of their standard
-    errors, and in 93 to 98.5 % from 3.4; in up to 99.7 % where units are so alike that the errors of the numbers exceed
-    the distance (Theory 4.4).
+    In simulations, 95 % intervals covered the distance in 94 to 97 % of cases if both n_x and n_y were at least eight
+    times their standard errors, and in 93 to 98.5 % from 3.4 times on. They covered it in up to 99.7 % if units are so
+    alike that the errors of n_x and n_y exceed the distance (Theory 4.4).
 
     Parameters
     ----------
     x, y
-        Sketches of one projection, with independent noise, whose units were counted.
+        Two sketches of one projection, with independent noise, whose units were counted.
 
     Raises
     ------
     InvalidInputError
-        If units were not counted in a sketch, or their number is within two standard errors of 0.
+        If a sketch has no count of units, or the count is within two standard errors of 0.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
-        As `squared_distance`.
+        As in `squared_distance`.
 
     Examples
     --------
@@ -97,17 +97,17 @@ def mean_distance(x: AnySketch, y: AnySketch) -> Estimate:
 def mean_product(x: AnySketch, y: AnySketch) -> Estimate:
     """Estimate ⟨x/n_x, y/n_y⟩, the inner product of averages, in squared data units; see `mean_distance`.
 
-    The numbers of units add (t_x + t_y + t_x t_y)⟨x̄, ȳ⟩² to the variance of an `inner_product` of averages.
+    The errors of n_x and n_y add (t_x + t_y + t_x t_y)⟨x̄, ȳ⟩² to the variance of an `inner_product` of averages.
 
     Parameters
     ----------
     x, y
-        Sketches of one projection, with independent noise, whose units were counted.
+        Two sketches of one projection, with independent noise, whose units were counted.
 
     Raises
     ------
     InvalidInputError, TypeError, IncompatibleProjectionsError, DependentNoiseError
-        As `mean_distance`.
+        As in `mean_distance`.
 
     Examples
     --------
@@ -124,8 +124,9 @@ def mean_product(x: AnySketch, y: AnySketch) -> Estimate:
 def mean_norm(x: AnySketch) -> Estimate:
     """Estimate ‖x/n‖₂², the squared norm of the average, in squared data units; see `mean_distance`.
 
-    Where all units have one length C, it is C² times the mean cosine of two units drawn with replacement: how alike
-    units are. The number of units adds (4t + 2t²)‖x̄‖⁴ to the variance of a `squared_norm` of an average.
+    If all units have the same length C, it is C² times the mean cosine of two units drawn with replacement, and so
+    measures how similar units are. The error of n adds (4t + 2t²)‖x̄‖⁴ to the variance of a `squared_norm` of an
+    average.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def mean_norm(x: AnySketch) -> Estimate:
     Raises
     ------
     InvalidInputError, TypeError
-        As `mean_distance`.
+        As in `mean_distance`.
 
     Examples
     --------

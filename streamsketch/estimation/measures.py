@@ -16,7 +16,7 @@ averages over units."""
 
 
 def pairwise(sketches: Iterable[AnySketch], *, by: By = "distance") -> Estimates:
-    """Estimate all squared distances between n sketches at once, or all cosines, by one matrix product.
+    """Estimate all squared distances, or all cosines, between n sketches by one matrix product.
 
     Parameters
     ----------
@@ -24,24 +24,24 @@ def pairwise(sketches: Iterable[AnySketch], *, by: By = "distance") -> Estimates
         n sketches of one projection, with independent noises.
     by
         ``"distance"`` for `squared_distance`, ``"cosine"`` for `cosine`, ``"profile"`` for `profile_distance`,
-        ``"mean"`` for `mean_distance`. The distances of counts mostly measure how large streams are; cosines and
-        profiles compare what they consist of, and means what one unit adds on average.
+        ``"mean"`` for `mean_distance`. Distances of counts mostly show how large streams are. Cosines and profiles
+        compare what streams consist of, and means compare what one unit adds on average.
 
     Returns
     -------
     Estimates
-        (n, n) float64 arrays, symmetric, of no error on the diagonal; ``estimates[i, j]`` is
-        ``squared_distance(sketches[i], sketches[j])`` up to rounding, in squared data units, or as the others. Cosines
-        and profile distances of a sketch whose squared norm is within two standard errors of zero are NaN; so are
-        distances of averages with a number of units that is.
+        Symmetric (n, n) float64 arrays with no error on the diagonal. ``estimates[i, j]`` is
+        ``squared_distance(sketches[i], sketches[j])`` up to rounding, in squared data units, or the other measure.
+        Cosines and profile distances of a sketch whose squared norm is within two standard errors of zero are NaN. So
+        are distances of averages if a count of units is within two standard errors of zero.
 
     Raises
     ------
     InvalidInputError
-        For fewer than two sketches, another ``by``, cosines of releases with noise added before the map, or averages
-        of sketches whose units were not counted.
+        For fewer than two sketches, an unknown ``by``, cosines of releases with noise added before the map, and
+        averages of sketches whose units were not counted.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
-        As `squared_distance`.
+        As in `squared_distance`.
     """
     sketches = list(sketches)
     if len(sketches) < 2:

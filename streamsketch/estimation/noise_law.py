@@ -38,11 +38,11 @@ class NoiseTerm(NamedTuple):
     Parameters
     ----------
     noise
-        Their distribution on the integers; or its cumulants, where no more is known.
+        Their distribution on the integers, or its cumulants if no more is known.
     step
-        One step of it in data units, > 0.
+        One step of the noise in data units, > 0.
     draws
-        How many there are.
+        Number of independent noises.
     """
 
     noise: Noise | NoiseMoments
@@ -51,7 +51,7 @@ class NoiseTerm(NamedTuple):
 
     @property
     def moments(self) -> NoiseMoments:
-        """Cumulants of them together, in data units."""
+        """The cumulants of their sum, in data units."""
         one = self.noise if isinstance(self.noise, NoiseMoments) else self.noise.cumulants
         return one.times(self.draws).scaled(self.step)
 
@@ -61,7 +61,7 @@ class NoiseTerm(NamedTuple):
 
 
 def noise_terms(release: PrivateSketch) -> tuple[NoiseTerm, ...]:
-    """Return the noise in each cell of a release, or of a sum of releases, as it states it."""
+    """Return the noise that a release, or a sum of releases, states for each cell."""
     unit, terms = noise_unit(release.projection, release.noise_place), []
     left = _MOST_BLOCKS
     for part in release.as_parts():
@@ -296,6 +296,6 @@ def _with_variance(weights: Floats, variance: float) -> Floats:
 
 
 def terms_of(releases: Iterable[tuple[PrivateSketch, float]]) -> tuple[NoiseTerm, ...]:
-    """Return the noises in a cell of a sum of releases, each times a factor; in an order that does not matter."""
+    """Return the noises in a cell of a sum of releases, each times a factor; their order has no meaning."""
     found = [term.scaled(abs(factor)) for release, factor in releases for term in noise_terms(release)]
     return tuple(sorted(found, key=repr))

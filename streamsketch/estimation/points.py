@@ -65,7 +65,7 @@ class _SecretMedianEstimate(_MedianEstimate, SecretEstimate):
 
 
 class Points(NamedTuple):
-    """Estimates of n items, all by one estimator: float64 arrays, (n,), in data units."""
+    """Estimates of n items by one estimator, as float64 arrays, (n,), in data units."""
 
     value: Floats
     projection_variance: Floats
@@ -85,7 +85,7 @@ class Points(NamedTuple):
         return error
 
     def interval(self, confidence: float, candidates: int = 1) -> Intervals:
-        """Return intervals that hold with this confidence for ``candidates`` items at once, by Bonferroni."""
+        """Return intervals that hold with this confidence for ``candidates`` items at once (Bonferroni)."""
         quantile(confidence, "normal")
         one = 1 - (1 - confidence) / candidates
         if self.law is not None:
@@ -97,7 +97,7 @@ class Points(NamedTuple):
         return invert(ErrorModel(*parts, -math.inf, math.inf), reach)
 
     def only(self, place: int) -> Estimate:
-        """Return one of the estimates."""
+        """Return the estimate at one place."""
         found = self._only(place)
         return found.as_secret() if self.secret else found
 
@@ -112,7 +112,7 @@ class Points(NamedTuple):
     def table(
         self, items: "pa.Array", confidence: float, places: Ints | None = None, candidates: int = 1
     ) -> "pa.Table":
-        """Return the estimates at ``places``, by default all, with items and intervals; the schema says if secret."""
+        """Return the estimates at ``places``, by default all, with items and intervals, as an Arrow table."""
         kept: Any = slice(None) if places is None else places
         low, high = self.interval(confidence, candidates)
         columns = {"estimate": self.value, "error": self.standard_error, "low": low, "high": high}
@@ -147,64 +147,64 @@ def frequency(
     estimator: PointEstimator = "auto",
     confidence: float = 0.95,
 ) -> Any:
-    """Estimate how often an item occurs in a stream: entry x_j of its vector, in data units; or for many items.
+    """Estimate how often an item, or each of many items, occurs in a stream: entry x_j of its vector, in data units.
 
-    It needs no privacy budget beyond the release's. An item meets s cells, each with a sign, and each such cell times
-    its sign is x_j plus the items that share the cell, with random signs, plus noise.
+    It needs no privacy budget beyond that of the release. An item is added to s cells, each with a sign. Such a cell
+    times its sign is x_j, plus the other items in the cell with random signs, plus noise.
 
-    ``"mean"`` is the mean over these cells, the inner product with the exact sketch of the item alone. Its variance is
-    that of `inner_product`: a‖x‖² + (b + c)x_j² + K2, for a hashed map (‖x‖² - x_j²)/k + K2. A few frequent items are
-    in most of ‖x‖², and harm only the items that share a cell with them.
+    ``"mean"`` is the mean over these cells, which is the inner product with the exact sketch of the item alone. Its
+    variance is that of `inner_product`: a‖x‖² + (b + c)x_j² + K2, and for a hashed map (‖x‖² - x_j²)/k + K2. On skewed
+    streams, a few frequent items make up most of ‖x‖², but disturb only the items that share a cell with them.
 
-    ``"median"`` is the median over these cells (Pagh and Thorup 2022), which such collisions rarely move: far better
-    for skewed streams with s ≥ 3. For s ≤ 2 it is the mean. The error of a cell has the law of any cell with a random
-    sign, so the release itself says how the median errs: intervals are quantiles of that law, and the standard error is
-    the root of its variance.
+    ``"median"`` is the median over these cells (Pagh and Thorup 2022), which such collisions rarely move. It is far
+    better for skewed streams with s ≥ 3; for s ≤ 2 it equals the mean. The error of a cell has the distribution of any
+    cell with a random sign, so the release itself shows the distribution of the median's error. Intervals are quantiles
+    of it, and the standard error is the root of its variance.
 
-    Both are unbiased. ``"auto"`` takes the one of the lesser standard error, as far as the release tells it: the
-    median where cells have heavy tails, and the mean where errors are nearly normal, as on even streams or under
-    much noise. With s ≤ 2 the values are the same, and it takes the intervals of the median.
+    Both are unbiased. ``"auto"`` takes the one whose standard error, as estimated from the release, is smaller: the
+    median if cells have heavy tails, and the mean if errors are nearly normal, as on even streams or under much noise.
+    With s ≤ 2 the values are the same, and it takes the intervals of the median.
 
-    Of sums of clipped units (`SketchL2`, or `bound`) it estimates what clipping left of the item. In simulations
-    intervals by the median, by the mean for dense maps and, with s ≥ 2, for even streams, covered as stated within two
-    points, and 50 % ones in up to 56 % of cases, as counts are whole steps. Those by the mean elsewhere are normal and
-    errors are not: 50 % ones covered in 46 to 97 %, 90 % ones in 85 to 99 %, 95 % ones in 90 to 99 % and 99 % ones in
-    96.5 % or more (Theory 4.5).
+    If units were clipped (`bound`, `SketchL2`), it estimates the item's count after clipping. In simulations, intervals
+    of the median covered as stated within two points, and 50 % intervals in up to 56 % of cases, because counts are
+    whole steps. So did intervals of the mean for dense maps and, with s ≥ 2, for even streams. Other intervals of the
+    mean assume normal errors, which they do not have: 50 % intervals covered in 46 to 97 % of cases, 90 % intervals in
+    85 to 99 %, 95 % intervals in 90 to 99 %, and 99 % intervals in 96.5 % or more (Theory 4.5).
 
     Parameters
     ----------
     release
-        A `PrivateSketch`, or a `Sketch` of one's own, whose estimates are as secret as it is: a `SecretEstimate`, or a
-        table with ``streamsketch.secret`` = ``true`` in its schema metadata.
+        A `PrivateSketch`, or your own `Sketch`. Estimates from a `Sketch` are as secret as it is: they are a
+        `SecretEstimate`, or a table with ``streamsketch.secret`` = ``true`` in its schema metadata.
     item
         One item: an integer, text, bytes, date or time, or a tuple of these for an index of several columns. Many
-        items: a list, array or Series of them, a tuple of such columns, or a table of any library with a column for
-        each part of the index, in order, or under an agreement with columns of the names in its index. Items are hashed
-        as in updates.
+        items: a list, array or Series of items, a tuple of such columns, or a table of any library. The table has a
+        column for each part of the index, in order, or, with an agreement, the columns that its index names. Items are
+        hashed as in updates.
     agreement
-        The agreement that the stream followed, whose types items are cast to. A sketch knows its own; a release, only
-        the fingerprint.
+        The agreement that the stream followed; items are cast to its types. A `Sketch` holds its agreement, but a
+        release only its fingerprint.
     estimator
         ``"mean"``, ``"median"`` or ``"auto"``.
     confidence
-        Probability with which the interval of an item is to hold what it estimates, for tables.
+        For tables, the probability with which each interval contains the true value.
 
     Returns
     -------
     Estimate or pyarrow.Table
-        Of one item an `Estimate`. Of many a table with a row for each, in their order: ``item``, a struct if the index
-        has several columns, and ``estimate``, ``error``, ``low`` and ``high``, float64, in data units. ``error`` is the
-        standard error.
+        For one item an `Estimate`. For many a table with one row per item, in the given order: ``item``, a struct if
+        the index has several columns, and ``estimate``, ``error``, ``low`` and ``high``, float64, in data units.
+        ``error`` is the standard error.
 
     Raises
     ------
     InvalidInputError
-        For an item out of range or of another type, another estimator, a median of a map without s signed cells for
-        each item, or of noise before the map, and a confidence outside (0, 1).
+        If an item is out of range or of another type, the estimator is unknown, or the confidence is outside (0, 1);
+        for a median if the map does not add each item to s cells with signs, or the noise was added before the map.
     IncompatibleAgreementsError
-        If the stream followed another agreement than this one, or one that is not given.
+        If the stream followed another agreement, or one that is not given.
     TypeError
-        If it is not a sketch.
+        If ``release`` is not a sketch.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def check_point_estimator(estimator: str) -> None:
 
 
 def points_of(sketch: AnySketch, indices: Ints, estimator: PointEstimator = "auto") -> Points:
-    """Estimate the entries of a sketch's vector at indices, int64, (n,); errors as `frequency`."""
+    """Estimate the entries of a sketch's vector at indices, int64, (n,). Raises the same errors as `frequency`."""
     check_point_estimator(estimator)
     return points_from(Cells.of(sketch), indices, estimator)
 

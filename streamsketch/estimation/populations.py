@@ -57,7 +57,7 @@ def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
     IncompatibleAgreementsError
         If a sketch follows another agreement.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
-        As `mean_distance`.
+        As in `mean_distance`.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def column_differences(
     Raises
     ------
     InvalidInputError, IncompatibleAgreementsError, TypeError, IncompatibleProjectionsError, DependentNoiseError
-        As `mmd`; and for a confidence outside (0, 1).
+        As in `mmd`; and for a confidence outside (0, 1).
 
     Examples
     --------
@@ -195,9 +195,9 @@ def describe(
     Raises
     ------
     InvalidInputError
-        As `mmd`; for ``shares`` of other columns than hashed categories, and a confidence outside (0, 1).
+        As in `mmd`; for ``shares`` of other columns than hashed categories, and a confidence outside (0, 1).
     IncompatibleAgreementsError, TypeError
-        As `mmd`.
+        As in `mmd`.
 
     Examples
     --------

@@ -10,9 +10,9 @@ from streamsketch.estimation.intervals import Interval, Intervals
 
 
 class Ranks(NamedTuple):
-    """Between which ranks the true quantities lie, from 1, the smallest: two int64 arrays of the estimates' shape.
+    """The lowest and the highest possible ranks of quantities, from 1, the smallest: int64 arrays of equal shape.
 
-    0 on the diagonal of a comparison of streams with themselves.
+    They are 0 on the diagonal, where a stream is compared with itself.
     """
 
     low: NDArray[np.int64]

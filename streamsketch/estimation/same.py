@@ -30,24 +30,25 @@ _SHOWN_LEVEL = 0.05
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SameTest:
-    """Whether two streams, or their averages, are as alike as a tolerance, as `streamsketch.test_same` finds it.
+    """The result of `streamsketch.test_same`: whether two streams, or their averages, are within a tolerance.
 
     Parameters
     ----------
     p_value
-        The probability of a squared distance as large as this one or larger, if the streams are just as alike.
+        The probability of a squared distance at least as large as this one, if the streams are exactly ``tolerance``
+        apart.
     distance
         The estimated squared distance, in squared data units.
     tolerance
-        The distance, not squared, up to which streams count as the same; in data units.
+        The distance (not squared) up to which streams count as the same, in data units.
     by
         ``"distance"`` if sums were compared, ``"mean"`` if averages were.
     samples
-        Whether units count as samples of populations, which are compared.
+        Whether units are samples of populations, which are compared.
     law
-        Of the squared distance of the cells.
+        The distribution of the squared distance of the cells.
     gap
-        That squared distance, with noise; in squared data units.
+        The observed squared distance of the cells, with noise, in squared data units.
     """
 
     p_value: float
@@ -60,7 +61,7 @@ class SameTest:
 
     @property
     def secret(self) -> bool:
-        """Whether it is as secret as a raw sketch that took part."""
+        """Whether the result is as secret as a raw sketch that was compared."""
         return self.distance.secret
 
     def power(self, distance: float, level: float = 0.05) -> float:
@@ -69,26 +70,26 @@ class SameTest:
         Parameters
         ----------
         distance
-            Not squared, in data units, of many items.
+            The distance (not squared), in data units, due to many items.
         level
-            The share of false alarms, in (0, 1).
+            The probability of a false alarm, in (0, 1).
         """
         return self.law.power(distance, level)
 
     def visible(self, power: float = 0.8, level: float = 0.05) -> float:
-        """Return the least distance that has a p-value of at most ``level`` with probability ``power``.
+        """Return the smallest distance that gives a p-value of at most ``level`` with probability ``power``.
 
-        Not squared, in data units. It depends on projection and noises, of averages also on their lengths, and not on
-        how far apart the streams are.
+        It is not squared, in data units. It depends on projection and noises, and for averages also on their lengths,
+        but not on how far apart the streams are.
         """
         return self.law.visible(power, level)
 
     def line(self, level: float = 0.05) -> float:
-        """Return the estimated squared distance from which on the p-value is at most ``level``."""
+        """Return the smallest estimated squared distance with a p-value of at most ``level``."""
         return self.law.line(level) - (self.gap - self.distance.value)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as what JSON can hold."""
+        """Return the result as a dict that JSON can hold."""
         found = {
             "p_value": self.p_value,
             **self.distance.to_dict("squared_distance"),
@@ -122,46 +123,50 @@ def test_same(
     by: SameBy = "distance",  # noqa: PT028
     samples: bool = False,  # noqa: PT028
 ) -> SameTest:
-    """Test whether two streams are the same, or at most ``tolerance`` apart, up to noise and the error of the map.
+    """Test whether two streams are the same, or at most ``tolerance`` apart, given the noise and the map's error.
 
     The hypothesis is ‖x - y‖ ≤ ``tolerance``, or ‖x/n_x - y/n_y‖ ≤ ``tolerance`` with ``by="mean"``. The p-value is the
-    probability that a squared distance of cells is at least as large as this one if the streams are just ``tolerance``
-    apart. So an alarm at p ≤ 0.05 is false in 5 % of cases at most. It costs no privacy beyond that of the releases. If
-    p is large, that does not show that streams are the same: `SameTest.visible` says which distance would be found.
+    probability of a squared distance between cells at least as large as the observed one, if the streams are exactly
+    ``tolerance`` apart. So alarms at p ≤ 0.05 are false in at most 5 % of cases. The test costs no privacy beyond that
+    of the releases. A large p does not show that the streams are the same: `SameTest.visible` gives the distance that
+    the test would detect.
 
-    The p-value needs no normal approximation of the noise, and holds for few cells and far out:
+    The p-value does not assume normal noise, and is valid for few cells and for small probabilities:
 
-    - ``tolerance=0``: what differs is noise alone, whose law the releases state. The p-value is exact for sums, up to a
-      relative error of 1e-3, for any map, and takes noise in several steps into account.
-    - A tolerance is spread by the map. The cells of a difference of many items are nearly normal, and those of one of
-      few items in a sparse map collide; each counts with its own law, for up to a dozen items of equal size, and the
-      least favourable one is taken. In simulations of all maps false alarms at 5, 1 and 0.1 % occurred in at most 5.8,
-      1.3 and 0.25 %, within their errors. For other differences it is conservative: for one item down to none at 5 %,
-      and for many items by sparse maps with hardly any noise 0 to 2 %.
-    - ``by="mean"``: the numbers of units have errors, each of which moves an average along itself. The p-value is a
-      mean over these, with lengths of the averages taken as six standard errors longer than estimated, and as lying
-      along the difference. It is then 1e-9 or more. It holds for small numbers of units, too; with those that have no
-      average counted as tests without an alarm.
-    - ``samples=True``: the units are two samples of populations, and the hypothesis is of the averages of these. Two
-      samples of one population differ by (C² - ‖μ‖²)(1/n_x + 1/n_y) in squared distance, or less where shorter units
-      are not lengthened (``clip="scale"``), C the bound of `SketchL2` and μ the average. How that varies depends on the
-      directions in which units differ, which a release does not tell. The p-value is that of a single direction, which
-      has the longest tail (Székely and Bakirov 2003), so those below 0.2 hold for every population of independent
-      units; larger ones may be too small. It finds less: where units differ in many directions, its 5 % line is at up
-      to 3.84 times that distance, not once. Under normal noise the direction of the averages counts less, as errors of
-      numbers of units move averages along it: so differences of a few hundred units are found in other directions.
+    - ``tolerance=0``: only noise differs, and the releases state its distribution. For sums, the p-value is exact up to
+      a relative error of 1e-3, for any map, and also for noise on several grids.
+    - ``tolerance`` > 0: the map spreads a difference of this size over cells. A difference of many items gives nearly
+      normal cells; a difference of few items in a sparse map gives collisions. The p-value is the largest over many
+      items and one to a dozen items of equal size, each with its own distribution. In simulations of all maps, false
+      alarms at 5, 1 and 0.1 % occurred in at most 5.8, 1.3 and 0.25 % of cases, within their errors. For other
+      differences the test is conservative: at 5 %, it gave down to no false alarm for one item, and 0 to 2 % for many
+      items in sparse maps with hardly any noise.
+    - ``by="mean"``: the counts of units have errors, which lengthen or shorten each average. The p-value is a mean over
+      these errors. It assumes that the averages are six standard errors longer than estimated and lie along the
+      difference; it is never below 1e-9. It is valid for small counts of units too; a sketch whose count is too small
+      for an average counts as a test without an alarm.
+    - ``samples=True``: the units are samples of two populations, and the hypothesis is about the averages of these
+      populations. Two samples of one population differ by (C² - ‖μ‖²)(1/n_x + 1/n_y) in squared distance, where C is
+      the bound of `SketchL2` and μ the average; the distance is smaller if shorter units are not lengthened
+      (``clip="scale"``). Its spread depends on the directions in which units differ, which a release does not show. The
+      p-value assumes a single direction, which has the longest tail (Székely and Bakirov 2003). So p-values below 0.2
+      are valid for every population of independent units; larger ones may be too small. The test is less sensitive: if
+      units differ in many directions, its 5 % line is at up to 3.84 times that distance. Under normal noise the
+      direction of the averages counts less, because errors of the counts of units move averages along it. So
+      differences of a few hundred units are found in other directions.
 
     Parameters
     ----------
     a, b
-        Two sketches of one projection, with independent noise: `PrivateSketch`, or a `Sketch` of one's own, whose
-        answers are as secret as it is. For ``by="mean"`` their units must have been counted.
+        Two sketches of one projection, with independent noise: each a `PrivateSketch`, or your own `Sketch`, which
+        makes the result as secret as it is. For ``by="mean"`` their units must have been counted.
     tolerance
-        The distance, not squared, up to which they count as the same; in data units, for averages those of a unit.
+        The distance (not squared) up to which streams count as the same, in data units; for averages, in data units per
+        unit.
     by
         ``"distance"`` for sums, ``"mean"`` for averages.
     samples
-        Whether units are samples of populations; for ``by="mean"`` and units that were clipped to `SketchL2`.
+        Whether units are samples of populations. Only for ``by="mean"`` and units that were clipped to `SketchL2`.
 
     Returns
     -------
@@ -171,10 +176,10 @@ def test_same(
     Raises
     ------
     InvalidInputError
-        For a negative or infinite tolerance, another ``by``, noise at different places, averages of sketches whose
+        For a negative or infinite tolerance, an unknown ``by``, noise at different places, averages of sketches whose
         units were not counted or are too few, and samples of units that were not clipped to `SketchL2` or not counted.
     TypeError, IncompatibleProjectionsError, IncompatibleAgreementsError, DependentNoiseError
-        As `squared_distance`.
+        As in `squared_distance`.
 
     Examples
     --------
@@ -206,7 +211,7 @@ def test_same(
 def same_as_zero(difference: PrivateSketch, tolerance: float = 0.0) -> SameTest:
     """Test whether a stream is nothing, or at most ``tolerance`` long: a difference of two that share noise.
 
-    As `test_same`; parameters and errors as there.
+    As in `test_same`; parameters and errors as there.
 
     Parameters
     ----------

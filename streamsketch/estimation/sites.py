@@ -30,36 +30,36 @@ _USUAL = 3.0  # standard errors
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SiteComparison:
-    """Which sites of a federation stand out, as `compare_sites` finds it.
+    """The sites of a federation that stand out, from `compare_sites`.
 
     Parameters
     ----------
     sites
-        A row for each site that has enough units for its noise: ``site``; ``units``, their number, with ``units_low``
-        and ``units_high``; ``estimate``, the discrepancy from the others (`mmd`), with ``error``, ``low`` and
-        ``high``; ``p_value``, adjusted for all sites, null where it is surely above the level; and ``stands_out``.
+        One row for each site that has enough units for its noise: ``site``; ``units``, their number, with ``units_low``
+        and ``units_high``; ``estimate``, the discrepancy from the others (`mmd`), with ``error``, ``low`` and ``high``;
+        ``p_value``, adjusted for all sites, null if it is surely above the level; and ``stands_out``.
     unclear
         The other sites: ``site``, ``units``, ``units_low`` and ``units_high``.
     others
-        The sites that are alike, as far as is known, with which each is compared, without itself. If no two are alike,
-        all.
+        The sites that no test tells apart. Each site is compared with these, without itself. If no two sites are alike,
+        all sites.
     columns
         For each site that stands out, all columns, clearest first: ``site``, ``column``, ``estimate``, ``error``,
-        ``low``, ``high`` as in `column_differences` with ``samples=True``, and ``differs``, where the interval leaves
-        out 0. All intervals hold together.
+        ``low``, ``high`` as in `column_differences` with ``samples=True``, and ``differs``, which is true if the
+        interval excludes 0. All intervals hold together.
     description
-        What `describe` says of each site: ``site``, ``column``, ``measure``, ``estimate``, ``error``, ``low``,
+        The result of `describe` for each site: ``site``, ``column``, ``measure``, ``estimate``, ``error``, ``low``,
         ``high``.
     of_others
-        What it says of ``others`` together.
+        The result of `describe` for ``others`` together.
     pairs
         All pairs of sites, nearest first: ``first``, ``second``, ``estimate`` of their `mean_distance`, ``error``,
-        ``low``, ``high``, ``p_value``, adjusted for all pairs, and ``differ``. These two are null where there are more
-        than 45 pairs.
+        ``low``, ``high``, ``p_value``, adjusted for all pairs, and ``differ``. ``p_value`` and ``differ`` are null if
+        there are more than 45 pairs.
     distances
-        The same distances, of the sites in the order of ``sites``: (n, n).
+        The same distances, (n, n), with sites in the order of ``sites``.
     level, tolerance
-        As `compare_sites` was given them.
+        The arguments of `compare_sites`.
     """
 
     sites: pa.Table
@@ -86,7 +86,7 @@ class SiteComparison:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers as what JSON can hold; null where there is none."""
+        """Return all numbers as a dict that JSON can hold, with null for those that do not exist."""
         names = ("sites", "unclear", "columns", "description", "of_others", "pairs")
         tables = {name: [_plain(row) for row in getattr(self, name).to_pylist()] for name in names}
         return {"others": list(self.others), "level": self.level, "tolerance": self.tolerance} | tables
@@ -100,39 +100,38 @@ def compare_sites(
     tolerance: float = 0.0,
     level: float = 0.05,
 ) -> SiteComparison:
-    """Find the sites whose populations differ from the others', and in which columns.
+    """Find the sites whose populations differ from the others, and the columns in which they differ.
 
-    Each site is tested against the other sites together (`test_same` with ``by="mean"`` and ``samples=True``). One that
-    differs would make all others seem to differ from the rest. So the farthest that is found is taken out, and the
-    remaining ones are compared with each other, until none differs: these are the ``others`` of the result. Each that
-    was taken out is then compared with them once more. Where no two are alike, all stand out; distances are then from
+    Each site is tested against all other sites together (`test_same` with ``by="mean"`` and ``samples=True``). A site
+    that differs would make every other site seem to differ from the rest. So the farthest site that is found is
+    removed, and the remaining ones are compared again, until none differs: these are the ``others`` of the result. Each
+    removed site is then compared with them once more. If no two sites are alike, all stand out, and distances are from
     all other sites.
 
-    A p-value is multiplied by the number of sites that remain (Holm 1979), and is at least those of the steps before.
-    If all sites are alike, any of them stands out with probability ``level`` at most. If some differ, the sites that do
-    not may stand out in more cases if those that do have most of the units. It costs no privacy beyond that of the
-    releases.
+    A p-value is multiplied by the number of remaining sites (Holm 1979), and is at least those of the steps before. If
+    all sites are alike, the probability that any stands out is at most ``level``. If some differ and hold most of the
+    units, the other sites may stand out more often. The comparison costs no privacy beyond that of the releases.
 
     Parameters
     ----------
     releases
-        Releases by site, of one agreement with `Features`, with independent noise and disjoint units, which were
+        Releases by site, under one agreement with `Features`, with independent noise. Units are disjoint and were
         counted.
     agreement
-        That agreement.
+        The agreement.
     shares
-        As `describe`.
+        As in `describe`.
     tolerance
-        The distance, not squared, up to which populations count as alike, as in `test_same`.
+        The distance (not squared) up to which populations count as alike, as in `test_same`.
     level
         Of false alarms, in (0, 1).
 
     Raises
     ------
     InvalidInputError
-        If fewer than two sites have enough units, or two share data; as `test_same` and `describe`.
+        If fewer than two sites have enough units, or two share data; and as in `test_same` and `describe`.
     TypeError, IncompatibleProjectionsError, IncompatibleAgreementsError, DependentNoiseError
-        As `mmd`.
+        As in `mmd`.
 
     Examples
     --------

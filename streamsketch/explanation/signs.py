@@ -101,7 +101,7 @@ class BaseSignExplanation(BaseExplanation):
         Raises
         ------
         InvalidInputError
-            As `streamsketch.signs.angle`.
+            As in `streamsketch.signs.angle`.
         """
         return expected(theta, self.projection, self.flipped, self.guarantee, norm=norm)
 

@@ -248,7 +248,7 @@ class Features:
         Raises
         ------
         InvalidInputError
-            As `transform`.
+            As in `transform`.
         """
         size = len(columns[next(iter(self.columns))])
         out = np.zeros((size, self.dim), dtype=np.int32)

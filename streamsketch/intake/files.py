@@ -106,7 +106,7 @@ class RowReader:
         on_read
             A function that is called with the number of bytes read so far.
         stop
-            An event that ends the reading of a pipe early; an unfinished line is not read.
+            A request to stop, which ends the reading of a pipe early; an unfinished line is not read.
 
         Raises
         ------

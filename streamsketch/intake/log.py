@@ -164,7 +164,7 @@ class Log:
         follow
             Whether to wait for a file to grow; a pipe is always read until it ends.
         stop
-            An event that ends the reading.
+            A request to stop, which ends the reading.
         wait
             A function that returns how many seconds to wait for lines, or None to wait for ever.
 

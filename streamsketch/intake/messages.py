@@ -83,7 +83,7 @@ class Messages:
         Parameters
         ----------
         stop
-            An event that ends the reading.
+            A request to stop, which ends the reading.
         wait
             A function that returns how many seconds to wait for messages, or None to wait for ever.
 

@@ -166,7 +166,7 @@ def micros_in(column: "pa.Array", name: str, form: str | None = None) -> Ints:
     Raises
     ------
     InvalidInputError
-        As `times_in`, and for times beyond `LARGEST_TIME`.
+        As in `times_in`, and for times beyond `LARGEST_TIME`.
     """
     found: Ints = times_in(column, name, form).cast(pa.int64()).to_numpy(zero_copy_only=False)
     if found.size and not -LARGEST_TIME <= found.min() <= found.max() <= LARGEST_TIME:

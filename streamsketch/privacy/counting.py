@@ -170,7 +170,7 @@ class Counting:
         Raises
         ------
         InvalidInputError
-            As `check_counted`; for slack under `SketchL2`.
+            As in `check_counted`; for slack under `SketchL2`.
         """
         self.check_for(neighbours)
         keys = neighbours.max_keys

@@ -346,7 +346,7 @@ class SketchL2(Neighbours):
         Raises
         ------
         InvalidInputError
-            As `squared_cell_steps`.
+            As in `squared_cell_steps`.
 
         Examples
         --------

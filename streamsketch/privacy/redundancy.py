@@ -63,7 +63,7 @@ def non_redundant(releases: Sequence[Any]) -> list[int]:
     Raises
     ------
     InvalidInputError
-        As `check_claims`: where ids are shown to be another release's.
+        As in `check_claims`: if ids are shown to be another release's.
     """
     check_claims(releases)
     alike_in_history = _repeated_parts(releases)

@@ -136,7 +136,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         IncompatibleProjectionsError
             If it is of another projection. Never for what the sketch holds.
         InvalidInputError
-            As `on`, where the guarantee has no basis yet, or one found for other data.
+            As in `on`, where the guarantee has no basis yet, or one found for other data.
         """
         _check_sketch(sketch)
         self.projection.check_same(sketch.projection)

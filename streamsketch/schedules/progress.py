@@ -71,7 +71,7 @@ class Progress:
         Raises
         ------
         InvalidInputError
-            As `row`. Nothing has changed then.
+            As in `row`. Nothing has changed then.
         """
         row = self.row(window)
         self.hold(window)

@@ -192,7 +192,7 @@ class Schedule(ABC):
         Raises
         ------
         InvalidInputError
-            As `weights`.
+            As in `weights`.
 
         Examples
         --------

@@ -60,7 +60,7 @@ def angle(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | None
         by a look at its matrix: if that has more than `Limits.max_entries`, or takes more than
         `Limits.max_matrix_bytes` of memory. `reading_limits` raises them. For two own sketches, or an empty one.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
-        As `hamming_distance`.
+        As in `hamming_distance`.
 
     Examples
     --------
@@ -104,10 +104,10 @@ def cosine(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | Non
     Raises
     ------
     InvalidInputError
-        As `angle`; if the standard error at a right angle exceeds π/2: the signs are then below the noise floor.
+        As in `angle`; if the standard error at a right angle exceeds π/2: the signs are then below the noise floor.
         Whether that is so does not depend on the signs.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
-        As `hamming_distance`.
+        As in `hamming_distance`.
     """
     if not (isinstance(x, Signs) and isinstance(y, Signs)):
         return own_cosine(*_own_first(x, y, norm_x, norm_y))

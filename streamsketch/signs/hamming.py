@@ -70,7 +70,7 @@ def hamming_distances(rows: Sequence[Signs], columns: Sequence[Signs] | None = N
     Raises
     ------
     TypeError, IncompatibleProjectionsError
-        As `hamming_distance`.
+        As in `hamming_distance`.
     InvalidInputError
         If there are no releases.
     """
@@ -161,7 +161,7 @@ def nearest(
     InvalidInputError
         For top out of range, nothing to compare, or a mixture of kinds.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
-        As `hamming_distance` and `streamsketch.squared_distance`.
+        As in `hamming_distance` and `streamsketch.squared_distance`.
 
     Examples
     --------

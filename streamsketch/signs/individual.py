@@ -122,7 +122,7 @@ class IDPSignRPG(IndividualSignMechanism):
     Raises
     ------
     InvalidInputError
-        As `IndividualSignMechanism`, and for δ = 0.
+        As in `IndividualSignMechanism`, and for δ = 0.
     """
 
     delta: float
@@ -218,7 +218,7 @@ class IDPSignOPORP(IDPSignRPRR):
     Raises
     ------
     InvalidInputError
-        As `IndividualSignMechanism`; for other neighbours; of `release`, for another projection than `OPORP`.
+        As in `IndividualSignMechanism`; for other neighbours; of `release`, for another projection than `OPORP`.
     """
 
     name: ClassVar[Method] = "iDP-SignOPORP"
@@ -248,7 +248,7 @@ class IDPSignOPORPG(IDPSignRPG):
     Raises
     ------
     InvalidInputError
-        As `IDPSignRPG`; for other neighbours; of `release`, for another projection than `OPORP`.
+        As in `IDPSignRPG`; for other neighbours; of `release`, for another projection than `OPORP`.
 
     Examples
     --------

@@ -115,7 +115,7 @@ class SignTable(PublishedTable[SignSketch]):
     TypeError
         If a value is no `SignSketch`.
     IncompatibleProjectionsError, InvalidInputError
-        As `streamsketch.PrivateTable`.
+        As in `streamsketch.PrivateTable`.
 
     Examples
     --------
@@ -205,7 +205,7 @@ class SignMechanism(SignPublisher[SignSketch]):
         TypeError
             If it is not a `SketchTable`.
         InvalidInputError
-            As `calibrated` and `SketchTable.release`; for ``public_keys`` where the guarantee has conditions on every
+            As in `calibrated` and `SketchTable.release`; for ``public_keys`` if the guarantee has conditions on every
             vector, which a key without data does not meet.
         """
         if self.conditions and public_keys is not None:
@@ -466,7 +466,7 @@ class DPSignOPORPRRSmooth(DPSignOPORPRR):
     Raises
     ------
     InvalidInputError
-        As `DPSignOPORPRR`.
+        As in `DPSignOPORPRR`.
     """
 
     name = "DP-SignOPORP-RR-smooth"

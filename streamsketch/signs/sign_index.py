@@ -55,7 +55,7 @@ class SignIndex:
     InvalidInputError
         If there are none, more than 2^32, or they were not published alike; for keys of no common type.
     IncompatibleProjectionsError, DependentNoiseError
-        As `hamming_distance`.
+        As in `hamming_distance`.
 
     Examples
     --------
@@ -108,9 +108,9 @@ class SignIndex:
         Raises
         ------
         WireFormatError, SignatureError, OSError
-            As `streamsketch.load`, for each file.
+            As in `streamsketch.load`, for each file.
         InvalidInputError, TypeError, IncompatibleProjectionsError, DependentNoiseError
-            As `SignIndex`; for keys that are in two files, or of two types.
+            As in `SignIndex`; for keys that are in two files, or of two types.
         """
         members, keys = Members(), list[pa.Array]()
         for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
@@ -158,7 +158,7 @@ class SignIndex:
         InvalidInputError
             For top out of range, or no queries.
         TypeError, IncompatibleProjectionsError, DependentNoiseError
-            As `hamming_distance`.
+            As in `hamming_distance`.
         """
         check_int(top, "top", 1, len(self))
         rows = self._words_of(queries)
@@ -179,7 +179,7 @@ class SignIndex:
         Parameters
         ----------
         queries, found
-            As `nearest` took and returned them.
+            The arguments of `nearest`, and what it returned.
         norm_queries, norm_members
             ‖x‖₂ of all queries and of all members in data units, as in `angle`, where flips depend on the cells.
         confidence
@@ -199,9 +199,9 @@ class SignIndex:
         Raises
         ------
         InvalidInputError
-            As `angle`, for a confidence out of range, or distances of another number of queries.
+            As in `angle`, for a confidence out of range, or distances of another number of queries.
         TypeError, IncompatibleProjectionsError, DependentNoiseError
-            As `hamming_distance`.
+            As in `hamming_distance`.
         """
         self._words_of(queries)
         if len(found.distances) != len(queries):

@@ -69,7 +69,7 @@ def sign_products(
     Raises
     ------
     InvalidInputError
-        As `expected`.
+        As in `expected`.
 
     Examples
     --------

@@ -78,7 +78,7 @@ def events_of(
     Raises
     ------
     TypeError, InvalidInputError
-        As `Sketch.update_rows`; for columns that an agreement says already, or of a key where there should be none.
+        As in `Sketch.update_rows`; for columns that an agreement says already, or of a key where there should be none.
     """
     from streamsketch.intake import Events, Intake  # noqa: PLC0415 - loads Arrow, which few sketches need
 

@@ -57,7 +57,7 @@ class ReleaseBatches:
     Raises
     ------
     TypeError, InvalidInputError
-        As `sketch_per_key`, `release` and `ReleaseOnce`.
+        As in `sketch_per_key`, `release` and `ReleaseOnce`.
 
     Examples
     --------

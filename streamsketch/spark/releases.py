@@ -38,7 +38,7 @@ def release(
     Parameters
     ----------
     sketches
-        As `sketch_per_key` returns them.
+        The rows that `sketch_per_key` returns.
     publisher
         What is drawn, such as ``AdditiveNoise(epsilon=1.0, neighbours=agreement.neighbours)``, or a sign mechanism of
         `streamsketch.signs`.
@@ -57,7 +57,7 @@ def release(
     TypeError
         For another type of sketches or publisher, or a publisher whose guarantee does not hold for tables.
     InvalidInputError
-        As `SketchTable.release` and `KeyedSketches.table`.
+        As in `SketchTable.release` and `KeyedSketches.table`.
     LedgerError
         If the release exceeds the budget that is left for the data set. Nothing is charged then.
 

@@ -130,7 +130,7 @@ def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = Fals
     IncompatibleProjectionsError
         If the projections differ.
     WireFormatError, OSError
-        As `load_raw`, or if the file cannot be written. The file is then unchanged.
+        As in `load_raw`, or if the file cannot be written. The file is then unchanged.
     """
     with locked(path):
         if not Path(path).exists():
@@ -173,7 +173,7 @@ def transaction(path: str | os.PathLike[str]) -> Iterator[RawTransaction]:
     InvalidInputError
         If the file has several names by hard links.
     WireFormatError, OSError
-        As `load_raw`, or if the file cannot be written.
+        As in `load_raw`, or if the file cannot be written.
     """
     with locked(path), _opened(path) as database:
         yield RawTransaction(database)

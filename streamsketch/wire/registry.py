@@ -148,7 +148,7 @@ def sign_rows(
     TypeError
         If the file publishes something else.
     WireFormatError, SignatureError, OSError
-        As `load`.
+        As in `load`.
     """
     with open(path, "rb") as file:  # noqa: PTH123 - as above
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and file.peek(_LONGEST_MAGIC).startswith(tables.MAGIC):

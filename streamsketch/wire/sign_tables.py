@@ -48,7 +48,7 @@ def rows_of_table(file: BinaryIO, size: int) -> Generator[SignRows, None, bool]:
     Raises
     ------
     WireFormatError
-        As `streamsketch.wire.tables.read_table`, but for keys that appear twice.
+        As in `streamsketch.wire.tables.read_table`, but for keys that appear twice.
     """
     alike, kept, row = None, 0, 0
     data_ids: list[NDArray[np.uint64]] = []

@@ -65,7 +65,7 @@ def gaps(rows: KeyedBlock, columns: KeyedBlock, by: By) -> Estimates:
     Raises
     ------
     IncompatibleProjectionsError, DependentNoiseError, InvalidInputError
-        As `streamsketch.pairwise`.
+        As in `streamsketch.pairwise`.
     """
     same = rows is columns
     if not same:

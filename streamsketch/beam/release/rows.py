@@ -152,7 +152,7 @@ def guarantee_of_rows(
     Raises
     ------
     InvalidInputError
-        As `streamsketch.release.Calibrated.on`, and if units were bounded in periods that are not the schedule's.
+        As in `streamsketch.release.Calibrated.on`, and if units were bounded in periods that are not the schedule's.
     """
     _check_periods(known.span, of)
     agreed = None if known.agreement is None else known.agreement.neighbours
