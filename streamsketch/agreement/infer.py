@@ -3,7 +3,7 @@
 from typing import Any
 
 from streamsketch.agreement.agreement import Agreement, Missing
-from streamsketch.agreement.columns import Column, columns_of, logical_type
+from streamsketch.agreement.columns import columns_of, logical_type
 from streamsketch.agreement.grids import fine_enough
 from streamsketch.data import schema_of
 from streamsketch.errors import InvalidInputError
@@ -46,7 +46,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         A data frame, an Arrow table or schema, a DuckDB relation, or anything else with ``__arrow_c_stream__`` or
         ``__arrow_c_schema__``. Only the schema is read; only the named columns of a data frame are converted.
     projection, index, key, value, unit, neighbours, missing, title, clip, counting, features
-        As in `Agreement`: a projection and an index, or features. A column that is given with a type keeps it. Under
+        As in `Agreement`: a projection and an index, or features. A column that is given with a type keeps it. With a
+        unit, a key column of dates becomes text, such as ``"2026-01-31"``, as bounded keys cannot be dates. Under
         `SketchL2` the projection gets a grid that is fine enough (`agreement.fine_enough`).
     max_keys
         The number of keys that a unit may be in, if ``neighbours`` are left out. A unit in more keys keeps only that
@@ -88,11 +89,14 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     untyped = [one.name for found in columns.values() for one in found or () if one.type == _INFER]
     schema = schema_of(rows, [*untyped, *([] if value is None else [value])])
 
-    def typed(found: tuple[Column, ...] | None) -> Any:
-        return found and [
-            (one.name, logical_type(one.name, schema.field(one.name).type)) if one.type == _INFER else one
-            for one in found
-        ]
+    def typed(role: str) -> Any:
+        found = columns[role]
+        types = {
+            one.name: logical_type(one.name, schema.field(one.name).type) for one in found or () if one.type == _INFER
+        }
+        if role == "key" and columns["unit"] and "date" in types.values():
+            types = dict.fromkeys(types, "text")  # a unit's keys are chosen by their names
+        return found and [(one.name, types.get(one.name, one.type)) for one in found]
 
     if max_keys is not None and (neighbours is not None or not columns["unit"]):
         where = "unit=…, too" if neighbours is None else "neighbours, SketchL2(bound, max_keys=…)"
@@ -107,7 +111,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         )
     return Agreement(
         projection if projection is None or features else fine_enough(projection, bounds["neighbours"]),  # type: ignore[arg-type]
-        **{name: typed(found) for name, found in columns.items()},
+        **{role: typed(role) for role in columns},
         value=value,
         missing=missing,
         title=title,

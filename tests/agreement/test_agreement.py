@@ -1,5 +1,6 @@
 """Agreements: what they fix, their JSON and fingerprint, and what a mismatch says."""
 
+import datetime as dt
 import json
 from pathlib import Path
 from typing import Any
@@ -365,6 +366,14 @@ def test_floats_want_a_word_and_missing_columns_are_named() -> None:
             ss.agree(table, HASHED, **fields)
     with pytest.raises(TypeError, match="__arrow_c_stream__"):
         ss.agree([1, 2], HASHED, index="item")
+
+
+def test_days_are_keys_of_units_as_text() -> None:
+    rows = pa.table({"day": [dt.date(2026, 1, 31), dt.date(2026, 2, 1)], "item": ["a", "b"], "who": ["Ann", "Bob"]})
+    agreement = ss.agree(rows, ss.CountSketch(sketch_dim=64, seed=1), key="day", index="item", unit="who", max_keys=2)
+    assert agreement.key == Column("day", "text")
+    assert sorted(ss.bound(rows, agreement).keys()) == ["2026-01-31", "2026-02-01"]
+    assert ss.agree(rows, ss.CountSketch(sketch_dim=64, seed=1), key="day", index="item").key.type == "date"  # type: ignore[union-attr]
 
 
 def test_a_euclidean_bound_is_agreed_on() -> None:
