@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from typer.core import TyperGroup
 
-from streamsketch.cli._help import Help, help_of
+from streamsketch.cli._help import Help, call_lines, help_of
 from streamsketch.cli.app import app as streamsketch
 
 
@@ -49,7 +49,7 @@ class Commands(SphinxDirective):
         for paragraph in found.paragraphs:
             lines += [paragraph, ""]
         if found.example:
-            lines += ["```sh", *found.example.split("\n"), "```", ""]
+            lines += ["```sh", *call_lines(found.example, 100, ""), "```", ""]
         for heading, entries in found.groups.items():
             lines += [f"**{heading}**", ""]
             for entry in entries:

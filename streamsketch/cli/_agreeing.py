@@ -18,36 +18,43 @@ SKETCH_DIM, SPARSITY = 1024, 4
 
 Index = Annotated[
     list[str] | None,
-    typer.Option(help="Column that says what happened, with its type, as item:text or week:integer; in order."),
+    typer.Option(
+        help="Column that identifies an item or event, with its type: item:text or week:integer. "
+        "Repeat it for several columns, in order."
+    ),
 ]
-Key = Annotated[str | None, typer.Option(help="Column of keys, with its type: one sketch for each.")]
-Value = Annotated[str | None, typer.Option(help="Column of numbers to add up. By default, 1 a row.")]
-UnitColumn = Annotated[str | None, typer.Option(help="Column that names the privacy unit, with its type.")]
+Key = Annotated[str | None, typer.Option(help="Column of keys, with its type. Each key gets a sketch of its own.")]
+Value = Annotated[str | None, typer.Option(help="Column of numbers to add up. By default, each row counts 1.")]
+UnitColumn = Annotated[str | None, typer.Option(help="Column that identifies the privacy unit, with its type.")]
 L1 = Annotated[
     str | None,
-    typer.Option(help="At most this much in all from one unit, in the values' units.", show_default=False),
+    typer.Option(help="One unit adds at most this much in total, in the values' units.", show_default=False),
 ]
 L2 = Annotated[
     str | None,
     typer.Option(
-        help="Instead: one unit's vector has at most this Euclidean norm; no hashed indices.", show_default=False
+        help="Instead of --l1: one unit's vector has at most this Euclidean norm. Not for hashed indices.",
+        show_default=False,
     ),
 ]
 SketchL2 = Annotated[
     str | None,
     typer.Option(
-        help="Instead: one unit changes the exact sketches of all keys by this L2 norm, whatever its rows hold.",
+        help="Instead of --l1: one unit changes the exact sketches of all keys by at most this L2 "
+        "norm, whatever its rows hold.",
         show_default=False,
     ),
 ]
 OneCoordinate = Annotated[
-    str | None, typer.Option(help="Instead: one unit changes one index, by this much.", show_default=False)
+    str | None,
+    typer.Option(help="Instead of --l1: one unit changes one index, by at most this much.", show_default=False),
 ]
 Clip = Annotated[
     str | None,
     typer.Option(
-        help="Beyond the bound: scale what a unit adds, the default; cut some off (--l1); or equal: each unit counts "
-        "the same (--sketch-l2).",
+        help="What to do with a unit beyond the bound: scale its values (the default), cut some of "
+        "them off (for --l1), or equal: scale every unit to the bound, so that each counts the "
+        "same (for --sketch-l2).",
         show_default=False,
     ),
 ]
@@ -55,11 +62,17 @@ AssertBounds = Annotated[
     bool,
     typer.Option(
         "--assert-bounds",
-        help="You assert that units keep to the bound, whatever was enforced on the data; the guarantee says so.",
+        help="Assert that units keep to the bound, whatever was enforced on the data. The guarantee "
+        "then says that the bound is asserted.",
     ),
 ]
-Missing = Annotated[str, typer.Option(help="Rows with something null or blank: refuse or drop; keep takes blank text.")]
-Title = Annotated[str, typer.Option(help="What the agreement is about, in a line.")]
+Missing = Annotated[
+    str,
+    typer.Option(
+        help="How to treat rows with a null or blank value: refuse them, drop them, or keep blank text as a value."
+    ),
+]
+Title = Annotated[str, typer.Option(help="Subject of the agreement, in one line.")]
 
 
 def typed(text: str, known: Sequence[str] = ()) -> str | tuple[str, str]:

@@ -23,7 +23,7 @@ Shares = Annotated[
     list[str] | None,
     typer.Option(
         "--share",
-        help="Of a hashed category: also estimate the share of this value; COLUMN=VALUE, repeatable.",
+        help="Also estimate the share of this value of a hashed category. Repeatable.",
         metavar="COLUMN=VALUE",
         show_default=False,
     ),

@@ -289,7 +289,7 @@ class Help(NamedTuple):
     groups: dict[str, list[Entry]]
     """Arguments and options, under their headings; subcommands for a group of commands."""
     example: str
-    """A call, in one or several lines; empty for none."""
+    """A call; empty for none."""
     more: str
 
 
@@ -304,7 +304,7 @@ def help_of(command: Any, context: Any) -> Help:
         Its context, which has its name and those of its groups.
     """
     path = context.command_path
-    paragraphs = [" ".join(part.split()) if part[0] != "$" else part for part in _parts(command.help or "")]
+    paragraphs = [" ".join(part.replace("\\\n", " ").split()) for part in _parts(command.help or "")]
     groups: dict[str, list[Entry]] = {}
     words = [path]
     for each in command.params:
@@ -325,7 +325,7 @@ def help_of(command: Any, context: Any) -> Help:
         )
     groups |= {heading: by_group[heading] for heading in _headings(path) if heading in by_group}
     usage = " ".join([*words, *(["COMMAND"] if subcommands else ["[OPTIONS]"])])
-    example = "\n".join(line.removeprefix("$ ") for part in paragraphs if part[0] == "$" for line in part.split("\n"))
+    example = " ".join(part.removeprefix("$ ") for part in paragraphs if part[0] == "$")
     return Help(usage, [part for part in paragraphs if part[0] != "$"], groups, example, command.epilog or "")
 
 
@@ -339,9 +339,23 @@ def text_of(found: Help, width: int) -> str:
     for heading, entries in found.groups.items():
         lines += [typer.style(f"{heading}:", bold=True), *_rows(entries, width, left), ""]
     if found.example:
-        lines += [typer.style("Example:", bold=True), textwrap.indent(found.example, "  "), ""]
+        lines += [typer.style("Example:", bold=True), *call_lines(found.example, width), ""]
     lines += _wrapped(found.more, width) if found.more else []
     return "\n".join(lines).rstrip()
+
+
+def call_lines(call: str, width: int, indent: str = "  ") -> list[str]:
+    """Return the lines of a call as a shell takes them: each but the last ends with a backslash."""
+    word = r"""(?:[^\s"']|"[^"]*"|'[^']*')+"""
+    words = re.findall(rf"-\S+ (?!-){word}|{word}", call)  # an option and what it takes stay together
+    lines = [indent + words[0]]
+    for word in words[1:]:
+        if len(lines[-1]) + len(word) + 3 > width:
+            lines[-1] += " \\"
+            lines.append(f"{indent}    {word}")
+        else:
+            lines[-1] += f" {word}"
+    return lines
 
 
 def _parts(text: str) -> list[str]:

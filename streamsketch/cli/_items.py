@@ -16,7 +16,8 @@ from streamsketch.estimation import AnySketch
 Index = Annotated[
     list[str] | None,
     typer.Option(
-        help="Column of the dictionary that holds the items; several are read as a tuple. An agreement says it.",
+        help="Column of the dictionary that holds the items. Several columns are read as a tuple. An "
+        "agreement names the columns itself.",
         show_default=False,
     ),
 ]
@@ -24,7 +25,8 @@ FollowedAgreement = Annotated[
     Path | None,
     typer.Option(
         "--agreement",
-        help="What the streams were sketched by, a JSON file: it says what items, or cells of features, are.",
+        help="Agreement by which the streams were sketched, a JSON file. It says which items or "
+        "features the cells are of.",
         show_default=False,
     ),
 ]

@@ -33,22 +33,25 @@ class Log(enum.StrEnum):
 
 
 AgreementFile = Annotated[
-    Path, typer.Option("--agreement", help="What rows are cast to and by which bound, a JSON file.")
+    Path, typer.Option("--agreement", help="Agreement that gives the columns, their types and the bound: a JSON file.")
 ]
-PolicyFile = Annotated[Path, typer.Option("--policy", help="What is released of each window, a JSON file.")]
-Servers = Annotated[str, typer.Option(help="Kafka's brokers, HOST:PORT.")]
-MessageForm = Annotated[Form, typer.Option("--format", help="What a message of the topic is.")]
+PolicyFile = Annotated[
+    Path, typer.Option("--policy", help="Policy that says what is released of each window: a JSON file.")
+]
+Servers = Annotated[str, typer.Option(help="Addresses of Kafka's brokers.")]
+MessageForm = Annotated[Form, typer.Option("--format", help="Format of the topic's messages.")]
 ClientSettings = Annotated[
     Path | None,
     typer.Option(
-        help="File of settings by which brokers are reached, such as TLS and SASL: librdkafka's names, mode 0600.",
+        help="File of settings for the connection to the brokers, such as TLS and SASL: librdkafka's names, mode 0600.",
         show_default=False,
     ),
 ]
 Database = Annotated[
     str | None,
     typer.Option(
-        help="Where releases are instead of files: sqlite:PATH, or postgresql with PGHOST and so on.",
+        help="Database for the releases, instead of files: sqlite:PATH, or postgresql, which takes its "
+        "address from PGHOST and the like.",
         show_default=False,
     ),
 ]

@@ -18,11 +18,13 @@ PRIVATE, PUBLIC = ".pem", ".pub"
 VARIABLE = "STREAMSKETCH_PASSPHRASE"
 _MOST_BYTES = 1 << 12
 
-KeyOption = Annotated[Path, typer.Option("--key", help="Your private key: a .pem file of `streamsketch key new`.")]
+KeyOption = Annotated[
+    Path, typer.Option("--key", help="Your private key: a .pem file that `streamsketch key new` made.")
+]
 PassphraseFile = Annotated[
     Path | None,
     typer.Option(
-        help=f"Where the key's passphrase is; else the variable {VARIABLE} is read, or it is asked for.",
+        help=f"File that holds the passphrase of the key. Otherwise {VARIABLE} is read, or the command asks.",
         show_default=False,
     ),
 ]
@@ -30,14 +32,15 @@ Signers = Annotated[
     list[Path] | None,
     typer.Option(
         "--signer",
-        help="Take only files that the owner of this public key, a .pub file, has signed; of several, one of them.",
+        help="Accept only files that the owner of this public key (.pub) has signed. Repeat it to "
+        "accept any of several signers.",
         metavar="FILE",
         show_default=False,
     ),
 ]
 Parties = Annotated[
     list[Path] | None,
-    typer.Option("--party", help="A party's public key, a .pub file; once for each.", metavar="FILE"),
+    typer.Option("--party", help="A party's public key (.pub). Repeat it for each party.", metavar="FILE"),
 ]
 
 

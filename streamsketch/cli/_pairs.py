@@ -39,16 +39,16 @@ from streamsketch.estimation import (
 from streamsketch.signs import Signs, needs_norms
 
 BY_HELP = (
-    "What to compare by. distance: squared distances, which measure size too; cosine; profile: squared distances of "
-    "streams scaled to length 1, so to what they consist of; mean: squared distances of what one unit adds on average, "
-    "where units were counted."
+    "Measure to compare by. distance: squared distance, which also measures size. cosine: similarity of direction. "
+    "profile: squared distance of streams scaled to length 1, which compares what they consist of. mean: squared "
+    "distance of what one unit adds on average, where units were counted."
 )
 ByOption = Annotated[By, typer.Option("--by", help=BY_HELP, metavar="MEASURE")]
 Only = Annotated[
     list[str] | None,
     typer.Option(
         "--only",
-        help="Take only sketches whose file's or key's name matches this pattern, such as 'north-*'; repeatable.",
+        help="Take only sketches whose file or key matches this pattern, such as 'north-*'. Repeatable.",
         metavar="PATTERN",
         show_default=False,
     ),
@@ -58,8 +58,8 @@ Norms = Annotated[
     list[str] | None,
     typer.Option(
         "--norm",
-        help="Of published signs: the vectors' Euclidean norm, if it is public; NAME=NORM, once for each, where they "
-        "differ. Angles need it where flips depend on the cells.",
+        help="Euclidean norm of the vectors whose signs were published, if it is public. NAME=NORM "
+        "gives it for one release. Angles need it where flips depend on the cells.",
         metavar="[NAME=]NORM",
         show_default=False,
     ),

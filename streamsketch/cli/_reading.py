@@ -35,10 +35,10 @@ _NAMES: dict[type[Any], str] = {
 
 Files = Annotated[
     list[Path],
-    typer.Argument(help=".sketch or .signs files, or .parquet tables of them", metavar="FILE", show_default=False),
+    typer.Argument(help="Files .sketch or .signs, or .parquet tables of them.", metavar="FILE", show_default=False),
 ]
 Raw = Annotated[
-    bool, typer.Option("--raw", help="Take raw sketches too: what is printed is then as secret as they are.")
+    bool, typer.Option("--raw", help="Accept raw sketches too. What is printed is then as secret as they are.")
 ]
 
 

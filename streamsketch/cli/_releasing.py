@@ -12,23 +12,25 @@ from streamsketch.accounting import Entry, Left, Receipt
 from streamsketch.cli._reading import load_published
 from streamsketch.privacy import Populations, sharing_data
 
-Epsilon = Annotated[float, typer.Option(help="Privacy loss bound ε, > 0.")]
-Delta = Annotated[float, typer.Option(help="Probability δ in [0, 1) with which it may fail.")]
-Again = Annotated[bool, typer.Option("--again", help="Release once more, which adds to the privacy loss.")]
+Epsilon = Annotated[float, typer.Option(help="Privacy loss ε, > 0.")]
+Delta = Annotated[float, typer.Option(help="Probability δ in [0, 1) with which the bound ε may fail.")]
+Again = Annotated[bool, typer.Option("--again", help="Release once more. This adds to the privacy loss.")]
 LedgerOption = Annotated[
     str | None,
     typer.Option(
-        "--ledger", help="Charge it first to a budget in this ledger: a file, or postgresql://…", show_default=False
+        "--ledger",
+        help="Charge the release to a budget in this ledger first: a file, or postgresql://…",
+        show_default=False,
     ),
 ]
 DatasetOption = Annotated[
-    str | None, typer.Option("--dataset", help="What the ledger calls the data set.", show_default=False)
+    str | None, typer.Option("--dataset", help="Name of the data set in the ledger.", show_default=False)
 ]
 PopulationsOption = Annotated[
     Populations | None,
     typer.Option(
-        help="Whether one privacy unit may be in several of the streams: disjoint keeps the largest ε, overlapping "
-        "adds them up.",
+        help="Whether one privacy unit may be in several of the streams. disjoint: it is in one only, "
+        "and the largest ε holds. overlapping: it may be in all, and ε adds up.",
         show_default=False,
     ),
 ]

@@ -17,7 +17,10 @@ import streamsketch as ss
 from streamsketch.core import printable
 from streamsketch.estimation import estimate_cells
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print the result as JSON. Errors and notes are then JSON lines on standard error."),
+]
 Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, in (0, 1).")]
 
 UNKNOWN, UNDEFINED = "unknown", "undefined"

@@ -34,15 +34,18 @@ from streamsketch.core import pa, pq
 def agree(  # noqa: PLR0913 - the fields of an agreement
     sample: Annotated[
         Path | None,
-        typer.Argument(help="A Parquet file whose types the columns have, where none are said.", metavar="SAMPLE"),
+        typer.Argument(
+            help="Parquet file from which columns take their types, unless --index and the others give them.",
+            metavar="SAMPLE",
+        ),
     ] = None,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .json file to write, for all parties.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .json, for all parties.")],
     features: Annotated[
         Path | None,
         typer.Option(
-            help="Instead of an index: columns that populations are compared by, with their public ranges and "
-            "categories, a JSON file.",
+            help="Compare populations by features instead of an index: a JSON file of columns with their "
+            "public ranges and categories.",
             show_default=False,
         ),
     ] = None,
@@ -56,44 +59,50 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     one_coordinate: OneCoordinate = None,
     clip: Clip = None,
     unit: Annotated[
-        str | None, typer.Option(help="What one unit is, in a word; by default, its column's name.")
+        str | None, typer.Option(help="Name of one unit, in a word. By default, the name of its column.")
     ] = None,
     max_keys: Annotated[
         int | None,
-        typer.Option(help="In how many keys one unit may be; by default 1, and with --sketch-l2 and --key any number."),
+        typer.Option(
+            help="Number of keys that one unit may be in. By default 1; with --sketch-l2 and --key, any number."
+        ),
     ] = None,
     count: Annotated[
         bool | None,
         typer.Option(
             "--count/--no-count",
-            help="Publish how many units are in each key, for 3 % more noise; by default where no bound is given.",
+            help="Publish how many units each key has, for 3 % more noise. By default, where no bound is given.",
         ),
     ] = None,
     missing: Missing = "refuse",
     title: Title = "",
     projection: Annotated[
-        Path | None, typer.Option(help="The projection, a JSON file; by default an SJLT of the options below.")
+        Path | None, typer.Option(help="Projection, a JSON file. By default, an SJLT with the options below.")
     ] = None,
-    sketch_dim: Annotated[int | None, typer.Option(help="Cells of a sketch, k; by default 1024.")] = None,
-    sparsity: Annotated[int | None, typer.Option(help="Nonzeros of a column, s; by default 4.")] = None,
+    sketch_dim: Annotated[int | None, typer.Option(help="Number of cells of a sketch, k. By default 1024.")] = None,
+    sparsity: Annotated[int | None, typer.Option(help="Number of nonzeros in a column, s. By default 4.")] = None,
     resolution: Annotated[
-        str | None, typer.Option(help="Grid step of the values, such as 1/100; by default 1.")
+        str | None, typer.Option(help="Grid step of the values, such as 1/100. By default 1.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Public seed; by default one drawn now.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Public seed. By default, one is drawn now.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Write down what all parties sketch by: projection, columns and types, bounds, and what missing means.
+    r"""Write down what all parties sketch by: projection, columns, bounds, and how to treat missing values.
 
-    With --unit-column and no bound, each unit is protected, whatever its rows hold, and counts the same: --sketch-l2 1
-    --clip equal. With --key, add --max-keys, in how many keys one unit may be: then units are counted, too.
+    If --unit-column is given without a bound, each unit is protected, whatever its rows hold, and each counts the same,
+    as with --sketch-l2 1 --clip equal. With --key, add --max-keys, the number of keys that one unit may be in: then
+    units are counted, too.
 
-    A column is NAME:TYPE, of type integer, text, bytes, date, timestamp, boolean or decimal(PLACES). A name alone has
-    the type it has in SAMPLE; without SAMPLE it is text.
+    A column is NAME:TYPE. The types are integer, text, bytes, date, timestamp, boolean and decimal(PLACES). A name
+    alone has the type it has in SAMPLE; without SAMPLE it is text.
 
-    With --features, sites are compared by sums over units of numbers, categories and embeddings. The file holds
-    columns, a seed, and joint, the number of waves over all numbers together: {"columns": [{"name": "age", "kind":
-    "number", "low": 0, "high": 110}, {"name": "sex", "kind": "category", "values": ["F", "M"]}, {"name": "diagnosis",
-    "kind": "category", "hashed": 64}], "seed": 7, "joint": 8}. Nothing in it is learned from rows.
+    --features compares sites by sums over units of numbers, categories and embeddings. The file has columns, a seed,
+    and joint, the number of waves over all numbers together: {"columns": [{"name": "age", "kind": "number", "low": 0,
+    "high": 110}, {"name": "sex", "kind": "category", "values": ["F", "M"]}, {"name": "diagnosis", "kind": "category",
+    "hashed": 64}], "seed": 7, "joint": 8}. Nothing in it is learned from rows.
+
+    $ streamsketch agree --index item:text --key shop:text --unit-column customer:text --max-keys 1 --missing drop \
+        -o agreement.json
     """
     new_file(output, ".json", "an agreement")
     schema = None if sample is None else _schema(sample)

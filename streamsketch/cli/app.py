@@ -48,17 +48,17 @@ _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode":
 _COMMANDS = {
     "demo": "Sketch, release and compare the source of ten packages of Python's standard library.",
     "plan": "Choose a projection and a mechanism, and predict the error.",
-    "choose-bound": "Choose a bound that most units keep to, or that answers are best with, with differential privacy.",
-    "agree": "Write down what all parties sketch by: projection, columns and types, bounds, and what missing means.",
+    "choose-bound": "Choose a bound that most units keep to, or with the least error, with differential privacy.",
+    "agree": "Write down what all parties sketch by: projection, columns, bounds, and how to treat missing values.",
     "sketch": "Sketch events exactly, into a secret file for `release`.",
     "consume": "Release each window of a Kafka topic once, by a policy, on one machine and without Java.",
     "merge": "Add sketches up: raw ones of one party exactly, releases with their noise.",
     "release": "Add noise to a raw sketch and write what may be shared.",
     "inspect": "Show the contents of a file of sketches and its guarantee.",
-    "explain": "Say who is protected and how, how much noise that means, and what is not protected.",
-    "compare": "Estimate squared distances and cosines between private sketches, nearest pair first.",
+    "explain": "Show who is protected and how, how much noise that takes, and what is not protected.",
+    "compare": "Estimate squared distances and cosines between private sketches, most similar pair first.",
     "describe": "Describe the people of releases of features: means, deviations and shares, column by column.",
-    "nearest": "Find each release's nearest others, by estimated squared distance, or Hamming distance of signs.",
+    "nearest": "Find each release's nearest others, by estimated distance or cosine, or by Hamming distance of signs.",
     "index": "Put published signs into one matrix of codes, which `nearest --index` searches.",
     "frequency": "Estimate how often items occur in the streams of releases.",
     "changes": "Test whether a stream has changed from window to window, with few false alarms over the series.",
@@ -71,24 +71,33 @@ _COMMANDS = {
     "ledger": "Keep the record of what was spent of each data set's privacy budget.",
     "ledger init": "Enter a data set and its budget; the ledger is made if it is not there.",
     "ledger show": "Show what is left of each data set's budget, and when it is whole again.",
-    "ledger charge": "Charge a release that something else makes, before it is made.",
-    "ledger audit": "Find an entry that was removed, changed or reordered; ends with 1 and says which.",
+    "ledger charge": "Charge a release that another program makes, before it is made.",
+    "ledger audit": "Check that no entry was removed, changed or reordered; ends with 1 if one was, and names it.",
     "ledger export": "Write all entries as JSON lines, oldest first.",
-    "job": "Run sketches on a cluster, by Apache Beam: files, unbounded streams, and what stands beside them.",
-    "job files": "Sketch files on a cluster, release each key once, and compare all releases.",
-    "job stream": "Release each window of an unbounded stream once, from a Kafka topic or a folder that grows.",
-    "job watch": "Serve metrics and health of a stream on 127.0.0.1, from what it has published alone.",
-    "job publish": "Publish a stream's releases to a Kafka topic, each once.",
-    "job replay": "Compute a topic once more in this process, and compare: each release must have the same bytes.",
     "key": "Make and show the keys by which a party signs files and takes part in rounds.",
     "key new": "Make a party's keys: private ones, which stay here with mode 0600, and public ones for all others.",
     "key show": "Show a public key and its fingerprint, which two people compare; of a private key, its public half.",
     "round": "Publish the sum of several parties' sketches with one noise.",
     "round new": "Write down what parties agree on before they publish one sum: everybody signs it, then contributes.",
     "round show": "Show what a round agrees on, its fingerprint, and who has signed it.",
-    "round sign": "Sign a round, in its file: you agree with it, and know each key in it to be its party's.",
-    "round contribute": "Write what a party sends in a round: its sketch behind its share of the noise and its masks.",
+    "round sign": "Sign a round, in its file: you agree with it, and confirm that each key in it is its party's.",
+    "round contribute": "Write what a party sends in a round: its sketch, with its share of the noise and its masks.",
     "round combine": "Add up all parties' contributions: a release with one noise, the same whoever adds them up.",
+    "job": "Run sketches on a cluster, by Apache Beam: files, unbounded streams, and what stands beside them.",
+    "job files": "Sketch files on a cluster, release each key once, and compare all releases.",
+    "job stream": "Release each window of an unbounded stream once, from a Kafka topic or a folder that grows.",
+    "job watch": "Serve metrics and health of a stream on 127.0.0.1, from what it has published alone.",
+    "job publish": "Publish a stream's releases to a Kafka topic, each once.",
+    "job replay": "Compute a topic once more in this process, and compare: each release must have the same bytes.",
+}
+# The headings of --help, each before the command that it begins with.
+_HEADINGS = {
+    "demo": "Begin",
+    "plan": "Agree",
+    "sketch": "Sketch and release",
+    "inspect": "Read releases",
+    "sign": "Signatures, budgets, parties",
+    "job": "Clusters",
 }
 
 
@@ -136,17 +145,23 @@ app = typer.Typer(
     **_LOOKS,
 )
 _groups: dict[str, typer.Typer] = {}
+_heading = ""
 for _name, _help in _COMMANDS.items():
     _of, _, _own = _name.rpartition(" ")
     _file = (_of or _own).replace("-", "_")
+    _heading = _HEADINGS.get(_name, _heading)
     if any(each.startswith(f"{_name} ") for each in _COMMANDS):
         _groups[_name] = typer.Typer(
             name=_name, cls=Group, help=_help, epilog=_more(_file), no_args_is_help=True, **_LOOKS
         )
-        app.add_typer(_groups[_name])
+        app.add_typer(_groups[_name], rich_help_panel=_heading)
     else:
         _groups.get(_of, app).command(
-            _own, cls=type("_Command", (_Command,), {"file": _file}), help=_help, epilog=_more(_file)
+            _own,
+            cls=type("_Command", (_Command,), {"file": _file}),
+            help=_help,
+            epilog=_more(_file),
+            rich_help_panel=_heading if not _of else None,
         )(lambda: None)
 
 

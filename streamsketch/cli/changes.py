@@ -29,19 +29,23 @@ _MONTH = len("2024-05")
 def changes(  # noqa: PLR0913 - a command's options are its parameters
     places: Annotated[
         list[Path],
-        typer.Argument(help="folders of .sketch files and .parquet tables of windows, or such files", metavar="DIR"),
+        typer.Argument(
+            help="Folders with the .sketch files or .parquet tables of windows, or such files.", metavar="DIR"
+        ),
     ],
     *,
     key: Annotated[
         list[str] | None,
-        typer.Option(help="Only the windows of this key; repeatable. By default of all.", show_default=False),
+        typer.Option(
+            help="Test only the windows of this key. Repeatable. By default, all keys are tested.", show_default=False
+        ),
     ] = None,
     by: Annotated[
         SameBy | None,
         typer.Option(
             "--by",
-            help="distance: of sums, the default; mean: of averages, where units were counted: the default of "
-            "features.",
+            help="distance of sums (the default), or mean: the distance of averages, where units were "
+            "counted (the default for features).",
             metavar="MEASURE",
             show_default=False,
         ),
@@ -52,8 +56,8 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
     tolerance: Annotated[
         str,
         typer.Option(
-            help="The distance, not squared, up to which windows count as the same; or typical, what is usual in the "
-            "series.",
+            help="Distance (not squared) up to which two windows count as the same. typical takes the "
+            "usual distance in the series.",
             metavar="X|typical",
         ),
     ] = "0",
@@ -61,7 +65,8 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
         bool | None,
         typer.Option(
             "--samples/--no-samples",
-            help="With --by mean: units are samples, and populations are compared; the default of features.",
+            help="Treat units as samples and compare the populations they come from, with --by mean. This "
+            "is the default for features.",
             show_default=False,
         ),
     ] = None,
@@ -69,33 +74,43 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
         Path | None,
         typer.Option(
             "--agreement",
-            help="What releases of features were made by, a JSON file: alarms then name the column that changed.",
+            help="Agreement by which features were sketched, a JSON file. Each alarm then names the column "
+            "that changed.",
             show_default=False,
         ),
     ] = None,
-    level: Annotated[float, typer.Option(help="Probability, or share, of false alarms, in (0, 1).")] = 0.05,
+    level: Annotated[
+        float, typer.Option(help="Probability (or share, see --control) of false alarms, in (0, 1).")
+    ] = 0.05,
     control: Annotated[
         Control,
-        typer.Option(help="any: level is the probability of any false alarm in a series; rate: their expected share."),
+        typer.Option(
+            help="any: --level is the probability of any false alarm in a series. rate: it is the expected "
+            "share of false alarms among the alarms."
+        ),
     ] = "any",
     picture: Annotated[
         Path | None,
-        typer.Option(help="Write an .svg of the curve, its band, the alarm line and alarms.", show_default=False),
+        typer.Option(
+            help="Draw the curve, its band, the alarm line and the alarms into an .svg file.", show_default=False
+        ),
     ] = None,
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
     """Test whether a stream has changed from window to window, with few false alarms over the series.
 
-    Releases are windows by their names, as `sketch --window`, policies and jobs name them: 2024-05.sketch, tables
-    2024-05.parquet, keys such as "north 2024-05", and folders 2024-05-01T13-00-00Z. They are compared in time order,
-    those of each key by themselves.
+    The names of releases say which windows they are, as `sketch --window`, policies and jobs name them: 2024-05.sketch,
+    tables 2024-05.parquet, keys such as "north 2024-05", and folders 2024-05-01T13-00-00Z. The windows of each key are
+    compared in order of time.
 
-    With an --agreement that has features, populations are tested for drift: by averages whose units are samples, so
-    that the people of another month may be other people. Each alarm names the column that differs most clearly.
+    With an --agreement that has features, populations are tested for drift by their averages. Units are then samples,
+    because the people of another month may be other people. Each alarm names the column that differs most clearly.
 
-    Real streams always change a little. So with no tolerance, and little noise, each window is an alarm: say what is
-    too small to matter, or --tolerance typical.
+    Real streams always change a little. So without a tolerance, and with little noise, each window raises an alarm.
+    Give the smallest distance that matters, or --tolerance typical.
+
+    $ streamsketch changes releases/ --tolerance typical
     """
     allowed = _tolerance(tolerance)
     if picture is not None:

@@ -28,80 +28,101 @@ _CONFIDENCE = 0.95  # of the rank error
 
 def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     inputs: Annotated[
-        list[Path], typer.Argument(help="CSV, JSON lines or Parquet files: all events of each unit", metavar="INPUT")
+        list[Path],
+        typer.Argument(help="CSV, JSON lines or Parquet files with all events of each unit.", metavar="INPUT"),
     ],
     *,
-    unit_column: Annotated[str, typer.Option(help="Column of privacy units.")],
+    unit_column: Annotated[str, typer.Option(help="Column that identifies the privacy unit.")],
     index: Annotated[
-        list[str], typer.Option(help="Column that says what happened; several, with commas or one by one.")
+        list[str],
+        typer.Option(
+            help="Column that identifies an item or event. Several columns, separated by commas or given "
+            "one by one, are read as a tuple."
+        ),
     ],
     candidates: Annotated[
-        list[str], typer.Option(help="Bounds to choose from, named without a look at the data: 5,10,20,50.")
+        list[str],
+        typer.Option(help="Bounds to choose from, such as 5,10,20,50. Name them without looking at the data."),
     ],
-    epsilon: Annotated[float, typer.Option(help="Privacy loss ε of the choice; it adds to that of the release.")],
-    projection: Annotated[Path, typer.Option(help="The projection that the sketch will have: a JSON file.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy loss ε of the choice. It adds to the ε of the release.")],
+    projection: Annotated[Path, typer.Option(help="Projection that the sketch will have: a JSON file.")],
     unit: Annotated[
-        str | None, typer.Option(help="What one unit is, in a word; by default, its column's name.", show_default=False)
+        str | None,
+        typer.Option(help="Name of one unit, in a word. By default, the name of its column.", show_default=False),
     ] = None,
     share: Annotated[
         str | None,
-        typer.Option(
-            help="The share of units to keep within the bound, in (0, 1); by default 0.95.", show_default=False
-        ),
+        typer.Option(help="Share of units to keep within the bound, in (0, 1). By default 0.95.", show_default=False),
     ] = None,
     question: Annotated[
         str | None,
         typer.Option(
-            help="Instead of a share: what releases answer, cosine, distance, mean or point, as well as can be.",
+            help="Choose the bound with the least error for a question instead: cosine, distance, mean or point.",
             show_default=False,
         ),
     ] = None,
     norm: Annotated[
-        str, typer.Option(help="Of what a unit adds: l1, or l2 for a bound on its sketches, all keys together.")
+        str,
+        typer.Option(
+            help="Size to be bounded: l1, a unit's total in a key, or l2, the norm of its sketches over "
+            "all keys together."
+        ),
     ] = "l1",
     value: Annotated[
-        str | None, typer.Option(help="Column of numbers to add up. By default, 1 an event.", show_default=False)
+        str | None,
+        typer.Option(help="Column of numbers to add up. By default, each event counts 1.", show_default=False),
     ] = None,
     key: Annotated[
-        str | None, typer.Option(help="Column of keys; of a unit, its largest key counts.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Column of keys. A unit's largest total over keys is compared with the bound.", show_default=False
+        ),
     ] = None,
     form: Annotated[
-        Format | None, typer.Option("--format", help="What the files are; by default, what their names say.")
+        Format | None, typer.Option("--format", help="Format of the files. By default, their names tell.")
     ] = None,
-    delimiter: Annotated[str, typer.Option(help="What is between the cells of CSV; \\t is a tab.")] = ",",
+    delimiter: Annotated[str, typer.Option(help="Character between the cells of CSV. \\t is a tab.")] = ",",
     trade_off: Annotated[
         Path | None,
         typer.Option(
-            help="Where to write noise against bias of every candidate, a .txt or .json table or an .svg picture: "
-            "secret.",
+            help="Write the noise and the bias of every candidate: a .txt or .json table, or an .svg picture. Secret.",
             show_default=False,
         ),
     ] = None,
     squared_distance: Annotated[
-        float | None, typer.Option(help="For --trade-off: a squared distance that matters, without a bound.")
+        float | None, typer.Option(help="Squared distance that matters, without a bound (for --trade-off).")
     ] = None,
-    release_epsilon: Annotated[float, typer.Option(help="For --trade-off or --question: ε of the release.")] = 1.0,
-    release_delta: Annotated[float, typer.Option(help="For --question: δ of the release.")] = 0.0,
-    max_keys: Annotated[int, typer.Option(help="For --trade-off or --question: how many keys a unit keeps.")] = 1,
+    release_epsilon: Annotated[float, typer.Option(help="ε of the release.")] = 1.0,
+    release_delta: Annotated[float, typer.Option(help="δ of the release (for --question).")] = 0.0,
+    max_keys: Annotated[int, typer.Option(help="Number of keys that a unit keeps.")] = 1,
     units: Annotated[
-        float | None, typer.Option(help="For --question: units of a key, about; by default all.", show_default=False)
+        float | None,
+        typer.Option(
+            help="Approximate number of units in a key (for --question). By default, all units.", show_default=False
+        ),
     ] = None,
-    items: Annotated[float, typer.Option(help="For --question: different items of a unit, about.")] = 10.0,
+    items: Annotated[
+        float, typer.Option(help="Approximate number of different items of a unit (for --question).")
+    ] = 10.0,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     as_json: Json = False,
 ) -> None:
-    """Choose a bound that most units keep to, or that answers are best with, with differential privacy.
+    r"""Choose a bound that most units keep to, or with the least error, with differential privacy.
 
-    What is printed hides each unit, whatever it adds, at the cost of --epsilon, and may be agreed on: `agree --l1`.
-    Each run spends ε again, and is charged to --ledger first, whose data set is for one --unit. A unit's events are
-    summed by key and index first, and rows with nulls or without a unit are dropped, as `sketch --unit-column` does.
+    The output hides each unit, whatever it adds, at the cost of --epsilon. So the parties may agree on it: `agree
+    --l1`. Each run spends ε again. With --ledger, it is charged first, to a data set of the same --unit. A unit's
+    events are summed by key and index first, and rows with nulls or without a unit are dropped, as by `sketch
+    --unit-column`.
 
-    A share of units is right for totals. For shapes it is far too large: with --question cosine, noise and bias are
-    weighed instead, on noisy counts of units by size. `agree --clip equal` needs no bound at all.
+    A bound that keeps a share of the units is right for totals. For cosines it is far too large: --question cosine
+    weighs noise against bias instead, by noisy counts of units by size. `agree --clip equal` needs no bound at all.
 
-    --trade-off writes exact figures for the operator, readable by the owner only. A bound read off from them is not
-    private.
+    --trade-off writes exact figures for the operator, readable by the owner only. A bound that is read off from them is
+    not private.
+
+    $ streamsketch choose-bound sales.csv --unit-column customer --index item --candidates 5,10,20,50 --epsilon 0.1 \
+        --projection projection.json
     """
     word = unit or unit_column
     names = names_given(index, "--index")

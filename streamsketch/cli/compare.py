@@ -32,7 +32,7 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     top: Annotated[
         int | None,
         typer.Option(
-            help="Show only this many pairs, the nearest; with --why this many items, by default 10.",
+            help="Show only the first pairs, so many; with --why, so many items, by default 10.",
             show_default=False,
         ),
     ] = None,
@@ -40,14 +40,15 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     confidence: Confidence = 0.95,
     together: Annotated[
         bool,
-        typer.Option("--together", help="Intervals that hold for all pairs at once, whichever are shown."),
+        typer.Option("--together", help="Make intervals hold for all pairs at once, whichever are shown."),
     ] = False,
     why: Annotated[
         Path | None,
         typer.Option(
             "--why",
-            help="Show what separates two streams instead: a file of the items that may occur, CSV, JSON lines, "
-            "Parquet, or .txt with one a line. Of more than two streams, the pair that is farthest apart.",
+            help="Show in which items two streams differ: a file of the items that may occur (CSV, JSON "
+            "lines, Parquet, or .txt with one item a line). Of more than two streams, the pair that "
+            "is farthest apart is taken.",
             metavar="DICTIONARY",
             show_default=False,
         ),
@@ -56,32 +57,35 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     category: Annotated[
         str | None,
         typer.Option(
-            help="Column of the dictionary by which items are added up: rows are then categories.", show_default=False
+            help="Column of the dictionary by which items are added up. Rows are then categories.", show_default=False
         ),
     ] = None,
     agreement: FollowedAgreement = None,
     picture: Annotated[
-        Path | None, typer.Option(help="Write what --why shows to an .svg file too.", show_default=False)
+        Path | None, typer.Option(help="Draw what --why shows into an .svg file.", show_default=False)
     ] = None,
     norm: Norms = None,
     signer: Signers = None,
     raw: Raw = False,
     as_json: Json = False,
 ) -> None:
-    """Estimate squared distances and cosines between private sketches, nearest pair first.
+    """Estimate squared distances and cosines between private sketches, most similar pair first.
 
-    Each interval is for its pair alone: the least of many estimates is biased down. Where noise dominates, a squared
-    distance may be negative and a cosine above 1; intervals are clipped to what is possible. Those of --together hold
-    for all pairs at once, and are shown without the measure beside.
+    Each interval holds for its pair alone: the smallest of many estimates is biased down. With --together, the
+    intervals hold for all pairs at once. If noise dominates, an estimated squared distance may be negative and a cosine
+    above 1. Intervals are clipped to what is possible.
 
-    With an --agreement that has features, the discrepancy of populations, from 0 to 4, with p-values of the hypothesis
-    that they are the same; and of the two that are farthest apart, the columns in which they differ. --by asks for
+    If --agreement has features, the measure is the discrepancy of two populations, from 0 to 4, with p-values of the
+    hypothesis that they are the same, and the columns in which the two farthest populations differ. --by chooses
     another measure.
 
-    With --why, the items of a public dictionary in which the sums of two streams differ most, or with --by mean their
-    averages; all its intervals hold at once. --only names two of many streams.
+    With --why, the output lists the items of a public dictionary in which the sums of two streams differ most (or their
+    averages, with --by mean). All of these intervals hold at once. --only names two of many streams.
 
-    Between published signs: how many differ, and angles and cosines, with the flips' share taken out.
+    For published signs, the output has the number of signs that differ, and angles and cosines, corrected for the
+    flips.
+
+    $ streamsketch compare north.parquet south.parquet --by cosine
     """
     check_top(top)
     given: dict[str, Any] = {"only": only, "signer": signer, "raw": raw}

@@ -34,36 +34,42 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     agreement: AgreementFile,
     policy: PolicyFile,
     servers: Servers,
-    topic: Annotated[str, typer.Option(help="Kafka's topic; all of its partitions are read.")],
+    topic: Annotated[str, typer.Option(help="Kafka topic. All of its partitions are read.")],
     client_settings: ClientSettings = None,
     form: MessageForm = Form.arrow,
     state: Annotated[
         Path | None,
         typer.Option(
-            help="The .raw-stream file of sums and offsets: secret. By default beside the policy, with its name.",
+            help="File of the sums and offsets, .raw-stream: secret. By default, it is beside the policy "
+            "and has its name.",
             show_default=False,
         ),
     ] = None,
     malformed: Annotated[
         Path | None,
-        typer.Option(help="File to keep messages in that have rows that cannot be read: secret.", show_default=False),
+        typer.Option(help="File for messages with rows that cannot be read: secret.", show_default=False),
     ] = None,
     dead_letters: Annotated[
         Path | None,
-        typer.Option(help="Folder to keep late rows in: secret. By default, they are counted.", show_default=False),
+        typer.Option(help="Folder for late rows: secret. By default, late rows are only counted.", show_default=False),
     ] = None,
     summary: Annotated[
         Path | None,
-        typer.Option(help="File for counts of what was read and dropped, as JSON: secret.", show_default=False),
+        typer.Option(
+            help="File for the counts of rows that were read and dropped, as JSON: secret.", show_default=False
+        ),
     ] = None,
     accept_loss: Annotated[
         bool,
-        typer.Option("--accept-loss", help="If retention removed records before they were read, go on without them."),
+        typer.Option(
+            "--accept-loss", help="Continue without the records that retention removed before they were read."
+        ),
     ] = False,
     idle_after: Annotated[
         float | None,
         typer.Option(
-            help="Seconds after which a partition whose clock stands still holds no window back; by default, never.",
+            help="Seconds without progress after which a partition no longer holds windows back. By "
+            "default, it always does.",
             show_default=False,
         ),
     ] = None,
@@ -72,34 +78,38 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     database: Database = None,
     counts: Annotated[
         Path | None,
-        typer.Option(help="Folder for counts of rows, which `job watch --counts` reads: secret.", show_default=False),
+        typer.Option(
+            help="Folder for the counts of rows, which `job watch --counts` reads: secret.", show_default=False
+        ),
     ] = None,
     group: Annotated[
         str | None,
         typer.Option(
-            help="Consumer group to which offsets are committed, for monitors alone; by default streamsketch-STREAM, "
-            "or streamsketch-TOPIC.",
+            help="Consumer group to which offsets are committed, for monitoring only. By default "
+            "streamsketch-STREAM or streamsketch-TOPIC.",
             show_default=False,
         ),
     ] = None,
     log: Annotated[
-        Log, typer.Option(help="text, for the operator alone, or json: lines without private values.")
+        Log, typer.Option(help="text, for the operator only, or json: lines without private values.")
     ] = Log.text,
     as_json: Json = False,
 ) -> None:
     """Release each window of a Kafka topic once, by a policy, on one machine and without Java.
 
-    Agreement and policy are those of `sketch --policy`. All partitions are read, each late by its own clock, so what is
-    in a window depends on the topic alone. Sums and offsets are saved together: killed at any point, the same command
-    goes on, and publishes the same bytes. SIGINT and SIGTERM save and end.
+    Agreement and policy are those of `sketch --policy`. All partitions are read. Each has its own clock, by which a row
+    is late, so the content of a window depends on the topic alone. Sums and offsets are saved together: if the command
+    is killed, run it again, and it continues and publishes the same bytes. SIGINT and SIGTERM save and end.
 
-    A message is an Arrow IPC stream of rows, or with --format json an object, or one a line. One without content is a
-    heartbeat: its timestamp moves the clock of its partition. Rows that cannot be read are dropped, each by itself, and
-    counted in --summary.
+    A message is an Arrow IPC stream of rows. With --format json, it is an object, or one object a line. A message
+    without content is a heartbeat: its timestamp moves the clock of its partition. Rows that cannot be read are
+    dropped, one by one, and counted in --summary.
 
     Releases are files of whole windows. If the policy names its stream, each key is released by itself, as by `job
     stream`: into the policy's folder, a place such as s3://bucket/releases, or a database. `job watch` and `job
     publish` read folders and databases.
+
+    $ streamsketch consume --agreement agreement.json --policy policy.json --servers localhost:9092 --topic sales
     """
     agreed, released_by = ss.Agreement.load(agreement), StreamPolicy.load(policy)
     released_by.publisher(agreed)  # to find mistakes before anything is written

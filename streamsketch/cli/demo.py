@@ -23,14 +23,17 @@ _SHOWN = 10
 def demo(
     *,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A .parquet table of the releases to write; by default none.")
+        Path | None,
+        typer.Option("--output", "-o", help="Write the releases to a .parquet table. By default, nothing is written."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Sketch, release and compare the source of ten packages of Python's standard library.
 
-    Each package is a party, each word in its source an event. Runs in a few seconds, and writes nothing
-    without --output.
+    Each package is a party, and each word in its source is an event. It takes a few seconds, and writes nothing without
+    --output.
+
+    $ streamsketch demo
     """
     if output is not None:
         new_file(output, ".parquet", "the table of releases")

@@ -45,11 +45,11 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
     files: Files,
     *,
     agreement: Annotated[
-        Path, typer.Option("--agreement", help="What the rows were sketched by, a JSON file that has features.")
+        Path, typer.Option("--agreement", help="Agreement by which the rows were sketched, a JSON file with features.")
     ],
     share: Shares = None,
     column: Annotated[
-        list[str] | None, typer.Option(help="Show only this column; repeatable.", show_default=False)
+        list[str] | None, typer.Option(help="Show only this column. Repeatable.", show_default=False)
     ] = None,
     confidence: Confidence = 0.95,
     only: Only = None,
@@ -60,8 +60,10 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
     """Describe the people of releases of features: means, deviations and shares, column by column.
 
     Means and standard deviations are of numbers cut to their agreed ranges, among units that have one. Shares are of
-    all units. Someone with several rows counts once, by the mean direction of their features. Each interval is for
-    itself alone, and is clipped to what is possible; an estimate itself may be a little below 0, as noise is.
+    all units. A unit with several rows counts once, by the mean direction of its features. Each interval holds by
+    itself, and is clipped to what is possible. An estimate may be a little below 0, because of the noise.
+
+    $ streamsketch describe clinic.sketch --agreement agreement.json
     """
     sketches = load_sketches(files, least=1, command="describe", raw=raw, signer=signer)
     sketches = select_names(sketches, only, "describe", least=1)

@@ -29,7 +29,7 @@ def explain(
         Populations, typer.Option(help="Whether one unit may be in several of the files.")
     ] = "overlapping",
     delta: Annotated[
-        float | None, typer.Option(help="The δ at which to account for them together; by default the sum of theirs.")
+        float | None, typer.Option(help="δ at which to account for the files together. By default, the sum of theirs.")
     ] = None,
     signer: Signers = None,
     registry: Annotated[
@@ -37,10 +37,15 @@ def explain(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say who is protected and how, how much noise that means, and what is not protected.
+    """Show who is protected and how, how much noise that takes, and what is not protected.
 
-    With --registry, the files are one entry of the Differential Privacy Deployments Registry, in its fields. What no
-    release knows is null, and asked for under to_fill.
+    Several files are also accounted for together. If one unit may be in several of them, ε adds up: --populations says
+    so.
+
+    With --registry, the files are one entry of the Differential Privacy Deployments Registry, in its fields. Fields
+    that no release can fill are null, and listed under to_fill.
+
+    $ streamsketch explain north.parquet
     """
     published = [load_published(file, signer=signer) for file in files]
     if len(published) > 1 or delta is not None:

@@ -57,21 +57,28 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
     items: Annotated[
         list[str] | None,
         typer.Option(
-            help="Items, with commas, as tea,jam. For an index of several columns, the parts of one; repeatable.",
+            help="Items, separated by commas: tea,jam. If the index has several columns, the parts of one "
+            "item; repeatable.",
             show_default=False,
         ),
     ] = None,
     dictionary: Annotated[
         Path | None,
-        typer.Option(help="A file of items: CSV, JSON lines, Parquet, or .txt with one a line.", show_default=False),
+        typer.Option(help="File of items: CSV, JSON lines, Parquet, or .txt with one item a line.", show_default=False),
     ] = None,
     index: Index = None,
     top: Annotated[
-        int | None, typer.Option(help="Only this many items, the largest, and what is missed.", show_default=False)
+        int | None,
+        typer.Option(
+            help="Show only the largest items, so many, and an estimate of what is missed.", show_default=False
+        ),
     ] = None,
     agreement: FollowedAgreement = None,
     estimator: Annotated[
-        PointEstimator, typer.Option(help="How the cells of an item become one estimate; auto takes what errs less.")
+        PointEstimator,
+        typer.Option(
+            help="Method by which the cells of an item become one estimate. auto takes the one with the smaller error."
+        ),
     ] = "auto",
     confidence: Confidence = 0.95,
     output: Annotated[
@@ -85,8 +92,11 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Estimate how often items occur in the streams of releases.
 
-    Each interval is for its item alone. With --top, the largest items of the dictionary are shown, and with the stated
-    confidence all intervals of a release hold, although items were selected. A dictionary must not depend on the data.
+    Each interval holds for its item alone. With --top, only the largest items of the dictionary are shown, and with the
+    stated confidence all intervals of a release hold at once, although the items were selected. A dictionary must not
+    depend on the data.
+
+    $ streamsketch frequency north.parquet --items tea,jam --agreement agreement.json
     """
     check_top(top)
     if (items is None) == (dictionary is None):

@@ -29,18 +29,21 @@ _LENGTHS = (1, 7, 24, 30, 168, 365)
 def history(  # noqa: PLR0913 - a command's options are its parameters
     places: Annotated[
         list[Path],
-        typer.Argument(help="folders of .sketch files and .parquet tables of windows, or such files", metavar="DIR"),
+        typer.Argument(
+            help="Folders with the .sketch files or .parquet tables of windows, or such files.", metavar="DIR"
+        ),
     ],
     *,
     key: Annotated[
-        str | None, typer.Option(help="The history of this key; needed where there are several.", show_default=False)
+        str | None, typer.Option(help="Key whose history is read. Needed if there are several.", show_default=False)
     ] = None,
     ranges: Annotated[
         list[str] | None,
         typer.Option(
             "--range",
-            help="Windows that begin in a year, a month or on a date, such as 2024-05; or from a window to another, "
-            "without it: 2024-05-01..2024-05-08, or by number, 0..7. Repeatable: ranges are then compared.",
+            help="Range of windows. 2024, 2024-05 or 2024-05-31: those that begin in this time. "
+            "2024-05-01..2024-05-08, or by number 0..7: those from the first to the one before the "
+            "last. Repeat it to compare ranges.",
             metavar="RANGE",
             show_default=False,
         ),
@@ -48,7 +51,8 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
     length: Annotated[
         int | None,
         typer.Option(
-            help="Instead: a series of ranges of so many windows: whether each differs from the one before, or --of.",
+            help="Show a series of ranges of so many windows instead, and whether each differs from the "
+            "one before (see --of).",
             min=1,
             show_default=False,
         ),
@@ -56,28 +60,28 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
     every: Annotated[
         int | None,
         typer.Option(
-            help="With --length: windows from one range to the next; by default as many.", min=1, show_default=False
+            help="Number of windows from one range of the series to the next. By default, --length.",
+            min=1,
+            show_default=False,
         ),
     ] = None,
     of: Annotated[
-        Of, typer.Option("--of", help="With --length: what of each range is estimated.", show_default=True)
+        Of, typer.Option("--of", help="What is estimated for each range of the series.", show_default=True)
     ] = "changes",
     tolerance: Annotated[
-        float, typer.Option(help="The distance, not squared, up to which ranges count as the same.", min=0.0)
+        float, typer.Option(help="Distance (not squared) up to which two ranges count as the same.", min=0.0)
     ] = 0.0,
-    level: Annotated[
-        float, typer.Option(help="With --length: the probability of any false alarm in the series, in (0, 1).")
-    ] = 0.05,
+    level: Annotated[float, typer.Option(help="Probability of any false alarm in the series, in (0, 1).")] = 0.05,
     picture: Annotated[
         Path | None,
-        typer.Option(help="With --length: write an .svg of the curve and its band.", show_default=False),
+        typer.Option(help="Draw the curve of the series and its band into an .svg file.", show_default=False),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="Write the release of the one --range to this .sketch file, for all other commands.",
+            help="Write the release of the one --range to a .sketch file, for all other commands.",
             show_default=False,
         ),
     ] = None,
@@ -86,8 +90,11 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Read any range of the windows that were published by a schedule, at no further cost of privacy.
 
-    Releases are windows by their names, as `sketch --policy` with a schedule names them. All windows from the first
-    one on are needed. Without options, the command shows the schedule and the noise of ranges of several lengths.
+    The names of releases say which windows they are, as `sketch --policy` with a schedule names them. All windows from
+    the first one on are needed. Without options, the command shows the schedule, and the noise of ranges of several
+    lengths.
+
+    $ streamsketch history releases/ --range 2024-05
     """
     wanted = ranges or []
     _check(wanted, length=length, every=every, picture=picture, output=output)

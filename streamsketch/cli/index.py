@@ -17,17 +17,19 @@ INDEX = ".index"
 def index(
     files: Annotated[
         list[Path],
-        typer.Argument(help=".parquet tables of signs, or .signs files", metavar="FILE", show_default=False),
+        typer.Argument(help="Tables (.parquet) of signs, or .signs files.", metavar="FILE", show_default=False),
     ],
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .index file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .index.")],
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
     """Put published signs into one matrix of codes, which `nearest --index` searches.
 
-    The file takes one bit a sign, and eight bytes and the key a release. It is for the machines that search it: what
-    others read are the releases themselves.
+    The file takes one bit for each sign, and for each release eight bytes and its key. It is for the machines that
+    search it. Send others the releases themselves.
+
+    $ streamsketch index answers.parquet -o answers.index
     """
     new_file(output, INDEX, "an index")
     if twice := find_duplicate(files):

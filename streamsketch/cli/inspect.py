@@ -35,14 +35,19 @@ _NOISE = {
 
 def inspect(
     file: Annotated[
-        Path | None, typer.Argument(help="a .sketch, .signs, .parquet or .raw-sketch file", metavar="FILE")
+        Path | None, typer.Argument(help="A .sketch, .signs, .parquet or .raw-sketch file.", metavar="FILE")
     ] = None,
     *,
-    system: Annotated[bool, typer.Option("--system", help="Show this machine instead: how it hashes.")] = False,
+    system: Annotated[bool, typer.Option("--system", help="Show how this machine hashes, instead of a file.")] = False,
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
-    """Show the contents of a file of sketches and its guarantee."""
+    """Show the contents of a file of sketches and its guarantee.
+
+    Noise and norms are in the units of the data. The grid step is the size of one step of the integers in the file.
+
+    $ streamsketch inspect north.parquet
+    """
     if system == (file is not None):
         raise typer.BadParameter("name one file, or give --system")
     if file is None:

@@ -32,7 +32,7 @@ from streamsketch.streams import StreamPolicy
 BeamOptions = Annotated[
     list[str] | None,
     typer.Argument(
-        help="After --, options of Apache Beam, such as --runner=FlinkRunner; by default it runs in this process.",
+        help="Options of Apache Beam after --, such as --runner=FlinkRunner. By default, the job runs in this process.",
         metavar="[-- BEAM OPTION...]",
         show_default=False,
     ),
@@ -41,74 +41,83 @@ RootKey = Annotated[
     Path | None,
     typer.Option(help="File on every worker that holds a key of 32 bytes, mode 0600.", show_default=False),
 ]
-StreamKey = Annotated[Path, typer.Option("--root-key", help="File on every worker: a key of 32 bytes, mode 0600.")]
-Claims = Annotated[str, typer.Option(help="Folder that all workers share, for epochs and alarms. Keep it private.")]
+StreamKey = Annotated[
+    Path, typer.Option("--root-key", help="File on every worker that holds a key of 32 bytes, mode 0600.")
+]
+Claims = Annotated[str, typer.Option(help="Folder shared by all workers, for epochs and alarms. Keep it private.")]
 
 
 def files(  # noqa: PLR0913 - a command's options are its parameters
     beam: BeamOptions = None,
     *,
     pattern: Annotated[
-        list[str], typer.Option("--input", help="A file or glob of Parquet, CSV, JSON lines or Avro; once for each.")
+        list[str], typer.Option("--input", help="File, or glob of files: Parquet, CSV, JSON lines or Avro. Repeatable.")
     ],
     agreement: AgreementFile,
-    output: Annotated[str, typer.Option("--output", "-o", help="Folder for the results, which all workers share.")],
-    epsilon: Annotated[float, typer.Option(help="Privacy loss bound ε, > 0, for all keys together.")],
-    delta: Annotated[float, typer.Option(help="Probability δ in [0, 1) with which it may fail.")] = 0.0,
-    mechanism: Annotated[str, typer.Option(help=f"Which noise: {', '.join(mechanism_names())}.")] = "auto",
+    output: Annotated[str, typer.Option("--output", "-o", help="Folder for the results, shared by all workers.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy loss ε, > 0, for all keys together.")],
+    delta: Annotated[float, typer.Option(help="Probability δ in [0, 1) with which the bound ε may fail.")] = 0.0,
+    mechanism: Annotated[str, typer.Option(help=f"Kind of noise: {', '.join(mechanism_names())}.")] = "auto",
     public_key: Annotated[
         list[str] | None,
         typer.Option(
-            help="Keys to release, named without a look at the data: with commas, or once for each. With --window, "
-            "'KEY 2024-05-31'.",
+            help="Keys to release, separated by commas or one by one. Name them without looking at the "
+            "data. With --window, a key is 'KEY 2024-05-31'.",
             show_default=False,
         ),
     ] = None,
     keys_are_public: Annotated[
-        bool, typer.Option("--keys-are-public", help="Release all keys in the data: who is in them is no secret.")
+        bool,
+        typer.Option(
+            "--keys-are-public", help="Release all keys in the data, because it is no secret which keys are in it."
+        ),
     ] = False,
     clip: Annotated[
         str | None,
         typer.Option(
-            help="How units are clipped, unless the agreement says: scale, the default, cut, equal, or none.",
+            help="What to do with a unit beyond the bound, unless the agreement says it: scale (the "
+            "default), cut, equal, or none, if units keep to the bound.",
             show_default=False,
         ),
     ] = None,
-    delimiter: Annotated[str, typer.Option(help="What is between the cells of CSV.")] = ",",
+    delimiter: Annotated[str, typer.Option(help="Character between the cells of CSV.")] = ",",
     window: Annotated[
         str | None,
         typer.Option(
-            help="One stream for each key and window: of a length, such as '1 day', or day, week or month of the "
-            "calendar.",
+            help="Make one stream for each key and window: of a length, such as '1 day', or a calendar's "
+            "day, week or month.",
             show_default=False,
         ),
     ] = None,
     zone: Annotated[
         str | None,
-        typer.Option(help="Time zone of the calendar, such as Europe/Berlin; by default UTC.", show_default=False),
+        typer.Option(help="Time zone of the calendar, such as Europe/Berlin. By default UTC.", show_default=False),
     ] = None,
     time: Annotated[str | None, typer.Option(help="Column of times, for --window.", show_default=False)] = None,
     time_format: Annotated[
-        str | None, typer.Option(help="How text says times, as of strptime; by default, ISO 8601.", show_default=False)
+        str | None,
+        typer.Option(help="Format of times in text, as for strptime. By default ISO 8601.", show_default=False),
     ] = None,
     claims: Annotated[
         str | None,
         typer.Option(
-            help="Folder that all workers share, for the secret of each run; needed on Flink and Spark.",
+            help="Folder shared by all workers, for the secret of each run. Needed on Flink and Spark.",
             show_default=False,
         ),
     ] = None,
     run_id: Annotated[
-        str | None, typer.Option(help="Name of this run in --claims; by default a random one.", show_default=False)
+        str | None, typer.Option(help="Name of this run in --claims. By default, a random one.", show_default=False)
     ] = None,
     root_key: RootKey = None,
     as_json: Json = False,
 ) -> None:
     """Sketch files on a cluster, release each key once, and compare all releases.
 
-    The folder gets sketches.parquet, sketches/KEY.sketch, and cosines and distances as Parquet and CSV. Units are
-    clipped where the agreement names them, unless --clip none says that they keep to the bound. Where the agreement
+    The output folder gets sketches.parquet, sketches/KEY.sketch, and cosines and distances as Parquet and CSV. Units
+    are clipped if the agreement names them, unless --clip none says that they keep to the bound. If the agreement
     counts them, the folder also gets means, the distances of averages.
+
+    $ streamsketch job files --agreement agreement.json --input 'sales/*.parquet' --epsilon 1 --keys-are-public -o out
     """
     if bool(public_key) == keys_are_public:
         raise ss.InvalidInputError("say which keys are released: --public-key NAMES, or --keys-are-public; one of both")
@@ -151,43 +160,49 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
     *,
     agreement: AgreementFile,
     policy: PolicyFile,
-    servers: Annotated[str | None, typer.Option(help="Kafka's brokers, HOST:PORT.", show_default=False)] = None,
-    topic: Annotated[str | None, typer.Option(help="Kafka's topic.", show_default=False)] = None,
+    servers: Annotated[str | None, typer.Option(help="Addresses of Kafka's brokers.", show_default=False)] = None,
+    topic: Annotated[str | None, typer.Option(help="Kafka topic.", show_default=False)] = None,
     expansion: Annotated[
         str | None,
-        typer.Option(help="Beam's expansion service with the connector of pipelines/flink.", show_default=False),
+        typer.Option(help="Beam's expansion service, with the connector of pipelines/flink.", show_default=False),
     ] = None,
     client_settings: ClientSettings = None,
     form: MessageForm = Form.arrow,
     folder: Annotated[
-        str | None, typer.Option(help="Folder of Parquet files that grows, instead of a topic.", show_default=False)
+        str | None, typer.Option(help="Growing folder of Parquet files, instead of a topic.", show_default=False)
     ] = None,
     root_key: StreamKey,
     claims: Claims,
     epoch: Annotated[
         int | None,
-        typer.Option(help="Of a job that is restored; a new launch claims the next.", show_default=False),
+        typer.Option(help="Epoch of a job that is restored. A new launch claims the next.", show_default=False),
     ] = None,
     database: Database = None,
     log: Annotated[
-        Log, typer.Option(help="text, with all that Beam says, for the operator alone, or json without private values.")
+        Log,
+        typer.Option(
+            help="text, with all messages of Beam, for the operator only, or json: lines without private values."
+        ),
     ] = Log.text,
     dead_letters: Annotated[
         str | None,
         typer.Option(
-            help="Folder for rows that are late or too far ahead and messages that cannot be read: secret. By default "
-            "they are counted alone.",
+            help="Folder for rows that are late or too far ahead, and for messages that cannot be read: "
+            "secret. By default, they are only counted.",
             show_default=False,
         ),
     ] = None,
-    dead_letters_bytes: Annotated[int, typer.Option(help="How large that folder may get.")] = 1 << 30,
+    dead_letters_bytes: Annotated[int, typer.Option(help="Maximum size of that folder.")] = 1 << 30,
     count_private_data: Annotated[
-        bool, typer.Option("--count-private-data", help="Count late rows as Beam metrics, for the operator alone.")
+        bool, typer.Option("--count-private-data", help="Count late rows as Beam metrics, for the operator only.")
     ] = False,
 ) -> None:
-    """Release each window of an unbounded stream once, from a Kafka topic or a folder that grows.
+    r"""Release each window of an unbounded stream once, from a Kafka topic or a folder that grows.
 
-    Agreement and policy are those of `sketch --policy`; the policy of a job names the stream.
+    Agreement and policy are those of `sketch --policy`. The policy of a job names the stream.
+
+    $ streamsketch job stream --agreement agreement.json --policy policy.json --folder incoming --root-key root.key \
+        --claims /shared/claims -- --runner=FlinkRunner
     """
     options = {"--servers": servers, "--topic": topic, "--expansion": expansion}
     given, missing = ([name for name, value in options.items() if (value is None) == gone] for gone in (False, True))
@@ -225,48 +240,56 @@ def watch(  # noqa: PLR0913 - a command's options are its parameters
     policy: PolicyFile,
     database: Database = None,
     alarms: Annotated[
-        Path | None, typer.Option(help="Folder of alarms, to count them: CLAIMS/STREAM.alarms.", show_default=False)
+        Path | None, typer.Option(help="Folder of alarms, which are counted: CLAIMS/STREAM.alarms.", show_default=False)
     ] = None,
     counts: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the workers' counts, CLAIMS/STREAM.counts: dropped rows say why. Private: for the operator "
-            "alone.",
+            help="Folder of the workers' counts, CLAIMS/STREAM.counts, which tells why rows were dropped. "
+            "Private: for the operator only.",
             show_default=False,
         ),
     ] = None,
-    port: Annotated[int, typer.Option(help="On 127.0.0.1; 0 is any that is free.")] = 9100,
-    health: Annotated[Path | None, typer.Option(help="File to keep the line of health in.", show_default=False)] = None,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1. 0 takes any free port.")] = 9100,
+    health: Annotated[Path | None, typer.Option(help="File that gets the line of health.", show_default=False)] = None,
     stale_after: Annotated[
-        float | None, typer.Option(help="Seconds for which nothing may come; by default three windows.")
+        float | None,
+        typer.Option(
+            help="Seconds without a release after which the stream counts as stale. By default three windows."
+        ),
     ] = None,
-    every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 5.0,
+    every: Annotated[float, typer.Option(help="Seconds between two checks.")] = 5.0,
     flink: Annotated[
         str | None,
         typer.Option(
-            help="Flink's REST interface, http://HOST:PORT: restarts and checkpoints say why.", show_default=False
+            help="Flink's REST interface, http://HOST:PORT. Health then reports restarts and failed checkpoints.",
+            show_default=False,
         ),
     ] = None,
     job_id: Annotated[
-        str | None, typer.Option(help="The job's id on Flink; by default the only one that runs.", show_default=False)
+        str | None, typer.Option(help="Id of the job on Flink. By default, the only one that runs.", show_default=False)
     ] = None,
     servers: Annotated[
-        str | None, typer.Option(help="Kafka's brokers, HOST:PORT: silent partitions say why.", show_default=False)
+        str | None,
+        typer.Option(help="Addresses of Kafka's brokers. Health then reports silent partitions.", show_default=False),
     ] = None,
-    topic: Annotated[str | None, typer.Option(help="The topic that the job reads.", show_default=False)] = None,
+    topic: Annotated[str | None, typer.Option(help="Topic that the job reads.", show_default=False)] = None,
     client_settings: ClientSettings = None,
     silent_after: Annotated[
         float | None,
         typer.Option(
-            help="Seconds without a record that a partition may have; by default one window.", show_default=False
+            help="Seconds without a record after which a partition counts as silent. By default one window.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:
     """Serve metrics and health of a stream on 127.0.0.1, from what it has published alone.
 
-    /metrics is for Prometheus, /health one line of JSON with status 200 or 503. It reads the releases, as anybody may,
-    and counts the alarms; it never meets the job's data or its key. With --flink and --servers, health also says what
-    is wrong with the job and the topic; no record is read.
+    /metrics is for Prometheus. /health is one line of JSON with status 200 or 503. The command reads the releases,
+    which are public, and counts the alarms. It never reads the job's data or its key. With --flink and --servers,
+    health also names problems of the job and of the topic; no record is read.
+
+    $ streamsketch job watch --agreement agreement.json --policy policy.json --port 9100
     """
     if (servers is None) != (topic is None) or (job_id is not None and flink is None):
         raise ss.InvalidInputError("--servers and --topic go together, and --job-id with --flink")
@@ -302,14 +325,16 @@ def publish(
     *,
     policy: PolicyFile,
     servers: Servers,
-    topic: Annotated[str, typer.Option(help="Kafka's topic, created if it does not exist.")],
+    topic: Annotated[str, typer.Option(help="Kafka topic. It is created if it does not exist.")],
     client_settings: ClientSettings = None,
-    every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 1.0,
+    every: Annotated[float, typer.Option(help="Seconds between two checks.")] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Publish what is there, and end.")] = False,
 ) -> None:
     """Publish a stream's releases to a Kafka topic, each once.
 
-    It goes on until a signal ends it. A later publisher of the same stream and topic ends an earlier one.
+    The command runs until a signal ends it. A later publisher of the same stream and topic ends an earlier one.
+
+    $ streamsketch job publish --policy policy.json --servers localhost:9092 --topic releases
     """
     place = StreamPolicy.load(policy)
     if place.stream is None:
@@ -331,7 +356,7 @@ def replay(  # noqa: PLR0913 - a command's options are its parameters
     agreement: AgreementFile,
     policy: PolicyFile,
     servers: Servers,
-    topic: Annotated[str, typer.Option(help="The topic that the job read.")],
+    topic: Annotated[str, typer.Option(help="Topic that the job read.")],
     client_settings: ClientSettings = None,
     form: MessageForm = Form.arrow,
     root_key: StreamKey,
@@ -339,10 +364,14 @@ def replay(  # noqa: PLR0913 - a command's options are its parameters
     epoch: Annotated[int, typer.Option(help="Epoch of the launch that published.")],
     as_json: Json = False,
 ) -> None:
-    """Compute a topic once more in this process, and compare: each release must have the same bytes.
+    r"""Compute a topic once more in this process, and compare: each release must have the same bytes.
 
-    It needs the root key, and what it reads is secret: it is for the operator alone. Ends with 1 if a release differs
-    or is missing. A release with a unit that was over its bounds does not have the sums of the log, as it should be.
+    The command needs the root key, and what it reads is secret: it is for the operator only. The exit status is 1 if a
+    release differs or is missing. If a unit was over its bounds, the release does not have the sums of the log, as
+    intended.
+
+    $ streamsketch job replay --agreement agreement.json --policy policy.json --servers localhost:9092 --topic sales \
+        --root-key root.key --claims /shared/claims --epoch 1
     """
     with extras():
         job = jobs.StreamJob(

@@ -13,19 +13,19 @@ from streamsketch.parties import Key, PublicKey
 
 
 def new(
-    file: Annotated[
-        Path, typer.Argument(help="the .pem file to write; the public key goes into a .pub file beside it")
-    ],
+    file: Annotated[Path, typer.Argument(help="File to write, .pem. The public key goes into a .pub file beside it.")],
     *,
-    name: Annotated[str, typer.Option(help="Of the party, for others to read.")],
+    name: Annotated[str, typer.Option(help="Name of the party, for others to read.")],
     protect: Annotated[bool, typer.Option("--protect", help="Encrypt the private key with a passphrase.")] = False,
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
     """Make a party's keys: private ones, which stay here with mode 0600, and public ones for all others.
 
-    Hand the .pub file over a channel that no one else can write to, or compare the fingerprint by telephone: whoever
-    swaps it can sign as you, and take your masks away. A lost private key cannot be made again.
+    Send the .pub file over a channel that nobody can tamper with, or compare fingerprints by telephone. Whoever swaps
+    it can sign in your name and unmask your contributions. A lost private key cannot be recovered.
+
+    $ streamsketch key new north.pem --name "North Ltd"
     """
     new_file(file, PRIVATE, "a private key")
     beside = new_file(file.with_suffix(PUBLIC), PUBLIC, "a public key")
@@ -42,12 +42,15 @@ def new(
 
 
 def show(
-    file: Annotated[Path, typer.Argument(help="a .pub or .pem file")],
+    file: Annotated[Path, typer.Argument(help="A .pub or .pem file.")],
     *,
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Show a public key and its fingerprint, which two people compare; of a private key, its public half."""
+    """Show a public key and its fingerprint, which two people compare; of a private key, its public half.
+
+    $ streamsketch key show north.pub
+    """
     if file.suffix == PRIVATE:
         public = private_key(file, passphrase_file).public
         _show(public, {"private key": f"{file}, to keep secret"}, as_json=as_json)

@@ -29,8 +29,8 @@ from streamsketch.core import write_whole
 from streamsketch.errors import LedgerError
 from streamsketch.privacy import Mechanism
 
-Where = Annotated[str, typer.Argument(help="an SQLite file, or postgresql+psycopg://…", metavar="LEDGER")]
-Name = Annotated[str, typer.Option("--dataset", help="What the ledger calls the data set.")]
+Where = Annotated[str, typer.Argument(help="An SQLite file, or postgresql+psycopg://…", metavar="LEDGER")]
+Name = Annotated[str, typer.Option("--dataset", help="Name of the data set in the ledger.")]
 
 _NEVER, _NONE = "never", "–"
 
@@ -39,21 +39,23 @@ def init(
     ledger: Where,
     *,
     dataset: Name,
-    unit: Annotated[str, typer.Option(help="The privacy unit that all releases protect, in a word.")],
+    unit: Annotated[str, typer.Option(help="Privacy unit that all releases protect, in a word.")],
     epsilon: Epsilon,
     delta: Delta = 0.0,
     accounting: Annotated[
-        str, typer.Option(help="How releases add up: 'sum', or 'filter', which takes more small ones, with δ > 0.")
+        str, typer.Option(help="How releases add up: sum, or filter, which allows more small ones and needs δ > 0.")
     ] = "sum",
     period_days: Annotated[
-        int | None, typer.Option(help="After so many days the budget is whole again.", show_default=False)
+        int | None, typer.Option(help="Number of days after which the budget is whole again.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Enter a data set and its budget; the ledger is made if it is not there.
 
-    A budget that was entered stays as it is. The file is readable by its owner only. It holds no data, but says what
-    was released when, and of what: keep one copy, and back it up.
+    A budget that was entered cannot be changed. The file is readable by its owner only. It holds no data, but records
+    what was released of which data set, and when. Keep one copy, and back it up.
+
+    $ streamsketch ledger init ledger.db --dataset sales --unit customer --epsilon 10
     """
     terms: dict[str, Any] = {"unit": unit, "epsilon": epsilon, "delta": delta}
     terms |= {"accounting": accounting, "period_days": period_days}
@@ -69,7 +71,10 @@ def init(
 
 
 def show(ledger: Where, *, as_json: Json = False) -> None:
-    """Show what is left of each data set's budget, and when it is whole again."""
+    """Show what is left of each data set's budget, and when it is whole again.
+
+    $ streamsketch ledger show ledger.db
+    """
     book = open_ledger(ledger)
     found = [(each, book.left(each.name)) for each in book.datasets]
     if as_json:
@@ -99,17 +104,19 @@ def charge(  # noqa: PLR0913 - a command's options are its parameters
     l2: L2 = None,
     sketch_l2: SketchL2 = None,
     one_coordinate: OneCoordinate = None,
-    note: Annotated[str, typer.Option(help="What is released, and how it is made private, in a line.")],
+    note: Annotated[str, typer.Option(help="Description of what is released and how it is made private, in one line.")],
     once: Annotated[
         str | None,
-        typer.Option(help="An id of the job: charged again under it, it costs nothing more.", show_default=False),
+        typer.Option(help="Id of the job. A second charge with the same id costs nothing.", show_default=False),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Charge a release that something else makes, before it is made.
+    """Charge a release that another program makes, before it is made.
 
-    What one privacy unit can change say --l1, --l2, --sketch-l2 or --one-coordinate. Keep the receipt elsewhere: an
-    `audit` with it finds that newer entries were cut off.
+    --l1, --l2, --sketch-l2 or --one-coordinate says how much one privacy unit can change. Keep the receipt elsewhere:
+    with it, `audit` finds out if newer entries were cut off.
+
+    $ streamsketch ledger charge ledger.db --dataset sales --epsilon 0.5 --l1 1 --note "dashboard, OpenDP Laplace"
     """
     book = open_ledger(ledger)
     units = {each.name: each.unit for each in book.datasets}
@@ -133,14 +140,16 @@ def audit(
     *,
     receipt: Annotated[
         list[str] | None,
-        typer.Option(help="NUMBER:DIGEST of an earlier charge or audit; once for each.", show_default=False),
+        typer.Option(help="Receipt of an earlier charge or audit. Repeatable.", show_default=False),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Find an entry that was removed, changed or reordered; ends with 1 and says which.
+    """Check that no entry was removed, changed or reordered; ends with 1 if one was, and names it.
 
-    The ledger alone does not show that its newest entries were cut off, or that all hashes were written anew. A receipt
-    kept elsewhere does: that of a charge, or what an earlier audit printed.
+    The ledger alone cannot show that its newest entries were cut off, or that all hashes were computed anew. A receipt
+    that is kept elsewhere can: that of a charge, or the one that an earlier audit printed.
+
+    $ streamsketch ledger audit ledger.db --receipt 3:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0
     """
     kept = [parse_receipt(text) for text in receipt or []]
     try:
@@ -159,10 +168,13 @@ def export(
     ledger: Where,
     *,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A .jsonl file; by default standard output.")
+        Path | None, typer.Option("--output", "-o", help="Write to a .jsonl file. By default, to standard output.")
     ] = None,
 ) -> None:
-    """Write all entries as JSON lines, oldest first."""
+    """Write all entries as JSON lines, oldest first.
+
+    $ streamsketch ledger export ledger.db -o ledger.jsonl
+    """
     if output is not None:
         new_file(output, ".jsonl", "an export")
     lines = [json.dumps(dataclasses.asdict(entry), sort_keys=True) for entry in open_ledger(ledger).entries()]

@@ -21,9 +21,9 @@ from streamsketch.estimation import interval_text
 
 
 def mean(
-    files: Annotated[list[Path], typer.Argument(help=".sketch files", metavar="FILE")],
+    files: Annotated[list[Path], typer.Argument(help="Files .sketch.", metavar="FILE")],
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .sketch file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .sketch.")],
     populations: PopulationsOption = None,
     confidence: Confidence = 0.95,
     signer: Signers = None,
@@ -31,9 +31,11 @@ def mean(
 ) -> None:
     """Average releases: the sketch of the mean stream (x₁ + … + xₙ) / n.
 
-    It is a release like any other, to compare and to inspect. Its noise is the average of n independent ones, so its
-    standard deviation is √n times smaller than theirs where they are alike. It averages streams, not what was counted
-    in them: no entry of the mean stream can be read off, only its norm and its distances.
+    The mean is a release like any other: it can be compared and inspected. Its noise is the average of n independent
+    noises, so if these are alike, its standard deviation is √n times smaller. The mean is over streams, not over the
+    units in them. No single entry of the mean stream can be read off, only its norm and its distances.
+
+    $ streamsketch mean north.sketch south.sketch --populations disjoint -o mean.sketch
     """
     if len(files) < 2:
         raise ss.InvalidInputError(f"mean needs at least two files, got {len(files)}")

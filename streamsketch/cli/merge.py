@@ -16,16 +16,16 @@ from streamsketch.storage import SUFFIX, RawSketch, distinct_releases, is_raw, s
 
 
 def merge(
-    files: Annotated[list[Path], typer.Argument(help="all .raw-sketch files, or all .sketch files", metavar="FILE")],
+    files: Annotated[list[Path], typer.Argument(help="All .raw-sketch files, or all .sketch files.", metavar="FILE")],
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, of the same kind.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, of the same kind.")],
     populations: PopulationsOption = None,
     disjoint_units: Annotated[
         bool,
         typer.Option(
             "--disjoint-units",
-            help="Of raw sketches: you assert that no privacy unit is in two of them. Bounds that were enforced then "
-            "stay as they are, under that condition; otherwise they add up.",
+            help="Assert that no privacy unit is in two of the raw sketches. Bounds that were enforced "
+            "then stay as they are, on this condition. Otherwise they add up.",
         ),
     ] = False,
     signer: Signers = None,
@@ -33,7 +33,9 @@ def merge(
 ) -> None:
     """Add sketches up: raw ones of one party exactly, releases with their noise.
 
-    Raw sketches of many keys are added key by key. The result remembers all releases of its parts.
+    Raw sketches of many keys are added key by key. The result records all releases of its parts.
+
+    $ streamsketch merge north.sketch south.sketch --populations disjoint -o both.sketch
     """
     if len(files) < 2:
         raise ss.InvalidInputError(f"merge needs at least two files, got {len(files)}")

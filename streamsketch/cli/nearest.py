@@ -23,14 +23,14 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     files: Files,
     *,
     to: Annotated[
-        str | None, typer.Option(help="Whose neighbours: a file's or key's name. By default, each one's.")
+        str | None, typer.Option(help="Name of the file or key whose neighbours are shown. By default, those of each.")
     ] = None,
     by: ByOption = "distance",
-    top: Annotated[int, typer.Option(help="How many neighbours.")] = 3,
+    top: Annotated[int, typer.Option(help="Number of neighbours.")] = 3,
     index: Annotated[
         Path | None,
         typer.Option(
-            help="Of published signs: the neighbours in this collection, a file that `index` wrote.", metavar="FILE"
+            help="Search the neighbours in this collection of published signs, which `index` wrote.", metavar="FILE"
         ),
     ] = None,
     only: Only = None,
@@ -39,16 +39,19 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
-    """Find each release's nearest others, by estimated squared distance, or Hamming distance of signs.
+    """Find each release's nearest others, by estimated distance or cosine, or by Hamming distance of signs.
 
-    Distances of counts mostly measure size, and the smallest stream is then near to all: compare what streams consist
-    of with --by cosine or --by profile.
+    Distances of counts mostly measure size: the smallest stream is close to all others. To compare what streams consist
+    of, use --by cosine or --by profile.
 
-    Where intervals overlap, noise decides who comes first; and the least of many estimates is biased down. Intervals
-    allow for that: with the stated confidence all intervals of one release hold, whichever neighbours are shown.
+    If intervals overlap, the order of the neighbours may be due to noise, and the smallest of many estimates is biased
+    down. The intervals allow for that: with the stated confidence, all intervals of one release hold at once, whichever
+    neighbours are shown.
 
-    With --index, files are asked for whose neighbours a large collection of signs is searched; equal distances keep
-    the collection's order.
+    With --index, the neighbours of the files are searched in a large collection of signs. Equal distances keep the
+    order of the collection.
+
+    $ streamsketch nearest shops.parquet --to north --by cosine --top 5
     """
     check_top(top)
     if index is not None:

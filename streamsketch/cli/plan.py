@@ -50,154 +50,156 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     *,
     epsilon: Annotated[
         float | None,
-        typer.Option(help="Privacy loss bound ε of one release; for sites by default the least that finds the shift."),
+        typer.Option(help="Privacy loss ε of one release. For sites, by default the least that finds the shift."),
     ] = None,
-    dim: Annotated[str, typer.Option(help="Number of possible indices, or 'hashed'.")] = "hashed",
+    dim: Annotated[str, typer.Option(help="Number of possible indices, or hashed.")] = "hashed",
     squared_distance: Annotated[
-        list[float] | None, typer.Option(help="A squared distance that matters, in squared data units; repeatable.")
+        list[float] | None, typer.Option(help="Squared distance that matters, in squared data units. Repeatable.")
     ] = None,
-    events: Annotated[int | None, typer.Option(help="Updates of one stream.")] = None,
-    spread: Annotated[int, typer.Option(help="The fewest coordinates that make a difference.")] = 1,
-    step: Annotated[str, typer.Option(help="What values are multiples of, e.g. 1 or 1/100; 'real' if nothing.")] = "1",
+    events: Annotated[int | None, typer.Option(help="Number of updates in one stream.")] = None,
+    spread: Annotated[int, typer.Option(help="Smallest number of coordinates in which two streams differ.")] = 1,
+    step: Annotated[
+        str, typer.Option(help="Step of which all values are multiples, such as 1 or 1/100. real if there is none.")
+    ] = "1",
     delta: Annotated[
-        float | None, typer.Option(help="Failure probability δ of the bound; by default 0, and for sites 1e-6 or less.")
+        float | None, typer.Option(help="Failure probability δ of the bound ε. By default 0; for sites, at most 1e-6.")
     ] = None,
     l1: Annotated[
         str | None,
-        typer.Option(help="At most this much in all from one unit, in the values' units; by default 1."),
+        typer.Option(help="One unit adds at most this much in total, in the values' units. By default 1."),
     ] = None,
     l2: L2 = None,
     one_coordinate: OneCoordinate = None,
-    unit: Annotated[str, typer.Option(help="What is protected, in a word.")] = "event",
+    unit: Annotated[str, typer.Option(help="Name of what is protected, in a word.")] = "event",
     max_keys: Annotated[
-        int | None, typer.Option(help="How many keys' sketches one unit may be in; by default 1, or what is known.")
+        int | None, typer.Option(help="Number of keys that one unit may be in. By default 1, or what is known.")
     ] = None,
     items: Annotated[
         str | None,
         typer.Option(
-            help="For whole units, such as persons: different indices of one in a key; several sizes as 3,10,40.",
+            help="Number of different indices of one unit in a key, such as 10. Several sizes: 3,10,40.",
             show_default=False,
         ),
     ] = None,
     pieces: Annotated[
         str | None,
-        typer.Option(help="With --items: Σ|value| of one in a key; by default 1 an item.", show_default=False),
+        typer.Option(help="Σ|value| of one unit in a key. By default, 1 for each item.", show_default=False),
     ] = None,
     in_keys: Annotated[
-        str | None, typer.Option(help="With --items: in how many keys one is; by default 1.", show_default=False)
+        str | None, typer.Option(help="Number of keys that one unit is in. By default 1.", show_default=False)
     ] = None,
     shares: Annotated[
         str | None,
-        typer.Option(help="With --items: how frequent each size is; by default all alike.", show_default=False),
+        typer.Option(help="How frequent each size is. By default, all are equally frequent.", show_default=False),
     ] = None,
     match: Annotated[
         float | None,
-        typer.Option(help="With --items: how likely pieces of two units are of one item.", show_default=False),
+        typer.Option(help="Probability that pieces of two units are of the same item.", show_default=False),
     ] = None,
     cosine: Annotated[
         str | None,
         typer.Option(
-            help="With --items: a cosine of two keys that matters, or several. For neighbours: theirs; by default 0.9.",
+            help="Cosine of two keys that matters, or several. For neighbours, their cosine; by default 0.9.",
             show_default=False,
         ),
     ] = None,
     sample: Annotated[
         Path | None,
-        typer.Option(help="Instead of --items: a Parquet file of public rows, for its units.", show_default=False),
+        typer.Option(help="Parquet file of public rows, whose units are taken instead of --items.", show_default=False),
     ] = None,
     units: Annotated[
         str | None,
-        typer.Option(help="With either: how many units a key has; several sizes as 500,3000.", show_default=False),
+        typer.Option(help="Number of units in a key. Several sizes: 500,3000.", show_default=False),
     ] = None,
     keys: Annotated[
         Path | None,
         typer.Option(
-            help="Instead of --units: a CSV or Parquet file of keys and how many units each has, in columns key and "
-            "units or the first two. Says which keys stand out.",
+            help="CSV or Parquet file of keys and their numbers of units, instead of --units: columns key "
+            "and units, or the first two. The plan then names the keys that stand out.",
             show_default=False,
         ),
     ] = None,
     picture: Annotated[
         Path | None,
-        typer.Option(help="With --keys, --units or --sites: where to draw what is found, an .svg file."),
+        typer.Option(help="Draw the result of --keys, --units or --sites into an .svg file."),
     ] = None,
     question: Annotated[
         str | None,
         typer.Option(
-            help="With either: what is asked, cosine, distance, mean or point; by default cosine. Without: neighbours, "
-            "of published signs.",
+            help="What is asked of the releases: cosine (the default), distance, mean or point. neighbours "
+            "is for published signs, without --items.",
             show_default=False,
         ),
     ] = None,
     members: Annotated[
         int | None,
-        typer.Option(help="For neighbours: how many vectors the collection has.", show_default=False),
+        typer.Option(help="Number of vectors in the collection.", show_default=False),
     ] = None,
     nearest: Annotated[
         int | None,
-        typer.Option(help="For neighbours: how many true ones are wanted; by default 10.", show_default=False),
+        typer.Option(help="Number of true neighbours that are wanted. By default 10.", show_default=False),
     ] = None,
     top: Annotated[
         int | None,
-        typer.Option(help="For neighbours: how many members are looked at; by default as many.", show_default=False),
+        typer.Option(
+            help="Number of members that are looked at. By default, as many as are wanted.", show_default=False
+        ),
     ] = None,
     rest: Annotated[
         str | None,
-        typer.Option(help="For neighbours: the cosine of other members, or several; by default 0.", show_default=False),
+        typer.Option(help="Cosine of the other members, or several. By default 0.", show_default=False),
     ] = None,
     signs: Annotated[
         str | None,
-        typer.Option(help="For neighbours: numbers of signs to compare; by default 256,1024,4096.", show_default=False),
+        typer.Option(help="Numbers of signs to compare. By default 256,1024,4096.", show_default=False),
     ] = None,
     mechanism: Annotated[
         str | None,
         typer.Option(
-            help=f"For neighbours: how signs are published, {', '.join(sign_mechanisms())}; by default the first.",
+            help=f"Mechanism that publishes the signs: {', '.join(sign_mechanisms())}. By default the first.",
             autocompletion=sign_mechanisms,
             show_default=False,
         ),
     ] = None,
     norm: Annotated[
         float | None,
-        typer.Option(
-            help="For neighbours: the Euclidean norm of vectors, where flips depend on the cells.", show_default=False
-        ),
+        typer.Option(help="Euclidean norm of the vectors, where flips depend on the cells.", show_default=False),
     ] = None,
     exact_query: Annotated[
-        bool, typer.Option("--exact-query", help="For neighbours: the query is one's own, and is not published.")
+        bool, typer.Option("--exact-query", help="The query is your own vector, which is not published.")
     ] = False,
     sites: Annotated[
-        bool, typer.Option("--sites", help="Plan features to compare sites by, from --units people a site.")
+        bool, typer.Option("--sites", help="Plan features by which to compare sites of --units people.")
     ] = False,
     features: Annotated[
         Path | None,
-        typer.Option(help="For sites: a JSON file of columns with their public ranges.", show_default=False),
+        typer.Option(help="JSON file of columns with their public ranges.", show_default=False),
     ] = None,
     numbers: Annotated[
-        int | None, typer.Option(help="For sites, instead: how many columns of numbers.", show_default=False)
+        int | None, typer.Option(help="Number of columns of numbers, instead of --features.", show_default=False)
     ] = None,
     shift: Annotated[
         float | None,
-        typer.Option(help="For sites: a shift of a number to be found, in standard deviations.", show_default=False),
+        typer.Option(help="Shift of a number that should be found, in standard deviations.", show_default=False),
     ] = None,
     in_columns: Annotated[
-        int | None, typer.Option(help="For sites: in how many numbers the shift or class shows.", show_default=False)
+        int | None, typer.Option(help="Number of columns in which the shift or the class shows.", show_default=False)
     ] = None,
     moved: Annotated[
         float | None,
-        typer.Option(help="For sites: a share of people in another category, to be found.", show_default=False),
+        typer.Option(help="Share of people in another category that should be found.", show_default=False),
     ] = None,
     times: Annotated[
         float | None,
-        typer.Option(help="For sites: how many times as frequent a class of people is.", show_default=False),
+        typer.Option(help="Factor by which a class of people is more frequent.", show_default=False),
     ] = None,
     class_share: Annotated[
-        float | None, typer.Option(help="For sites: the share of that class; by default 0.5.", show_default=False)
+        float | None, typer.Option(help="Share of that class. By default 0.5.", show_default=False)
     ] = None,
     class_deviations: Annotated[
         float | None,
         typer.Option(
-            help="For sites: how far its means are from the others', in standard deviations; by default 1.",
+            help="Distance of the class's means from the others', in standard deviations. By default 1.",
             show_default=False,
         ),
     ] = None,
@@ -205,41 +207,37 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         bool | None,
         typer.Option(
             "--columns/--no-columns",
-            help="For sites: whether numbers need features of their own; by default where there are enough people.",
+            help="Whether numbers get features of their own. By default, where there are enough people.",
         ),
     ] = None,
     deviation: Annotated[
         float | None,
         typer.Option(
-            help="For sites: the standard deviation of a number, as a share of its range; by default 1/6.",
+            help="Standard deviation of a number, as a share of its range. By default 1/6.",
             show_default=False,
         ),
     ] = None,
     power: Annotated[
         float | None,
-        typer.Option(help="For sites: how often the shift must be found; by default 0.8.", show_default=False),
+        typer.Option(help="Probability with which the shift must be found. By default 0.8.", show_default=False),
     ] = None,
     write_features: Annotated[
         Path | None,
-        typer.Option(
-            "--write-features", help="For sites: where to write the features, a .json file for `agree --features`."
-        ),
+        typer.Option("--write-features", help="Write the features to a .json file, for `agree --features`."),
     ] = None,
     windows: Annotated[
         int | None,
-        typer.Option(
-            help="Plan by which schedule a stream of so many windows is published.", min=1, show_default=False
-        ),
+        typer.Option(help="Plan a schedule for publishing a stream of so many windows.", min=1, show_default=False),
     ] = None,
     window: Annotated[
-        str | None, typer.Option(help="For windows: how long one is, as '1 hour'.", show_default=False)
+        str | None, typer.Option(help="Length of a window, such as '1 hour'.", show_default=False)
     ] = None,
     ranges: Annotated[
         list[str] | None,
         typer.Option(
             "--range",
-            help="For windows: how many in a row matter, a number or with --window a length, as '1 week'; or prefix, "
-            "all from the first on, the default. Repeatable.",
+            help="Range that matters: a number of windows, a length such as '1 week' (with --window), or "
+            "prefix: all windows from the first on (the default). Repeatable.",
             metavar="RANGE",
             show_default=False,
         ),
@@ -247,39 +245,41 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     max_windows: Annotated[
         str | None,
         typer.Option(
-            help="For windows: in how many a unit may be, or all; by default 1.", metavar="N|all", show_default=False
+            help="Number of windows that a unit may be in, or all. By default 1.", metavar="N|all", show_default=False
         ),
     ] = None,
     gap: Annotated[
         int | None,
-        typer.Option(
-            help="For windows: how far apart those of a unit are, at least; by default 1.", show_default=False
-        ),
+        typer.Option(help="Smallest distance between two windows of a unit. By default 1.", show_default=False),
     ] = None,
     write_schedule: Annotated[
         Path | None,
         typer.Option(
             "--write-schedule",
-            help="For windows: where to write the schedule, a .json file for policies.",
+            help="Write the schedule to a .json file, for policies.",
             show_default=False,
         ),
     ] = None,
     bounds: Annotated[
-        str | None, typer.Option(help="With either: bounds to choose from, as 5,10,20.", show_default=False)
+        str | None, typer.Option(help="Bounds to choose from, such as 5,10,20.", show_default=False)
     ] = None,
     relative_error: Annotated[
-        float | None, typer.Option(help="The goal, e.g. 0.2; left out, as little as can be had.")
+        float | None, typer.Option(help="Relative error to reach, e.g. 0.2. By default, the smallest possible.")
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Of the goal, in [0.5, 1).")] = 0.95,
-    max_cells: Annotated[int, typer.Option(help="The most cells of a sketch.")] = 1 << 16,
-    max_nonzeros: Annotated[int, typer.Option(help="The most cells one update may touch.")] = 32,
+    confidence: Annotated[float, typer.Option(help="Confidence with which the goal is reached, in [0.5, 1).")] = 0.95,
+    max_cells: Annotated[int, typer.Option(help="Maximum number of cells of a sketch.")] = 1 << 16,
+    max_nonzeros: Annotated[int, typer.Option(help="Maximum number of cells that one update may change.")] = 32,
     write_projection: Annotated[
         Path | None,
-        typer.Option(help="Write the projection to this JSON file, to agree on with the others.", show_default=False),
+        typer.Option(
+            help="Write the projection to a .json file, to agree on with the other parties.", show_default=False
+        ),
     ] = None,
     write_agreement: Annotated[
         Path | None,
-        typer.Option(help="Write an agreement to this JSON file: the projection and what follows.", show_default=False),
+        typer.Option(
+            help="Write an agreement to a .json file: the projection, with the columns and bound.", show_default=False
+        ),
     ] = None,
     index: Index = None,
     key: Key = None,
@@ -287,21 +287,26 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     unit_column: UnitColumn = None,
     missing: Missing = "refuse",
     title: Title = "",
-    seed: Annotated[int | None, typer.Option(help="Public seed of the projection; by default one drawn now.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Public seed of the projection. By default, one is drawn now.")
+    ] = None,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Take the plan, and write its files, though it misses the goal.")
+        bool, typer.Option("--accept", help="Accept the plan and write its files although it misses the goal.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Choose a projection and a mechanism, and predict the error.
+    r"""Choose a projection and a mechanism, and predict the error.
 
-    Of squared distances between streams by default. With --items or --sample, of whole units that are clipped: the plan
-    then chooses their bound, too, and how they are clipped to it. Both must be public. With --question neighbours, of
-    published signs: which share of a vector's true neighbours is found. With --sites, of features of people: which
-    difference of two sites is found, with how many people. With --windows, of a stream's windows: which sums of them
-    are published, for ranges of time that matter.
+    By default, the plan is for squared distances between streams. --items or --sample plans for whole units, which are
+    clipped: the plan then also chooses their bound, and how they are clipped to it. Both must be public. --question
+    neighbours plans for published signs: the share of a vector's true neighbours that is found. --sites plans features
+    of people: the difference between two sites that is found, and the number of people it takes. --windows plans for
+    the windows of a stream: the sums of windows that are published, for the ranges of time that matter.
 
-    Where no sketch reaches the goal, the nearest one is shown, no file is written, and the exit status is 1.
+    If no sketch reaches the goal, the nearest plan is shown, no file is written, and the exit status is 1.
+
+    $ streamsketch plan --epsilon 1 --unit sale --squared-distance 20000 --relative-error 0.2 \
+        --write-projection projection.json
     """
     given = dict(locals())
     if sites or windows is not None:

@@ -27,42 +27,45 @@ from streamsketch.storage import (
 
 
 def release(  # noqa: PLR0913 - a command's options are its parameters
-    file: Annotated[Path, typer.Argument(help="a .raw-sketch file", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="A .raw-sketch file.", metavar="FILE")],
     *,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="What to publish: a .sketch file; of many keys, a .parquet table.",
+            help="File to publish: a .sketch file, or a .parquet table if there are many keys.",
             show_default=False,
         ),
     ] = None,
     epsilon: Epsilon,
     delta: Delta = 0.0,
     unit: Annotated[
-        str | None, typer.Option(help="What one unit is, in a word; by default event.", show_default=False)
+        str | None, typer.Option(help="Name of one unit, in a word. By default event.", show_default=False)
     ] = None,
     l1: L1 = None,
     l2: L2 = None,
     sketch_l2: SketchL2 = None,
     one_coordinate: OneCoordinate = None,
     max_keys: Annotated[
-        int | None, typer.Option(help="In how many keys one unit may be; by default 1.", show_default=False)
+        int | None, typer.Option(help="Number of keys that one unit may be in. By default 1.", show_default=False)
     ] = None,
     mechanism: Annotated[
-        str, typer.Option(help=f"Which noise: {', '.join(mechanism_names())}.", autocompletion=mechanism_names)
+        str, typer.Option(help=f"Kind of noise: {', '.join(mechanism_names())}.", autocompletion=mechanism_names)
     ] = "auto",
     public_key: Annotated[
         list[str] | None,
         typer.Option(
-            help="Keys to release, named without a look at the data: with commas, or once for each. A name with a "
-            "comma stands in double quotes, as in CSV.",
+            help="Keys to release, separated by commas or one by one. Name them without looking at the "
+            "data. Put a name with a comma in double quotes, as in CSV.",
             show_default=False,
         ),
     ] = None,
     keys_are_public: Annotated[
-        bool, typer.Option("--keys-are-public", help="Release all keys in the file: who is in it is no secret.")
+        bool,
+        typer.Option(
+            "--keys-are-public", help="Release all keys in the file, because it is no secret which keys are in it."
+        ),
     ] = False,
     again: Again = False,
     assert_bounds: AssertBounds = False,
@@ -72,28 +75,31 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         bool,
         typer.Option(
             "--dry-run",
-            help="Say what would be published, with how much noise and which guarantee, and how long sums must be to "
-            "stand out. Reads no sums; writes and charges nothing.",
+            help="Show what would be published, its noise and its guarantee, and how long sums must be to "
+            "stand out. Reads no sums, and writes and charges nothing.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Add noise to a raw sketch and write what may be shared.
 
-    Who is protected, and up to which bound, say --unit, --max-keys and --l1, --l2, --sketch-l2 or --one-coordinate. By
-    default it is the bound that `sketch` enforced on the data, or that of their agreement. A relation that does not
-    follow from these is refused, unless --assert-bounds says that it holds all the same. The guarantee says whether its
-    bound was enforced or is asserted. Where it is asserted, each event must belong to one unit; with --one-coordinate,
-    each index to one event, or the values must be multiples of the resolution.
+    --unit, --max-keys and --l1, --l2, --sketch-l2 or --one-coordinate say who is protected, and up to which bound. By
+    default, the bound is the one that `sketch` enforced on the data, or that of their agreement. A bound that does not
+    follow from these is refused, unless --assert-bounds asserts it. The guarantee says whether its bound was enforced
+    or is asserted. If it is asserted, each event must belong to one unit. With --one-coordinate, each index must belong
+    to one event, or the values must be multiples of the resolution.
 
     A bound on sketches (--sketch-l2) needs --delta, such as 1e-6, or --mechanism laplace.
 
-    The raw file records it. Neither it nor a raw file beside it with some of the same data, such as a copy or a merge,
-    is released again without --again: privacy loss adds up. With --ledger it is charged to the budget of --dataset, or
-    of the data set that the file's data were charged to before, and refused if it does not fit.
+    The raw file records the release. Neither this file, nor a raw file beside it with some of the same data, such as a
+    copy or a merge, is released again without --again, because privacy loss adds up. With --ledger, the release is
+    charged to the budget of --dataset, or of the data set that the file's data were charged to before. It is refused if
+    it does not fit.
 
-    With --dry-run nothing of this happens. What is said then depends on what was done with the data and on the number
-    of keys, not on any sum, so that nobody decides by the data. The exit status is 1 if the release would be refused.
+    With --dry-run, nothing of this happens. The output then depends on how the data were processed and on the number of
+    keys, not on any sum, so that no decision depends on the data. The exit status is 1 if the release would be refused.
+
+    $ streamsketch release north.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o north.parquet
     """
     public_keys = names_given(public_key or [], "--public-key")
     bounds = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}

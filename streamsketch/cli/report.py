@@ -21,23 +21,24 @@ from streamsketch.report import Dictionary, federation_of, page_of, page_of_fede
 
 def report(  # noqa: PLR0913 - a command's options are its parameters
     places: Annotated[
-        list[Path], typer.Argument(help="folders of .sketch files and .parquet tables, or such files", metavar="DIR")
+        list[Path], typer.Argument(help="Folders with .sketch files or .parquet tables, or such files.", metavar="DIR")
     ],
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .html file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .html.")],
     title: Annotated[
-        str | None, typer.Option(help="Its heading; by default, the place's name.", show_default=False)
+        str | None,
+        typer.Option(help="Heading of the page. By default, the name of the folder or file.", show_default=False),
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option(help="What `plan --json` printed, to be shown beside.", show_default=False),
+        typer.Option(help="Show this plan beside the result: what `plan --json` printed.", show_default=False),
     ] = None,
     by: Annotated[
         By | None,
         typer.Option(
             "--by",
-            help="What to compare by: distance, cosine, profile or mean, as in compare. By default cosine, if the "
-            "releases tell streams apart by it, or distance if not.",
+            help="Measure to compare by: distance, cosine, profile or mean, as in compare. By default "
+            "cosine, if the releases can tell streams apart by it, otherwise distance.",
             metavar="MEASURE",
             show_default=False,
         ),
@@ -46,8 +47,9 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         Path | None,
         typer.Option(
             "--why",
-            help="Show in which items streams differ: a file of those that may occur, CSV, JSON lines, Parquet, or "
-            ".txt with one a line. Two streams are compared, or each of several with the average of the others.",
+            help="Show in which items streams differ: a file of the items that may occur (CSV, JSON lines, "
+            "Parquet, or .txt with one item a line). Two streams are compared with each other; of "
+            "several, each is compared with the average of the others.",
             metavar="DICTIONARY",
             show_default=False,
         ),
@@ -60,8 +62,8 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         Path | None,
         typer.Option(
             "--agreement",
-            help="What the streams were sketched by, a JSON file. If it has features, the page is the report of a "
-            "federation. Otherwise items of --why get its types.",
+            help="Agreement by which the streams were sketched, a JSON file. If it has features, the page "
+            "is the report of a federation. Otherwise it gives the types of --why's items.",
             show_default=False,
         ),
     ] = None,
@@ -69,25 +71,27 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     tolerance: Annotated[
         float | None,
         typer.Option(
-            help="Of a federation: the distance, not squared, up to which sites count as alike.", show_default=False
+            help="Distance (not squared) up to which sites of a federation count as alike.", show_default=False
         ),
     ] = None,
-    together: Annotated[bool, typer.Option("--together", help="Intervals of all pairs that hold at once.")] = False,
+    together: Annotated[bool, typer.Option("--together", help="Make the intervals of all pairs hold at once.")] = False,
     only: Only = None,
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
     """Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.
 
-    It begins with what stands out: groups of streams, or windows that changed. Streams below the noise floor are named
-    and not drawn, and cells that cannot be distinguished from 0 are hatched.
+    The page begins with what stands out: groups of streams, or windows that changed. Streams below the noise floor are
+    named and not drawn. Cells that cannot be distinguished from 0 are hatched.
 
     With an agreement that has features, the page is the report of a federation: which sites stand out from the others,
-    in which columns, how many people they have and what these are like. Releases that are windows by their names, such
-    as "north 2024-05.sketch", also say since when; the last window of each site is then compared.
+    in which columns, how many people they have and what these are like. If the names of releases are of windows, such
+    as "north 2024-05.sketch", the page also says since when, and the last window of each site is compared.
 
     The page is one file without network access, and as public as the releases are. Its script makes the heat map
-    interactive; the page is complete without it. That of a federation has none.
+    interactive; the page is complete without it. The page of a federation has no script.
+
+    $ streamsketch report shops.parquet -o report.html
     """
     new_file(output, ".html", "a report")
     of_features = agreement is not None and why is None and ss.Agreement.load(agreement).features is not None

@@ -20,34 +20,37 @@ from streamsketch.storage import PastRelease, released_before, transaction
 
 ROUND, CONTRIBUTION = ".json", ".contribution"
 
-RoundFile = Annotated[Path, typer.Argument(help="the .json file of the round", metavar="ROUND")]
+RoundFile = Annotated[Path, typer.Argument(help="File of the round, .json.", metavar="ROUND")]
 
 
 def new(  # noqa: PLR0913 - the fields of a round
-    output: Annotated[Path, typer.Argument(help="the .json file to write", metavar="ROUND")],
+    output: Annotated[Path, typer.Argument(help="File to write, .json.", metavar="ROUND")],
     *,
     party: Parties = None,
     epsilon: Epsilon,
     delta: Delta = 0.0,
     agreement: Annotated[
-        Path | None, typer.Option(help="The agreement of all parties, which says projection and bound.")
+        Path | None,
+        typer.Option(help="Agreement of all parties, which gives the projection and the bound: a JSON file."),
     ] = None,
-    projection: Annotated[Path | None, typer.Option(help="Without one: the projection, a JSON file.")] = None,
+    projection: Annotated[Path | None, typer.Option(help="Projection, a JSON file, if there is no agreement.")] = None,
     l1: L1 = None,
     sketch_l2: SketchL2 = None,
     one_coordinate: OneCoordinate = None,
-    unit: Annotated[str | None, typer.Option(help="What one unit is, in a word; by default event.")] = None,
-    mechanism: Annotated[str, typer.Option(help=f"Which noise: {', '.join(mechanism_names())}.")] = "auto",
+    unit: Annotated[str | None, typer.Option(help="Name of one unit, in a word. By default event.")] = None,
+    mechanism: Annotated[str, typer.Option(help=f"Kind of noise: {', '.join(mechanism_names())}.")] = "auto",
     honest: Annotated[
         int | None,
-        typer.Option(help="How many parties follow the round and keep their shares secret; by default all."),
+        typer.Option(help="Number of parties that follow the round and keep their shares secret. By default all."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Write down what parties agree on before they publish one sum: everybody signs it, then contributes.
 
-    The bound is on what one unit contributes to all parties together. Under an agreement that counts units, and its
-    bound, the sum has their number; each unit must then have data at one party alone.
+    The bound is on what one unit contributes to all parties together. If the agreement counts units, and the bound is
+    its own, the sum has their number; each unit must then have data at one party only.
+
+    $ streamsketch round new round.json --agreement agreement.json --epsilon 1 --party north.pub --party south.pub
     """
     new_file(output, ROUND, "a round")
     bounds = {"l1": l1, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
@@ -78,7 +81,10 @@ def new(  # noqa: PLR0913 - the fields of a round
 
 
 def show(file: RoundFile, *, as_json: Json = False) -> None:
-    """Show what a round agrees on, its fingerprint, and who has signed it."""
+    """Show what a round agrees on, its fingerprint, and who has signed it.
+
+    $ streamsketch round show round.json
+    """
     _show(file, _read(file), as_json=as_json)
 
 
@@ -90,10 +96,12 @@ def sign(
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Sign a round, in its file: you agree with it, and know each key in it to be its party's.
+    """Sign a round, in its file: you agree with it, and confirm that each key in it is its party's.
 
-    Give the keys that you know as --party, each handed over a channel that no one else can write to: a round that lists
-    another key is refused, as whoever swaps a key can take the masks of its owner away.
+    Name the keys that you know by --party. Each must have come over a channel that nobody can tamper with. A round with
+    another key is refused, because whoever swaps a key can unmask the contributions of its owner.
+
+    $ streamsketch round sign round.json --key north.pem --party south.pub
     """
     signer = private_key(key, passphrase_file)
     with locked(file):
@@ -106,10 +114,10 @@ def sign(
 
 def contribute(  # noqa: PLR0913 - a command's options are its parameters
     file: RoundFile,
-    raw: Annotated[Path, typer.Argument(help="a .raw-sketch file of one stream", metavar="RAW")],
+    raw: Annotated[Path, typer.Argument(help="A .raw-sketch file of one stream.", metavar="RAW")],
     *,
     key: KeyOption,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .contribution file to write and to send.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write and to send, .contribution.")],
     passphrase_file: PassphraseFile = None,
     again: Again = False,
     assert_bounds: AssertBounds = False,
@@ -117,10 +125,13 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
     dataset: DatasetOption = None,
     as_json: Json = False,
 ) -> None:
-    """Write what a party sends in a round: its sketch behind its share of the noise and its masks.
+    """Write what a party sends in a round: its sketch, with its share of the noise and its masks.
 
-    Once for each round. It counts as a release from now on, also if the others do not complete the round: a missing
-    party may still do so. The raw file records it, and the key, in a file beside it, that it took part.
+    A party contributes once to each round. The contribution counts as a release from now on, even if the others do not
+    complete the round, because a missing party may still do so. The raw file records that it took part, and a file
+    beside the key records it too.
+
+    $ streamsketch round contribute round.json north.raw-sketch --key north.pem -o north.contribution
     """
     new_file(output, CONTRIBUTION, "a contribution")
     agreed, signer = _read(file), private_key(key, passphrase_file)
@@ -147,12 +158,17 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
 
 def combine(
     file: RoundFile,
-    contributions: Annotated[list[Path], typer.Argument(help="all parties' .contribution files", metavar="FILE")],
+    contributions: Annotated[
+        list[Path], typer.Argument(help="The .contribution files of all parties.", metavar="FILE")
+    ],
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .sketch file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .sketch.")],
     as_json: Json = False,
 ) -> None:
-    """Add up all parties' contributions: a release with one noise, the same whoever adds them up."""
+    """Add up all parties' contributions: a release with one noise, the same whoever adds them up.
+
+    $ streamsketch round combine round.json north.contribution south.contribution -o sum.sketch
+    """
     new_file(output, ".sketch", "a release")
     agreed = _read(file)
     most = current_limits().max_bytes

@@ -15,26 +15,27 @@ from streamsketch.parties import verify
 
 def sign(
     files: Annotated[
-        list[Path], typer.Argument(help="releases, tables, signs, agreements, rounds or contributions", metavar="FILE")
+        list[Path], typer.Argument(help="Releases, tables, signs, agreements, rounds or contributions.", metavar="FILE")
     ],
     *,
     key: KeyOption,
     passphrase_file: PassphraseFile = None,
     receipt: Annotated[
-        str | None, typer.Option(help="Of the ledger's entry that was charged: NUMBER:DIGEST.", show_default=False)
+        str | None, typer.Option(help="Receipt of the ledger's entry that was charged.", show_default=False)
     ] = None,
     expires: Annotated[
         dt.datetime | None,
-        typer.Option(help="The last day on which the signature counts, in UTC.", formats=["%Y-%m-%d"]),
+        typer.Option(help="Last day on which the signature is valid, YYYY-MM-DD in UTC.", formats=["%Y-%m-%d"]),
     ] = None,
-    inside: Annotated[
-        bool, typer.Option("--inside", help="Of a table: write it anew with the signature in it.")
-    ] = False,
+    inside: Annotated[bool, typer.Option("--inside", help="Rewrite a table with the signature in it.")] = False,
     as_json: Json = False,
 ) -> None:
     """Sign files: each signature is a line of a file beside it, FILE.intoto.jsonl, to be sent along.
 
-    It says what FILE holds, its guarantee and the agreement it follows, and that it was not changed since.
+    The signature states the contents of FILE, its guarantee and its agreement. It shows that FILE was not changed
+    since.
+
+    $ streamsketch sign north.parquet --key north.pem
     """
     charged = None if receipt is None else parse_receipt(receipt)
     signer = private_key(key, passphrase_file)

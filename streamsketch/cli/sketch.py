@@ -35,153 +35,171 @@ WITHIN = "none"
 
 def sketch(  # noqa: PLR0913 - a command's options are its parameters
     inputs: Annotated[
-        list[str], typer.Argument(help="CSV, JSON lines or Parquet files, or - for standard input", metavar="INPUT")
+        list[str], typer.Argument(help="CSV, JSON lines or Parquet files, or - for standard input.", metavar="INPUT")
     ],
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .raw-sketch file to write: secret.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .raw-sketch: secret.")],
     agreement: Annotated[
         Path | None,
-        typer.Option(help="What all parties sketch by, a JSON file: it says columns and types.", show_default=False),
+        typer.Option(
+            help="Agreement of all parties, which gives the columns and their types: a JSON file.", show_default=False
+        ),
     ] = None,
     policy: Annotated[
         Path | None,
-        typer.Option(help="What is released of each window of an unbounded log, a JSON file.", show_default=False),
+        typer.Option(
+            help="Policy that says what is released of each window of an unbounded log: a JSON file.",
+            show_default=False,
+        ),
     ] = None,
     follow: Annotated[
         bool,
         typer.Option(
             "--follow",
-            help="With --policy: wait for what a file grows by, and go on with the file after it once it is rotated.",
+            help="Wait for what the file grows by. Continue with the next file after a rotation.",
         ),
     ] = False,
     messages: Annotated[
         bool,
         typer.Option(
-            "--messages", help="With --policy: standard input is messages of Kafka with their offsets, as of kcat -J."
+            "--messages", help="Read Kafka messages with their offsets from standard input, as `kcat -J` prints them."
         ),
     ] = False,
     accept_loss: Annotated[
         bool,
-        typer.Option(
-            "--accept-loss", help="With --policy: if what follows in the log is gone, go on with what is there."
-        ),
+        typer.Option("--accept-loss", help="Continue with what is there if the log has lost what follows."),
     ] = False,
     dead_letters: Annotated[
         Path | None,
         typer.Option(
-            help="With --policy: a folder for rows that are late, too far ahead or malformed: secret. By default they "
-            "are counted alone.",
+            help="Folder for rows that are late, too far ahead or malformed: secret. By default, they are "
+            "only counted.",
             show_default=False,
         ),
     ] = None,
     index: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column that says what happened; several, with commas or one by one, are read as a tuple.",
+            help="Column that identifies an item or event. Several columns, separated by commas or given "
+            "one by one, are read as a tuple.",
             show_default=False,
         ),
     ] = None,
     value: Annotated[
-        str | None, typer.Option(help="Column of numbers to add up. By default, 1 an event.", show_default=False)
+        str | None,
+        typer.Option(help="Column of numbers to add up. By default, each event counts 1.", show_default=False),
     ] = None,
     key: Annotated[
-        str | None, typer.Option(help="Column of keys: one sketch for each of them.", show_default=False)
+        str | None, typer.Option(help="Column of keys. Each key gets a sketch of its own.", show_default=False)
     ] = None,
     projection: Annotated[
-        Path | None, typer.Option(help="The projection of the other parties: a JSON file.", show_default=False)
+        Path | None, typer.Option(help="Projection of the other parties, a JSON file.", show_default=False)
     ] = None,
     write_projection: Annotated[
-        Path | None, typer.Option(help="Make such a file, an SJLT, from the options below.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Make a projection (an SJLT with the options below), and write it to this .json file.",
+            show_default=False,
+        ),
     ] = None,
-    sketch_dim: Annotated[int | None, typer.Option(help=f"Cells of a sketch, k; by default {SKETCH_DIM}.")] = None,
-    sparsity: Annotated[int | None, typer.Option(help=f"Nonzeros of a column, s; by default {SPARSITY}.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Public seed; by default one drawn now.")] = None,
+    sketch_dim: Annotated[
+        int | None, typer.Option(help=f"Number of cells of a sketch, k. By default {SKETCH_DIM}.")
+    ] = None,
+    sparsity: Annotated[
+        int | None, typer.Option(help=f"Number of nonzeros in a column, s. By default {SPARSITY}.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Public seed. By default, one is drawn now.")] = None,
     dim: Annotated[
-        int | None, typer.Option(help="Indices are integers below it; by default, text to be hashed.")
+        int | None,
+        typer.Option(help="Indices are integers below this number. By default, they are text, which is hashed."),
     ] = None,
     resolution: Annotated[
-        str | None, typer.Option(help="Grid step of the values, such as 1/100; by default 1.")
+        str | None, typer.Option(help="Grid step of the values, such as 1/100. By default 1.")
     ] = None,
     form: Annotated[
-        Format | None, typer.Option("--format", help="What the input is; by default, what its name says.")
+        Format | None, typer.Option("--format", help="Format of the input. By default, the file name tells.")
     ] = None,
-    delimiter: Annotated[str, typer.Option(help="What is between the cells of CSV; \\t is a tab.")] = ",",
+    delimiter: Annotated[str, typer.Option(help="Character between the cells of CSV. \\t is a tab.")] = ",",
     bad_lines: Annotated[
         str,
         typer.Option(
-            help="What becomes of lines of CSV or JSON that cannot be read: stop, skip, or a file to keep them in.",
+            help="What to do with lines of CSV or JSON that cannot be read: stop, skip them, or keep them in a file.",
             metavar="stop|skip|FILE",
         ),
     ] = "stop",
     window: Annotated[
         str | None,
         typer.Option(
-            help="One sketch for each window and key: of a length, such as '1 day' or '15 min', or day, week or month "
-            "of the calendar.",
+            help="Make one sketch for each window and key: of a length, such as '1 day' or '15 min', or a "
+            "calendar's day, week or month.",
             show_default=False,
         ),
     ] = None,
     zone: Annotated[
         str | None,
-        typer.Option(help="Time zone of the calendar, such as Europe/Berlin; by default UTC.", show_default=False),
+        typer.Option(help="Time zone of the calendar, such as Europe/Berlin. By default UTC.", show_default=False),
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option(help="Column of times, for --window; in UTC where they have no zone.", show_default=False),
+        typer.Option(help="Column of times, for --window. Times without a zone are in UTC.", show_default=False),
     ] = None,
     time_format: Annotated[
-        str | None, typer.Option(help="How text says times, as of strptime; by default, ISO 8601.", show_default=False)
+        str | None,
+        typer.Option(help="Format of times in text, as for strptime. By default ISO 8601.", show_default=False),
     ] = None,
     every: Annotated[float, typer.Option(help="Seconds between snapshots of standard input.")] = 60.0,
     append: Annotated[bool, typer.Option("--append", help="Add to the sketch in the output file.")] = False,
     unit_column: Annotated[
-        str | None, typer.Option(help="Column of privacy units, to bound what one of them adds.", show_default=False)
+        str | None,
+        typer.Option(help="Column that identifies the privacy unit, to bound what one unit adds.", show_default=False),
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help="What one unit is, in a word; by default, its column's name.", show_default=False)
+        str | None,
+        typer.Option(help="Name of one unit, in a word. By default, the name of its column.", show_default=False),
     ] = None,
-    l1: Annotated[
-        str | None, typer.Option(help="The bound: a unit's Σ|value| in one key, at most.", show_default=False)
-    ] = None,
+    l1: Annotated[str | None, typer.Option(help="Bound on a unit's Σ|value| in one key.", show_default=False)] = None,
     sketch_l2: SketchL2 = None,
     max_keys: Annotated[
-        int | None, typer.Option(help="How many keys a unit keeps; by default 1, and all with --sketch-l2.")
+        int | None, typer.Option(help="Number of keys that a unit keeps. By default 1; with --sketch-l2, all.")
     ] = None,
     clip: Annotated[
         str | None,
         typer.Option(
-            help="Beyond the bound: scale a unit's values, the default; cut some off; equal, each unit counts the same "
-            "(--sketch-l2); or none: they keep to it."
+            help="What to do with a unit beyond the bound: scale its values (the default), cut some of "
+            "them off, equal: scale every unit to the bound, so that each counts the same (for "
+            "--sketch-l2), or none, if units keep to the bound."
         ),
     ] = None,
     summary: Annotated[
-        Path | None, typer.Option(help="Where to write what was dropped and clipped, as JSON: secret.")
+        Path | None, typer.Option(help="Write what was dropped and clipped to a JSON file: secret.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Sketch events exactly, into a secret file for `release`.
 
-    With --agreement, rows are cast to its types, and equal tables give equal sketches in every format and in Python,
-    unless something is clipped: a secret of each run says what stays of a unit beyond the bound.
-    With a projection alone, indices are hashed as text, numbers and dates too; a party that sketches in Python passes
-    text as well. Under another dim than 2**60 they are integers, as they are.
+    With --agreement, rows are cast to its types. Equal tables then give equal sketches in every format and in Python,
+    unless units are clipped: what stays of a unit beyond the bound depends on a secret of the run. Without --agreement,
+    every index is hashed as text, even numbers and dates (in Python, pass text to match). With --dim below 2**60,
+    indices are taken as integers.
 
-    Standard input may be unbounded. What was read is written at every snapshot, in one step; a snapshot holds every
-    event read before it began, and what came later is lost if the machine fails. SIGINT and SIGTERM write a last one.
-    A line that is not finished is never taken. Files are taken all or not at all: interrupted, nothing is written.
+    Standard input may be unbounded. A snapshot is written every --every seconds, in one step, and holds every event
+    that was read before it. If the machine fails, events after the last snapshot are lost. SIGINT and SIGTERM write a
+    last snapshot. An unfinished line is never taken. Files are taken as a whole: if the command is interrupted, nothing
+    is written.
 
-    With --policy, each window is released once when it is over, and the output is a .raw-stream state from which the
-    same command goes on, given the same log from its beginning or a file to seek in. A unit's events in a window are
-    clipped as the agreement says.
+    With --policy, each window is released once, when it is over, and the output is a .raw-stream state. Run the same
+    command again to continue. Give it the same log from the start, or a file it can seek in. A unit's events in a
+    window are clipped as the agreement says.
 
-    With --unit-column, a unit's events are summed by key and index, then clipped to --l1 in each of at most --max-keys
-    keys; or its sketch is, to --sketch-l2, whatever its rows hold. Rows with nulls, or without a unit, are dropped. The
-    same holds with an agreement that names units and a bound. Otherwise the bounds that `release` states are asserted
-    by you. With --append, a unit may be in the file and in the new rows: their bounds add up, and units are no longer
-    counted.
+    With --unit-column, a unit's events are summed by key and index, and then clipped: to --l1 in each of at most
+    --max-keys keys, or its whole sketch to --sketch-l2, whatever its rows hold. Rows with nulls, or without a unit, are
+    dropped. An agreement that names units and a bound does the same. Otherwise `release` can only assert a bound. With
+    --append, a unit may be both in the file and in the new rows: the bounds add up, and units are no longer counted.
 
-    With --window, each window of a key is a key too, and a unit keeps as many of them as its bound says, by default
-    one: what protects it holds for all windows together. To bound a unit in each window by itself, say --policy.
+    With --window, each window of a key is a key of its own. A unit keeps as many of them as its bound says, by default
+    one, and its protection holds for all windows together. To bound a unit in each window by itself, use --policy.
+
+    $ streamsketch sketch sales.csv --agreement agreement.json -o north.raw-sketch
     """
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
     chosen = {

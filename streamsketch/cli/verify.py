@@ -14,15 +14,17 @@ from streamsketch.parties import verify as verify_file
 
 
 def verify(
-    files: Annotated[list[Path], typer.Argument(help="files with a FILE.intoto.jsonl beside them", metavar="FILE")],
+    files: Annotated[list[Path], typer.Argument(help="Files with a FILE.intoto.jsonl beside them.", metavar="FILE")],
     *,
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
     """Check the signature of a file, and show what it states.
 
-    A signature says who made the file. It does not say that what the file states is true, nor that its maker followed
-    the agreement.
+    A signature shows who made the file. It does not show that what the file states is true, nor that its maker followed
+    the agreement. The exit status is 1 if a signature is missing, or is not valid.
+
+    $ streamsketch verify north.parquet --signer north.pub
     """
     signers = public_keys(signer)
     if signers is None:

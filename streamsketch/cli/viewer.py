@@ -14,14 +14,16 @@ from streamsketch.report import viewer_page
 
 def viewer(
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .html file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .html.")],
     as_json: Json = False,
 ) -> None:
     """Write a page for others, on which they drop releases to see what `report` shows of them.
 
-    It reads .sketch files and .parquet tables of releases in the browser, and a dictionary of words, by which it shows
-    what differs. Nothing leaves the computer: the page makes no requests, and its Content-Security-Policy forbids them.
-    The file is the same for everybody and contains no data.
+    The page reads .sketch files and .parquet tables of releases in the browser, and a dictionary of words, by which it
+    shows what differs. Nothing leaves the computer: the page makes no requests, and its Content-Security-Policy forbids
+    them. The file is the same for everybody and contains no data.
+
+    $ streamsketch viewer -o viewer.html
     """
     new_file(output, ".html", "the viewer")
     page = viewer_page().encode()
