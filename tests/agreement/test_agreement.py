@@ -361,7 +361,8 @@ def test_floats_want_a_word_and_missing_columns_are_named() -> None:
     with pytest.raises(ss.InvalidInputError, match="item holds double"):
         ss.agree(table, HASHED, index="item")
     assert ss.agree(table, HASHED, index={"item": "integer"}).index == (Column("item", "integer"),)
-    for fields in ({"index": "there"}, {"index": "sold", "value": "there"}):
+    missing: list[dict[str, Any]] = [{"index": "there"}, {"index": "sold", "value": "there"}]
+    for fields in missing:
         with pytest.raises(ss.InvalidInputError, match="must have the column there exactly once"):
             ss.agree(table, HASHED, **fields)
     with pytest.raises(TypeError, match="__arrow_c_stream__"):
@@ -370,10 +371,13 @@ def test_floats_want_a_word_and_missing_columns_are_named() -> None:
 
 def test_days_are_keys_of_units_as_text() -> None:
     rows = pa.table({"day": [dt.date(2026, 1, 31), dt.date(2026, 2, 1)], "item": ["a", "b"], "who": ["Ann", "Bob"]})
-    agreement = ss.agree(rows, ss.CountSketch(sketch_dim=64, seed=1), key="day", index="item", unit="who", max_keys=2)
+    projection = ss.CountSketch(sketch_dim=64, seed=1)
+    agreement = ss.agree(rows, projection, key="day", index="item", unit="who", max_keys=2)
     assert agreement.key == Column("day", "text")
-    assert sorted(ss.bound(rows, agreement).keys()) == ["2026-01-31", "2026-02-01"]
-    assert ss.agree(rows, ss.CountSketch(sketch_dim=64, seed=1), key="day", index="item").key.type == "date"  # type: ignore[union-attr]
+    table = ss.bound(rows, agreement)
+    assert isinstance(table, ss.SketchTable)
+    assert sorted(table.keys()) == ["2026-01-31", "2026-02-01"]
+    assert ss.agree(rows, projection, key="day", index="item").key == Column("day", "date")
 
 
 def test_a_euclidean_bound_is_agreed_on() -> None:
