@@ -204,7 +204,7 @@ class Book:
         try:
             self._take(entry)
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise LedgerError(f"entry {entry.number} is none that a ledger writes") from None
+            raise LedgerError(f"entry {entry.number} is not an entry that a ledger writes") from None
         self.last = entry
 
     def _take(self, entry: Entry) -> None:
@@ -241,7 +241,7 @@ class Book:
     def check_charge(self, number: int) -> None:
         """Raise `LedgerError` unless an entry is a charge that was not given back."""
         if number not in self._charges:
-            raise LedgerError(f"entry {number} is no charge, or was given back already")
+            raise LedgerError(f"entry {number} is not a charge, or has already been refunded")
 
     def charged(self, dataset: Dataset, time: dt.datetime) -> list[Spending]:
         """Return what was charged to a data set in the period of a moment."""
@@ -271,7 +271,7 @@ class Book:
             return
         wait = ""
         if left.renewed is not None and spending.epsilon <= dataset.budget.epsilon:
-            wait = f", or wait: it is renewed at {left.renewed:%Y-%m-%d %H:%M} UTC"
+            wait = f", or wait until the budget is renewed at {left.renewed:%Y-%m-%d %H:%M} UTC"
         if left.rho is not None and left.rho_delta is not None:
             if spending.rho <= left.rho and spending.rho_delta <= left.rho_delta:
                 return
@@ -313,7 +313,7 @@ def check_dataset(
     if accounting not in ACCOUNTINGS:
         raise InvalidInputError(f"accounting must be one of {', '.join(ACCOUNTINGS)}, got {short(accounting)}")
     if accounting == "filter" and budget.delta == 0:
-        raise InvalidInputError("accounting='filter' takes delta > 0, say 1e-9; sums need none")
+        raise InvalidInputError("accounting='filter' needs delta > 0, such as 1e-9; accounting='sum' does not")
     if period_days is not None:
         check_int(period_days, "period_days", 1, _MOST_DAYS)
     return budget

@@ -139,7 +139,7 @@ class Ledger:
             elif known.terms != (unit, budget, accounting, period_days):
                 raise LedgerError(
                     f"data set {name!r} is in the ledger with {known.budget} for each {known.unit}, by "
-                    f"{known.accounting}; a budget is not changed once people were given it. Use another name"
+                    f"{known.accounting}; a budget cannot change once it was promised to people. Use another name"
                 )
 
     @property
@@ -309,7 +309,7 @@ class Ledger:
         digests = {entry.number: entry.digest for entry in self.entries()}
         for receipt in receipts:
             if digests.get(receipt.number) != receipt.digest:
-                raise LedgerError(f"the ledger does not hold entry {receipt.number} as its receipt has it")
+                raise LedgerError(f"entry {receipt.number} in the ledger differs from its receipt")
         return len(digests)
 
     def __repr__(self) -> str:
@@ -329,7 +329,8 @@ class Ledger:
         at = self._book.time(transaction.now())
         if not _YEARS[0] <= at.year <= _YEARS[1]:
             raise LedgerError(
-                f"the clock of whoever keeps the ledger says {at:%Y-%m-%d}, and budgets are renewed by it: set it right"
+                f"the clock of the machine that keeps the ledger shows {at:%Y-%m-%d}, and budgets are renewed by that "
+                "clock: correct it"
             )
         body = fields | {"at": at.isoformat()}
         before = self._book.last
@@ -340,7 +341,7 @@ class Ledger:
 
     def _known(self, name: str) -> Dataset:
         if name not in self._book.datasets:
-            raise LedgerError(f"there is no data set {name!r} in the ledger; enter it with its budget first")
+            raise LedgerError(f"there is no data set {name!r} in the ledger; add it with its budget first")
         return self._book.datasets[name]
 
     def _checked(
@@ -355,7 +356,7 @@ class Ledger:
         transaction, book = reading
         names = {name for one in known for name in book.owners.get(one.hex(), ())} | ({dataset} if dataset else set())
         if not names:
-            raise LedgerError("these data are in no data set of the ledger; say which: dataset='…'")
+            raise LedgerError("these data are not in any data set of the ledger; name one: dataset='…'")
         now = book.time(transaction.now())
         for name in sorted(names):
             self._check_unit(self._known(name), guarantee)
@@ -367,7 +368,7 @@ class Ledger:
         if guarantee.neighbours.unit != dataset.unit:
             raise LedgerError(
                 f"the release protects one {guarantee.neighbours.unit}, and the budget of {dataset.name!r} is for one "
-                f"{dataset.unit}: bound what each {dataset.unit} contributes, and say unit={dataset.unit!r}"
+                f"{dataset.unit}: bound what each {dataset.unit} contributes, and give unit={dataset.unit!r}"
             )
 
 
@@ -387,7 +388,7 @@ def _repeated(entry: Entry, dataset: str | None, asked: dict[str, Any]) -> Recei
         differs = [f"to {', '.join(map(repr, charged['datasets']))}"]
     if differs:
         raise LedgerError(
-            f"entry {entry.number} charged another release under the same id, {differs[0]}; use another id"
+            f"entry {entry.number} charged another release under the same id ({differs[0]}); use another id"
         )
     return Receipt(entry.number, entry.digest, tuple(charged["datasets"]))
 

@@ -69,8 +69,8 @@ def check_mechanism(neighbours: Neighbours, budget: Budget, mechanism: str) -> N
     if neighbours.any_keys and (budget.delta == 0 or mechanism == DiscreteLaplace.name):
         raise InvalidInputError(
             f"Laplace noise hides what a unit changes in all cells, summed up, and {neighbours!r} lets it change the "
-            f"cells of any number of keys. Set delta (say 1e-9) for Gaussian noise, or say in how many keys a unit may "
-            f"be: max_keys"
+            "cells of any number of keys. Set delta (such as 1e-9) for Gaussian noise, or set max_keys, the number "
+            "of keys that a unit may be in"
         )
     check_delta_for(neighbours, budget.delta, mechanism)
 

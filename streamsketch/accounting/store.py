@@ -46,7 +46,7 @@ def check_row(row: Any) -> Row:
     """Return a row as it was read, once its cells are of the types that were written."""
     number, previous, body, digest = row
     if type(number) is not int or not all(isinstance(text, str) for text in (previous, body, digest)):
-        raise LedgerError("the ledger holds a row that is no entry: it was changed")
+        raise LedgerError("the ledger holds a row that is not an entry: it was changed")
     return number, previous, body, digest
 
 
@@ -75,9 +75,11 @@ class FileStore:
                     raise
                 connection.execute("COMMIT")
         except sqlite3.Error as error:
-            raise InvalidInputError(f"{self._path} is no ledger, or cannot be written: {error}") from None
+            raise InvalidInputError(f"{self._path} is not a ledger, or cannot be written: {error}") from None
         except UnicodeDecodeError:  # of what SQLite says about a damaged schema, which it quotes
-            raise InvalidInputError(f"{self._path} is no ledger: it is damaged; fetch it from a backup") from None
+            raise InvalidInputError(
+                f"{self._path} is not a valid ledger: it is damaged. Restore it from a backup"
+            ) from None
 
     def _find_table(self, connection: sqlite3.Connection) -> None:
         """Make the table in a new file; refuse a database that holds anything else, triggers included."""
@@ -85,7 +87,7 @@ class FileStore:
         if not found:
             connection.execute(_CREATE)
         elif found != [_CREATE]:
-            raise InvalidInputError(f"{self._path} is no ledger: it is a database of something else")
+            raise InvalidInputError(f"{self._path} is not a ledger: it is a database of another program")
 
 
 class _FileTransaction:

@@ -145,7 +145,7 @@ class Agreement:
         if self.features is None and not hashed and not (len(self.index) == 1 and self.index[0].is_whole):
             raise InvalidInputError(
                 f"a projection of dim {self.projection.dim} takes one index column of integers, got "
-                f"{', '.join(map(str, self.index))}. Use dim=streamsketch.HASHED_DIM, 2**60, to have them hashed"
+                f"{', '.join(map(str, self.index))}. To hash them, use dim=streamsketch.HASHED_DIM (2**60)"
             )
         if self.features is not None and (twice := [one for one in self.columns if one.name in self.features.columns]):
             raise InvalidInputError(
@@ -158,10 +158,12 @@ class Agreement:
             raise TypeError(f"features must be Features, got a {type(features).__name__}")
         if self.projection not in (None, features.projection):
             raise InvalidInputError(
-                f"features are summed by {features.projection!r}: leave out the projection, or make it this one"
+                f"features have the projection {features.projection!r}: leave out projection, or give this one"
             )
         if self.index not in (None, (), []) or self.value is not None:
-            raise InvalidInputError("rows have features, or an index and values: give one of the two")
+            raise InvalidInputError(
+                "an agreement has either features, or an index and values: leave out one of the two"
+            )
         self._set("projection", features.projection)
         self._set("index", ())
 
@@ -182,7 +184,7 @@ class Agreement:
     def _check_neighbours(self) -> None:
         if self.neighbours is None:
             if self.clip is not None:
-                raise InvalidInputError(f"clip={short(self.clip)} needs a bound to clip to: name the neighbours, too")
+                raise InvalidInputError(f"clip={short(self.clip)} needs a bound to clip to: give neighbours, too")
             return
         if not isinstance(self.neighbours, Neighbours) or self.neighbours.kind not in NEIGHBOURS:
             raise TypeError(
@@ -193,8 +195,8 @@ class Agreement:
             self.neighbours.check_clip(self.clip)
         if self.key is None and self.neighbours.max_keys != 1 and not self.neighbours.any_keys:
             raise InvalidInputError(
-                f"without a key column each unit is in one stream: neighbours must have max_keys=1, got "
-                f"{self.neighbours.max_keys}; or name the column of keys"
+                "without a key column each unit is in one stream: neighbours must have max_keys=1, got "
+                f"{self.neighbours.max_keys}; or give the key column"
             )
         bound = Fraction(self.neighbours.bound)
         if max(bound.numerator, bound.denominator) > _LARGEST:
@@ -209,9 +211,7 @@ class Agreement:
             raise TypeError(f"counting must be a Counting, got a {type(self.counting).__name__}")
         if self.unit is None or self.neighbours is None:
             missing = "column of units (unit=…)" if self.unit is None else "bound on what one adds (neighbours=…)"
-            raise InvalidInputError(
-                f"units are counted where they are known: name the {missing}, or leave out counting"
-            )
+            raise InvalidInputError(f"counting units needs the {missing}: give it, or leave out counting")
         self.counting.check_for(self.neighbours)
         if self.counting.slack and not self.projection.enumerated_entries("sensitivities"):
             self.counting.check_free(self.projection)  # of other maps when they are released
@@ -266,7 +266,7 @@ class Agreement:
         """
         if self.clip is not None and given not in (None, self.clip):
             raise InvalidInputError(
-                f"the agreement says clip={self.clip!r}, got {short(given)}. Leave it out: all parties clip alike"
+                f"the agreement has clip={self.clip!r}, got {short(given)}. Leave clip out: all parties clip alike"
             )
         found = self.clip or given
         if self.neighbours is None:
@@ -300,7 +300,7 @@ class Agreement:
             keys ``what``); and if the agreement has no key column.
         """
         if self.key is None:
-            raise InvalidInputError("the agreement has no key column, so there is one stream; leave out keys")
+            raise InvalidInputError("the agreement has no key column, so there is a single stream; leave out keys")
         given = arrow_column(keys_named(names, what), "key")
         keys: list[Any] = cast(given, self.key, range(1, len(given) + 1)).to_pylist() if len(given) else []
         return keys
@@ -406,8 +406,8 @@ class Agreement:
         """
         if self.counting is not None and "neighbours" in changes and "counting" not in changes:
             raise InvalidInputError(
-                f"units are counted by weights that fit {self.neighbours!r}: with other neighbours say counting, too, "
-                f"such as Counting.of(projection, neighbours, delta=…), or counting=None"
+                f"units are counted by weights that fit {self.neighbours!r}: with other neighbours give counting, "
+                "too, such as Counting.of(projection, neighbours, delta=…), or counting=None"
             )
         return dataclasses.replace(self, **changes)
 
@@ -441,7 +441,7 @@ def _arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
     """
     names = {"agreement", *known}
     if "kind" in fields and "agreement" not in fields:
-        raise InvalidInputError("it is a projection alone; streamsketch.agree makes an agreement of it")
+        raise InvalidInputError("it is a projection alone; streamsketch.agree makes an agreement from it")
     needed = names - set(_LATER)
     if not needed <= fields.keys() <= names or any(fields.get(name, "") is None for name in _LATER):
         missing_ones, unknown = sorted(needed - fields.keys()), sorted(fields.keys() - needed)

@@ -50,7 +50,7 @@ def cast(
     step = _step(kind, column, alone=alone)
     if step is None:
         raise InvalidInputError(
-            f"the column {column.name} holds {kind}, and the agreement says {column.type}: cast it to {column.type} "
+            f"the column {column.name} holds {kind}, but the agreement has {column.type}: cast it to {column.type} "
             f"before it is sketched, or agree on another type{hint}"
         )
     try:
@@ -58,8 +58,8 @@ def cast(
     except (pa.ArrowException, _DoesNotFitError):
         row = rows[_first_failing(array, lambda part: _checked(step(part), part))]
         raise InvalidInputError(
-            f"the column {column.name} holds {kind}, and in row {row:,} a value that is no {column.type}, which the "
-            f"agreement says: mend the row or leave it out, or agree on another type{hint}"
+            f"the column {column.name} holds {kind}, and in row {row:,} a value that is not of the agreed type "
+            f"{column.type}: correct the row or leave it out, or agree on another type{hint}"
         ) from None
 
 
@@ -81,7 +81,7 @@ def numbers(array: "pa.Array", name: str, resolution: Fraction | None, rows: Row
         return array if resolution is None else _moved(array, resolution)
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         return array
-    raise InvalidInputError(f"the column {name} holds {kind}, and the agreement says numbers; cast it first")
+    raise InvalidInputError(f"the column {name} holds {kind}, but the agreement needs numbers; cast it first")
 
 
 class _DoesNotFitError(Exception):
@@ -181,8 +181,8 @@ def _parsed(array: "pa.Array", name: str, rows: Rows) -> "pa.Array":
     except (pa.ArrowException, _DoesNotFitError):
         row = rows[_first_failing(array, parsed)]
         raise InvalidInputError(
-            f"the column {name} holds text, and in row {row:,} one that is no plain decimal number of up to 12 places, "
-            f"as the agreement's values are: mend the row or leave it out"
+            f"the column {name} holds text, and in row {row:,} a text that is not a plain decimal number of up to 12 "
+            "places: correct the row or leave it out"
         ) from None
 
 

@@ -112,6 +112,6 @@ def logical_type(name: str, kind: "pa.DataType") -> str:
     if types.is_decimal(kind) and 0 <= kind.scale <= MAX_PLACES:
         return f"decimal({kind.scale})"
     raise InvalidInputError(
-        f"the column {name} holds {kind}, which is no type of an agreement; say one of {', '.join(TYPES)}, such as "
-        f"{{{name!r}: 'integer'}} for whole numbers that a data frame holds as floats"
+        f"the column {name} holds {kind}, which is not a type of an agreement; give one of {', '.join(TYPES)}, such "
+        f"as {{{name!r}: 'integer'}} for whole numbers that a data frame holds as floats"
     )

@@ -100,7 +100,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
 
     if max_keys is not None and (neighbours is not None or not columns["unit"]):
         where = "unit=…, too" if neighbours is None else "neighbours, SketchL2(bound, max_keys=…)"
-        raise InvalidInputError(f"max_keys is in how many keys one unit may be: say it with {where}")
+        raise InvalidInputError(f"max_keys, the number of keys that one unit may be in, is set by {where}")
     bounds: dict[str, Any] = {"neighbours": neighbours, "clip": clip, "counting": counting}
     if features is not None:
         projection = features.projection
@@ -148,7 +148,9 @@ def whole_unit_bounds(
         For ``max_keys`` without a key column, or another ``clip`` than ``"equal"``.
     """
     if clip not in (None, "equal"):
-        raise InvalidInputError(f"clip={clip!r} needs a bound to clip to: say SketchL2(bound) or L1(bound), too")
+        raise InvalidInputError(
+            f"clip={clip!r} needs a bound to clip to: give neighbours=SketchL2(bound) or L1(bound), too"
+        )
     if not keyed and max_keys not in (None, 1):
         raise InvalidInputError(
             f"without a key column each unit is in one stream: leave out max_keys, got {max_keys!r:.40}"

@@ -43,8 +43,9 @@ def check_agreed(first: Agreed, second: Agreed) -> Agreed:
         first.check_same(second)
     elif fingerprint_of(first) != fingerprint_of(second):
         raise IncompatibleAgreementsError(
-            f"the agreements differ: fingerprint {fingerprint_of(first)} here, {fingerprint_of(second)} there. Compare "
-            f"the parties' agreement files, whose fields say what differs, and sketch both streams under one of them"
+            f"the agreements differ: fingerprint {fingerprint_of(first)} here, {fingerprint_of(second)} there. "
+            "Compare the parties' agreement files to find the fields that differ, and sketch both streams under one "
+            "of them"
         )
     return first if isinstance(first, Agreement) else second
 
@@ -60,9 +61,9 @@ def check_alike(first: Agreed, second: Agreed) -> None:
     if (first is None) != (second is None):
         known = fingerprint_of(second if first is None else first)
         raise IncompatibleAgreementsError(
-            f"one follows the agreement {known}, and of the other no agreement is known: the same row may have entered "
-            f"it as another index, as 7 and '7' are two. Sketch both streams under the agreement; or, if the other was "
-            f"sketched alike, assert it of its release: release.with_agreement('{known}')"
+            f"one follows the agreement {known}, and no agreement is known for the other: the same row may be another "
+            "index there, because 7 and '7' differ. Sketch both streams under the agreement. Or, if the other was "
+            f"sketched alike, assert that for its release: release.with_agreement('{known}')"
         )
     check_agreed(first, second)
 

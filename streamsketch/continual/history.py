@@ -194,7 +194,9 @@ class History:
         elif isinstance(wanted, tuple) and len(wanted) == 2:
             begin, end = map(self._number, wanted)
         else:
-            raise InvalidInputError(f"a range is a first window and one behind the last, got {short(wanted)}")
+            raise InvalidInputError(
+                f"a range is given by its first window and the window after its last, got {short(wanted)}"
+            )
         self.schedule.check_range(begin, end, self.windows)
         return begin, end
 
@@ -305,8 +307,8 @@ class History:
             found = found * float(self.schedule.scale)
             if np.abs(found).max() >= _MOST_CELL:
                 raise SketchOverflowError(
-                    f"the sum of these windows could exceed 2**62 steps of 2^-{halvings} of the grid in a cell: take "
-                    f"fewer windows"
+                    f"the sum of these windows could exceed 2**62 steps of 2^-{halvings} of the grid in a cell: read "
+                    "fewer windows"
                 )
             found = np.rint(found).astype(np.int64)
         cells = self.projection.sketch_dim
@@ -340,7 +342,7 @@ class History:
                 raise InvalidInputError(f"a window is a number or a name, got {short(window)}")
             return int(window)
         if self._times is None:
-            raise InvalidInputError(f"the windows have numbers alone, got the name {short(window)}: give names")
+            raise InvalidInputError(f"the windows have numbers only, got the name {short(window)}: give names")
         time = window_time(window)
         if time is None:
             raise InvalidInputError(f"{short(window)} is not the name of a window, such as {self._name(0)}")
@@ -355,7 +357,7 @@ class History:
     def _of_period(self, name: str) -> tuple[int, int]:
         """Return the windows that begin in a year, a month, a date, or at a time."""
         if self._times is None:
-            raise InvalidInputError(f"the windows have numbers alone, got the name {short(name)}: give names")
+            raise InvalidInputError(f"the windows have numbers only, got the name {short(name)}: give names")
         found = _PERIOD.fullmatch(name)
         if found is None:
             begin = self._number(name)
@@ -382,7 +384,7 @@ def _row_of(release: Any, key: Any) -> PrivateSketch:
     if isinstance(release, PrivateTable):
         keys = list(release)
         if key is None and len(keys) > 1:
-            raise InvalidInputError(f"the rows are tables of {len(keys)} keys: name one, such as key={keys[0]!r:.40}")
+            raise InvalidInputError(f"the rows are tables of {len(keys)} keys: give one, such as key={keys[0]!r:.40}")
         if key is not None and key not in release:
             raise InvalidInputError(
                 f"there is no key {key!r:.40} in the rows: they have {', '.join(map(repr, keys))[:80]}"
@@ -419,15 +421,18 @@ def _in_order(rows: Sequence[PrivateSketch]) -> list[PrivateSketch]:
         )
         if not same or (row.projection, row.agreement) != (first.projection, first.agreement):
             raise InvalidInputError(
-                f"{its} and {part} are of two histories, streams or keys, or state two guarantees: read each by itself"
+                f"{its} and {part} are of two histories, streams or keys, or have different guarantees: read each by "
+                "itself"
             )
         if found.setdefault(part.start, row) != row:
-            raise InvalidInputError(f"{part} is there twice, with other numbers: ask who published it")
+            raise InvalidInputError(
+                f"{part} was given twice, with different numbers: ask the publisher which is correct"
+            )
     missing = sorted(set(range(max(found) + 1)) - set(found))
     if missing:
         raise InvalidInputError(
-            f"rows of {len(missing)} windows are missing, the first of window {missing[0]}: all from the first window "
-            f"to the last are needed"
+            f"the rows of {len(missing)} windows are missing, first that of window {missing[0]}: all rows from the "
+            "first window to the last are needed"
         )
     return [found[window] for window in range(len(found))]
 

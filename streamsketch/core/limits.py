@@ -200,7 +200,7 @@ def json_fields(text: str | bytes, what: str, nested: Collection[str] = ()) -> d
         raise InvalidInputError(f"{what} must be one JSON object, got a {type(fields).__name__}")
     for name, value in fields.items():
         if isinstance(value, list | dict) and name not in nested:
-            raise InvalidInputError(f"{what} has no lists or objects inside, got one for {name!r:.60}")
+            raise InvalidInputError(f"{what} cannot hold lists or objects, got one for {name!r:.60}")
     return fields
 
 

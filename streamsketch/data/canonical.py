@@ -78,8 +78,8 @@ def canonical_bytes(key: object) -> bytes:
     if isinstance(key, dt.date) and not isinstance(key, dt.datetime):
         return b"d%d" % (key - dt.date(1970, 1, 1)).days
     raise InvalidInputError(
-        f"keys of type {type(key).__name__} have no canonical bytes. Use integers, text, bytes, dates or times "
-        f"(cast floats and booleans to one of them first)"
+        f"keys of type {type(key).__name__} cannot be hashed. Use integers, text, bytes, dates or times (cast floats "
+        "and booleans to one of them first)"
     )
 
 

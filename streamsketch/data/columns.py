@@ -45,8 +45,8 @@ def key_column(column: Any, name: str) -> "pa.Array":
     kind = value_type(array)
     if not is_key_type(kind):
         raise InvalidInputError(
-            f"keys of type {kind} have no canonical form. The {name} column must hold integers, text, bytes, dates "
-            f"or times; cast it to one of them first"
+            f"keys of type {kind} cannot be hashed. The {name} column must hold integers, text, bytes, dates or "
+            "times; cast it to one of them first"
         )
     _refuse_nulls(array, name)
     if pa.types.is_date64(kind):

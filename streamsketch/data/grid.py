@@ -90,9 +90,10 @@ def _steps(array: Any, resolution: Fraction) -> Ints:
 def warn_of_truncation(grid: Fraction) -> None:
     """Warn the operator that truncation loses part of the values; the text is the same for all, so it is shown once."""
     warn_outside(
-        f"values are truncated to multiples of the resolution, {grid}, and part of them is lost. A finer one, such as "
-        f"{grid / 100}, keeps it, and so do integers of a smaller unit, such as cents; a float counts at its exact "
-        f"binary value, and an agreement or a Decimal reads it as it prints. This is for your eyes only",
+        f"values are truncated to multiples of the resolution, {grid}, so part of them is lost. A finer resolution, "
+        f"such as {grid / 100}, keeps that part, and so do integers in a smaller unit, such as cents. A float counts "
+        "at its exact binary value; an agreement or a Decimal takes the decimal number that is printed. This warning "
+        "depends on the data: do not publish it",
         TruncationWarning,
     )
 

@@ -54,8 +54,8 @@ def matrix_of(matrix: Any, *, exact: bool) -> Any:
             table = pa.table(matrix)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):  # whose text quotes a value
             raise InvalidInputError(
-                "the matrix has a column of no one type that Arrow knows, such as numbers beside text, or two of one "
-                "name; cast or rename it first"
+                "the matrix has a column of mixed types, such as numbers and text, or two columns of one name; cast "
+                "or rename them first"
             ) from None
         return _columns_of(table, exact=exact)
     return _rows_of(matrix, exact=exact)

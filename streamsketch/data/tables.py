@@ -104,8 +104,7 @@ def _pandas_columns(frame: Any, wanted: list[str], lenient: Mapping[str, bool]) 
             columns.append(pa.array(column, from_pandas=True))
         except _errors(TypeError):  # whose text quotes a value
             raise InvalidInputError(
-                f"the column {name} holds values of no one type that Arrow knows, such as numbers beside text; cast it "
-                f"to one type first"
+                f"the column {name} holds values of mixed types, such as numbers and text; cast it to one type first"
             ) from None
     return pa.table(columns, names=wanted)
 
@@ -148,10 +147,10 @@ def _check_names(wanted: list[str], names: list[str]) -> None:
 def names_of(index: str | Sequence[str] | None) -> list[str]:
     """Return the names of an index's columns as a list; `InvalidInputError` for none."""
     if not index:
-        raise InvalidInputError("say which columns index the rows: index='item', or several names for tuples")
+        raise InvalidInputError("name the columns of the index: index='item', or several names for tuples")
     names = [index] if isinstance(index, str) else list(index)
     if odd := next((name for name in names if not isinstance(name, str)), None):
-        raise InvalidInputError(f"the names of columns are text, got {short(odd)}; rename the column first")
+        raise InvalidInputError(f"names of columns must be text, got {short(odd)}; rename the column first")
     return names
 
 

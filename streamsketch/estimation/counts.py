@@ -8,7 +8,7 @@ from streamsketch.privacy import Counting, Neighbours, NoiseMoments
 from streamsketch.release import PrivateSketch, check_streams
 
 _COUNT = (
-    "bound the data under an agreement that counts units, as streamsketch.agree(…, unit=…, max_keys=…) makes it, or "
+    "bound the data under an agreement that counts units, such as streamsketch.agree(…, unit=…, max_keys=…), or "
     "release them with AdditiveNoise(…, counting=Counting.of(projection, neighbours, delta=…))"
 )
 
@@ -23,8 +23,8 @@ def total_of(release: PrivateSketch) -> Estimate:
     counting = _counting(release)
     if not counting.slack:
         raise InvalidInputError(
-            f"the release has {counting} and none of the slack, without which it says nothing of totals: release for "
-            f"L1 neighbours with Counting({counting.units}, slack=…)"
+            f"the release has {counting} but no slack, which a total needs: release for L1 neighbours with "
+            f"Counting({counting.units}, slack=…)"
         )
     return _estimate(release, total_factors(counting, release.guarantee.neighbours, release.projection.grid))
 

@@ -203,8 +203,8 @@ def top_differences(  # noqa: PLR0913 - those of frequency and top, and what a d
     quantile(confidence, "normal")
     if by not in get_args(DifferenceBy):
         raise InvalidInputError(
-            f"by must be 'distance' or 'mean', got {short(by)}: only differences of sums, or of averages, are sums "
-            f"over items"
+            f"by must be 'distance' or 'mean', got {short(by)}: only differences of sums or averages can be split by "
+            "item"
         )
     names, indices, groups = _items_of(dictionary, category, [a, b], agreement)
     found = differences_of(a, b, indices, groups, by, estimator)

@@ -450,7 +450,9 @@ class Estimates:
     def _counted(self, ends: Intervals) -> Intervals:
         counted = self._apart()
         if not counted.any():
-            raise InvalidInputError("there is no smallest or largest of no estimates; compare at least two streams")
+            raise InvalidInputError(
+                "there are no estimates, so none is the smallest or largest; compare at least two streams"
+            )
         return Intervals(*(end[counted] for end in ends))
 
     def parts(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:

@@ -217,7 +217,7 @@ def _defined(cosines: Estimates) -> Estimates:
     if np.isnan(cosines.value).any():
         raise InvalidInputError(
             "the cosine is undefined: the squared norm of a sketch is within two standard errors of zero, so its "
-            "stream is empty or too small for its noise. Check squared_norm(), and release with a larger epsilon "
-            "or a smaller sketch_dim"
+            "stream is empty or below the noise floor. Check squared_norm(), and release with a larger epsilon or a "
+            "smaller sketch_dim"
         )
     return cosines

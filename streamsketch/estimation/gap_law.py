@@ -115,7 +115,7 @@ class GapLaw:
     def power(self, distance: float, level: float = 0.05) -> float:
         """Return the probability of a p-value of at most ``level`` if ‖x - y‖ is ``distance``, due to many items."""
         if not 0 <= distance < math.inf:
-            raise InvalidInputError(f"a distance must be finite and not below 0, got {distance}")
+            raise InvalidInputError(f"a distance must be finite and at least 0, got {distance}")
         return self._at(distance).rough_tail(self.line(level))
 
     def visible(self, power: float = 0.8, level: float = 0.05) -> float:

@@ -249,8 +249,9 @@ def _histogram(release: AnySketch) -> tuple[Block, Ints, float]:
     check_comparable([release])
     if not isinstance(release.projection, Identity):
         raise InvalidInputError(
-            f"sums over entries need a histogram, released by Identity, and this is a sketch by "
-            f"{type(release.projection).__name__}, which adds items up in its cells: squared_norm holds for every map"
+            "sums over entries need a histogram, released with Identity, but this sketch has "
+            f"{type(release.projection).__name__}, which adds several items up in each cell. squared_norm works for "
+            "every map"
         )
     block = block_of([release])
     unit = float(block.cell_units[0])
@@ -272,9 +273,9 @@ def _taken_out(release: AnySketch, unit: float, what: str, or_else: str = "") ->
         if not isinstance(term.noise, DiscreteLaplace) or not whole or layers > _MOST_LAYERS:
             others = f"; or pass {or_else}" if or_else else ""
             raise InvalidInputError(
-                f"this noise cannot be taken out of {what} without bias, {release.guarantee.mechanism}: only Laplace "
-                f"noise can, or a sum of {_MOST_LAYERS} such noises. Release the histogram once, with epsilon and no "
-                f"delta{others}"
+                f"there is no unbiased estimate of {what} under this noise ({release.guarantee.mechanism}), only "
+                f"under Laplace noise or a sum of at most {_MOST_LAYERS} such noises. Release the histogram once, "
+                f"with epsilon and no delta{others}"
             )
         q = term.noise.cumulants.k2 / 2
         for _ in range(draws):

@@ -39,7 +39,7 @@ def distinct_items(given: Any, sketch: AnySketch, agreement: Agreement | None) -
     items = items_of(given, sketch, agreement)
     _, first = np.unique(items.indices, return_index=True)
     if not first.size:
-        raise InvalidInputError("the dictionary has no items: name those that may occur")
+        raise InvalidInputError("the dictionary has no items: give those that may occur")
     first.sort()
     return Items(items.column.take(pa.array(first)), items.indices[first])
 
@@ -56,8 +56,8 @@ def groups_of(given: Any, category: Any, sketch: AnySketch, agreement: Agreement
     if isinstance(category, str):
         if is_one(given) or not _is_table(given):
             raise InvalidInputError(
-                f"the category {category!r:.60} is the name of a column, and the dictionary is no table: give a table, "
-                f"or the categories as a column"
+                f"the category {category!r:.60} names a column, but the dictionary is not a table: give a table, or "
+                "the categories as a column"
             )
         names, columns = _table_columns(given, None)
         if category not in names:
@@ -72,7 +72,7 @@ def groups_of(given: Any, category: Any, sketch: AnySketch, agreement: Agreement
     if len(column) != items.indices.size:
         raise InvalidInputError(f"the dictionary has {items.indices.size:,} items and {len(column):,} categories")
     if not len(column):
-        raise InvalidInputError("the dictionary has no items: name those that may occur")
+        raise InvalidInputError("the dictionary has no items: give those that may occur")
     plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     encoded = pc.dictionary_encode(_plain_text(plain), null_encoding="encode")
     indices, places = np.unique(items.indices, return_inverse=True)
@@ -151,8 +151,8 @@ def _agreement_of(sketch: AnySketch, agreement: Agreement | None) -> Agreement |
     if isinstance(sketch, PrivateSketch):
         if sketch.agreement is not None:
             raise IncompatibleAgreementsError(
-                f"the release follows the agreement {sketch.agreement}, which says as which types items were hashed: "
-                f"pass it as agreement=…, for example Agreement.load(…)"
+                f"the release follows the agreement {sketch.agreement}, which gives the types as which items were "
+                "hashed: pass it as agreement=…, for example Agreement.load(…)"
             )
         return None
     return sketch.agreement
@@ -162,8 +162,8 @@ def _named_columns(given: Any, agreed: Agreement | None) -> "tuple[list[str], li
     """Return the names and the columns of items, all of one length and as many as an agreement's index has."""
     if agreed is not None and agreed.features is not None:
         raise InvalidInputError(
-            f"rows of this agreement have features of the columns {', '.join(agreed.features.columns)}, and no items: "
-            f"use column_differences or describe"
+            f"rows of this agreement have features of the columns {', '.join(agreed.features.columns)}, not items: "
+            "use column_differences or describe"
         )
     names, columns = _columns(given, None if agreed is None else [column.name for column in agreed.index])
     if len({len(column) for column in columns}) != 1:

@@ -119,10 +119,11 @@ def top(
     block = block_of([release])
     if not isinstance(block.effect, OutputNoise):
         raise InvalidInputError(
-            "what a dictionary misses is not known for noise before the map, which other items have, too: use frequency"
+            "the squared norm that a dictionary misses cannot be estimated if the noise was added before the map: "
+            "use frequency"
         )
     if block.variance.norms and block.effect.count == 1:
-        raise InvalidInputError("one cell does not tell items apart: use a projection with more")
+        raise InvalidInputError("a single cell cannot tell items apart: use a projection with more cells")
     column, indices = distinct_items(dictionary, release, agreement)
     points = points_of(release, indices, estimator)
     places = np.argsort(-points.value, kind="stable")[:n]

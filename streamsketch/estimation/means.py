@@ -338,8 +338,8 @@ def _counted(block: Block) -> Units:
     """Return the numbers of units; raise `InvalidInputError` if one is not known."""
     if block.units is None or np.isnan(block.units.number).any():
         raise InvalidInputError(
-            "an average needs the number of units, which was not published with all of these sketches: count them by "
-            "an agreement, streamsketch.agree(…, unit=…, max_keys=…), or compare sums"
+            "an average needs the number of units, which was not published with all of these sketches. Count units "
+            "with an agreement, streamsketch.agree(…, unit=…, max_keys=…), or compare sums"
         )
     return block.units
 

@@ -260,9 +260,9 @@ def _no_median(cells: Cells) -> str | None:
     """Return why there is no median of an item's cells; None if there is."""
     projection = cells.projection
     if projection.sparse_entries(np.zeros(1, dtype=np.int64)) is None:
-        return f"needs a map with few cells for each item, and each of this one has {projection.nonzeros:,}"
+        return f"needs a map with few cells for each item, but this one has {projection.nonzeros:,}"
     if not isinstance(cells.effect, OutputNoise):
-        return "needs noise after the map, as an item's noise before it is the same in all of its cells"
+        return "needs noise after the map: noise before the map is the same in all cells of an item"
     if projection.variance.norms * projection.sketch_dim < _LEAST_COLLISIONS:
         return f"needs a map in which items share cells at random, as this one, of dim {projection.dim:,}, does not"
     return None

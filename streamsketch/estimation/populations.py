@@ -219,7 +219,8 @@ def describe(
     }
     if other := sorted(asked.keys() - hashed):
         raise InvalidInputError(
-            f"shares are of hashed categories, which are {', '.join(sorted(hashed)) or 'none here'}, got {other[0]!r}"
+            f"shares must be for hashed categories, which are {', '.join(sorted(hashed)) or 'none here'}, got "
+            f"{other[0]!r}"
         )
     check_comparable([release])
     population = _population(block_of([release]), features)

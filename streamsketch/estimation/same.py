@@ -235,19 +235,19 @@ test_same.__test__ = False  # type: ignore[attr-defined] # its name makes pytest
 def check_tolerance(tolerance: float) -> None:
     """Raise `InvalidInputError` unless a tolerance is a finite number, not below 0."""
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | np.number):
-        raise InvalidInputError(f"a tolerance is a distance, not squared, in data units; got {short(tolerance)}")
+        raise InvalidInputError(f"a tolerance is a distance (not squared) in data units; got {short(tolerance)}")
     if not 0 <= tolerance < math.inf:
-        raise InvalidInputError(f"a tolerance must be finite and not below 0, got {tolerance}")
+        raise InvalidInputError(f"a tolerance must be finite and at least 0, got {tolerance}")
 
 
 def check_same_by(by: str, *, samples: bool) -> None:
     """Raise `InvalidInputError` unless streams can be tested by this."""
     if by not in get_args(SameBy):
         raise InvalidInputError(
-            f"by must be 'distance' or 'mean', got {short(by)}: of cosines and profiles the law is not known"
+            f"by must be 'distance' or 'mean', got {short(by)}. There is no such test for cosines and profiles"
         )
     if samples and by != "mean":
-        raise InvalidInputError("samples of populations are compared by their averages: give by='mean'")
+        raise InvalidInputError("populations are compared by their averages: samples=True needs by='mean'")
 
 
 def _releases(*sketches: AnySketch) -> list[PrivateSketch]:
@@ -343,7 +343,7 @@ def _length(sketch: AnySketch) -> float:
     neighbours: Any = sketch.guarantee.neighbours if isinstance(sketch, PrivateSketch) else sketch.bounds.neighbours
     if not isinstance(neighbours, SketchL2) or (isinstance(sketch, PrivateSketch) and sketch.clip is None):
         raise InvalidInputError(
-            "samples need units of known length: clip them in sketch space, streamsketch.agree(…, unit=…, "
+            "samples=True needs units of known length: clip them in sketch space, streamsketch.agree(…, unit=…, "
             "neighbours=SketchL2(…)), and count them"
         )
     return float(neighbours.bound)

@@ -163,8 +163,8 @@ def compare_sites(
     clear = [site for site, unknown in zip(given, few, strict=True) if not unknown]
     if len(clear) < 2:
         raise InvalidInputError(
-            f"fewer than two of {len(given)} sites have more units than their noise hides, so none are compared: "
-            f"release more units of a site together, or with a larger epsilon"
+            f"fewer than two of {len(given)} sites have enough units to stand out from the noise, so none can be "
+            "compared: release more units of a site together, or with a larger epsilon"
         )
     _check_disjoint(given, clear)
     search = _Search([given[site] for site in clear], tolerance, level)
@@ -355,8 +355,7 @@ def _check_disjoint(releases: Mapping[str, PrivateSketch], sites: Sequence[str])
             first = owner.setdefault(data_id, site)
             if first != site:
                 raise InvalidInputError(
-                    f"{printable(first)} and {printable(site)} are releases of shared data, so they are not two sites: "
-                    f"give one of them"
+                    f"{printable(first)} and {printable(site)} share data, so they are not two sites: give one of them"
                 )
 
 

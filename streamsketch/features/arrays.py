@@ -39,7 +39,9 @@ def numbers_in(array: "pa.Array", name: str) -> Floats:
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         array = array.cast(pa.float64(), safe=False)
     else:
-        raise InvalidInputError(f"the column {name} holds {kind}, which is no number; cast it, or make it a category")
+        raise InvalidInputError(
+            f"the column {name} holds {kind}, which is not a number; cast it, or make it a category"
+        )
     return np.ascontiguousarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 

@@ -98,7 +98,8 @@ class Category:
     def __post_init__(self) -> None:
         if (self.values is None) == (self.hashed is None):
             raise InvalidInputError(
-                "a category has either values, one feature each, or hashed=…, a number of features for any values"
+                "a Category needs either values, with one feature each, or hashed=…, the number of features for any "
+                "values"
             )
         if self.hashed is not None:
             check_int(self.hashed, "hashed", 1, MOST_CELLS)

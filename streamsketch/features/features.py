@@ -132,7 +132,9 @@ class Features:
         for name, column in self.columns.items():
             check_text("the name of a column", name)
             if name in (JOINT, REST):
-                raise InvalidInputError(f"a column cannot be called {name}, as a block of features is: rename it")
+                raise InvalidInputError(
+                    f"a column cannot be called {name}, which is the name of a block of features: rename it"
+                )
             if not isinstance(column, FeatureColumn):
                 raise TypeError(
                     f"the features of {name} must be a Number, Category or Embedding, got a {type(column).__name__}: "
@@ -145,14 +147,17 @@ class Features:
             unseen = [name for name, column in self.columns.items() if not column.cells]
             if unseen:
                 raise InvalidInputError(
-                    f"{short(unseen[0])} has no features, as its moments are 0: give it some, or joint ones, joint=16"
+                    f"{short(unseen[0])} has no features, because its moments are 0: set moments, or add joint "
+                    "features (joint=16)"
                 )
             if (self.width, self.joint_weight) != (None, None):
-                raise InvalidInputError("width and joint_weight are those of joint features: say how many, joint=16")
+                raise InvalidInputError(
+                    "width and joint_weight are for joint features: give their number, too, such as joint=16"
+                )
         else:
             numbers = [column for column in self.columns.values() if isinstance(column, Number)]
             if not numbers:
-                raise InvalidInputError("joint features are of numbers, and no column is a Number: leave out joint")
+                raise InvalidInputError("joint features need a Number column, and there is none: leave out joint")
             width = float(_SPREAD) * math.sqrt(len(numbers)) if self.width is None else self.width
             object.__setattr__(self, "width", check_width(width))
             weight = sum(column.weight for column in numbers) if self.joint_weight is None else self.joint_weight
@@ -204,7 +209,7 @@ class Features:
         """Return which cell of its block a value of a hashed category is in, and with which sign, 1 or -1."""
         column = self.columns.get(name)
         if not isinstance(column, Category) or column.values is not None:
-            raise InvalidInputError(f"{short(name)} is no hashed category, so its values have no cells")
+            raise InvalidInputError(f"{short(name)} is not a hashed category, so its values have no cells")
         out = np.zeros((1, column.cells), dtype=np.int32)
         add_hashed(text_hashes(texts_in(pa.array([value]), name), self.seed), 1, column.cells - 1, out, 0)
         place = int(np.flatnonzero(out[0])[0])

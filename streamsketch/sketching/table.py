@@ -136,7 +136,7 @@ class SketchTable(Mapping[Any, Sketch]):
         Raises
         ------
         InvalidInputError
-            As in `Sketch.update`, and for keys without a canonical form; the table is then unchanged.
+            As in `Sketch.update`, and for keys that cannot be hashed; the table is then unchanged.
         """
         self.add_steps(*keyed_steps(self._projection, keys, indices, values))
 

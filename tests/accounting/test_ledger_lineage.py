@@ -51,7 +51,7 @@ def test_copies_and_merges_are_charged_to_where_the_data_came_from(ledger: ss.Le
     with pytest.raises(LedgerError, match="left of 'returns'"):
         both.release(epsilon=0.5, **TO, ledger=ledger, dataset="shop")
     assert ledger.left("shop").epsilon == 2.5, "all or nothing"
-    with pytest.raises(LedgerError, match="in no data set"):
+    with pytest.raises(LedgerError, match="not in any data set"):
         PROJECTION.sketch().release(epsilon=0.5, **TO, ledger=ledger)
 
 

@@ -64,7 +64,7 @@ def test_something_else_under_the_same_id_is_refused(ledger: ss.Ledger, changes:
     """Another data set is refused though the data were charged to both: one draw is from one of them."""
     first: dict[str, Any] = {"data_ids": PROJECTION.sketch().data_ids}
     receipt = charge(ledger, **first)
-    with pytest.raises(LedgerError, match=r"entry 3 charged another release under the same id, .*; use another id"):
+    with pytest.raises(LedgerError, match=r"entry 3 charged another release under the same id .*; use another id"):
         charge(ledger, **(first | changes))
     assert (ledger.left("sales").epsilon, ledger.left("returns").epsilon) == (3.0, 4.0)
     assert charge(ledger, **first) == receipt
@@ -90,6 +90,6 @@ def test_a_refund_is_recorded_with_its_reason_and_made_once(ledger: ss.Ledger) -
     receipt = charge(ledger)
     ledger.refund(receipt, nothing_was_published="the disk was full, says Ada")
     assert ledger.left("sales").epsilon == 4.0
-    with pytest.raises(LedgerError, match="no charge, or was given back"):
+    with pytest.raises(LedgerError, match="not a charge, or has already been refunded"):
         ledger.refund(receipt, nothing_was_published="again")
     assert [entry.body["kind"] for entry in ledger.entries()] == ["dataset", "dataset", "charge", "refund"]

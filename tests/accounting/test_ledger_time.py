@@ -106,7 +106,7 @@ def test_an_entry_of_any_year_can_be_read(tmp_path: Path, clock: Clock, year: in
 def test_a_clock_that_is_wrong_by_centuries_writes_nothing(tmp_path: Path, clock: Clock, year: int) -> None:
     ledger = ss.Ledger(tmp_path / "ledger.sqlite")
     clock.now = dt.datetime(year, 1, 1, tzinfo=dt.UTC)
-    with pytest.raises(LedgerError, match=rf"says {year}-01-01.*set it right"):
+    with pytest.raises(LedgerError, match=rf"shows {year}-01-01.*correct it"):
         ledger.dataset("sales", unit="event", epsilon=1.0)
     assert ledger.audit() == 0
     clock.set(0)

@@ -133,7 +133,7 @@ def test_all_parties_clip_as_was_agreed_on() -> None:
         "scale", "cut", "scale", "equal",
     )  # fmt: skip
     assert equal.clip_of() == equal.clip_of("equal") == "equal"
-    with pytest.raises(ss.InvalidInputError, match=r"agreement says clip='equal', got 'scale'\. Leave it out"):
+    with pytest.raises(ss.InvalidInputError, match=r"agreement has clip='equal', got 'scale'\. Leave clip out"):
         equal.clip_of("scale")
     with pytest.raises(ss.InvalidInputError, match="clipped to SketchL2 by clip='scale' or clip='equal', got 'cut'"):
         free.clip_of("cut")
@@ -197,7 +197,7 @@ def test_a_name_alone_is_text_where_indices_are_hashed_and_an_integer_elsewhere(
         ({"index": "item", "neighbours": ss.SketchL2(500, max_keys=2)}, "without a key column"),
         (
             {"index": "item", "neighbours": ss.L1(5), "counting": Counting(1)},
-            r"column of units \(unit=…\), or leave out",
+            r"column of units \(unit=…\): give it, or leave out",
         ),
         ({"index": "item", "unit": "u", "counting": Counting(1)}, r"bound on what one adds \(neighbours=…\)"),
         ({"index": "item", "unit": "u", "neighbours": ss.L2(5), "counting": Counting(1)}, "counted under L1"),
@@ -212,7 +212,7 @@ def test_a_name_alone_is_text_where_indices_are_hashed_and_an_integer_elsewhere(
             "slack is free where",
         ),
         ({"index": "item", "unit": "u", "neighbours": ss.L1(5), "counting": Counting(1, slack=3)}, "at most Δ2"),
-        ({"index": "item", "neighbours": ss.L1(5, max_keys=2)}, "without a key column .* max_keys=1, got 2; or name"),
+        ({"index": "item", "neighbours": ss.L1(5, max_keys=2)}, "without a key column .* max_keys=1, got 2; or give"),
     ],
 )
 def test_what_cannot_be_agreed_on_is_refused(fields: dict[str, Any], says: str) -> None:
@@ -347,8 +347,8 @@ def test_units_in_keys_are_counted_where_it_is_known_in_how_many_they_may_be() -
 @pytest.mark.parametrize(("fields", "says"), [
     ({"unit": "customer", "clip": "scale"}, "needs a bound to clip to"),
     ({"unit": "customer", "max_keys": 2}, "without a key column each unit is in one stream"),
-    ({"key": "shop", "max_keys": 2}, "say it with unit=…, too"),
-    ({"key": "shop", "unit": "customer", "max_keys": 2, "neighbours": ss.L1(1)}, "say it with neighbours, SketchL2"),
+    ({"key": "shop", "max_keys": 2}, "set by unit=…, too"),
+    ({"key": "shop", "unit": "customer", "max_keys": 2, "neighbours": ss.L1(1)}, "set by neighbours, SketchL2"),
     ({"key": "shop", "unit": "customer", "max_keys": 0}, "max_keys must be"),
 ])  # fmt: skip
 def test_what_the_default_cannot_say_is_refused(fields: dict[str, Any], says: str) -> None:
@@ -393,7 +393,7 @@ def test_another_bound_takes_another_weight_of_counts() -> None:
     one, wider = (ss.SketchL2(bound, unit="customer", max_keys=2) for bound in (1, 20))
     fine = HASHED.replace(resolution="1/12800")
     counted = AGREEMENT.replace(projection=fine, neighbours=one, clip="equal", counting=Counting(100))
-    with pytest.raises(ss.InvalidInputError, match="say counting, too"):
+    with pytest.raises(ss.InvalidInputError, match="give counting, too"):
         counted.replace(neighbours=wider)
     for other in (None, Counting(2000)):
         assert counted.replace(neighbours=wider, counting=other).counting == other

@@ -111,7 +111,7 @@ def test_public_keys_are_cast_as_keys_are(form: str, tmp_path: Path) -> None:
         assert {key: ss.squared_norm(one).value > 0.01 for key, one in found} == {7: True, 11: False}
 
     run(lambda start: release(start, ["07", "11"]), check)
-    with pytest.raises(Exception, match="the agreement says"):
+    with pytest.raises(Exception, match="not of the agreed type"):
         run(lambda start: release(start, ["north"]), check)
 
 

@@ -75,7 +75,7 @@ def test_an_agreement_says_the_columns() -> None:
         ss.Sketch(BY_SHOP).update_rows(ROWS)
     with pytest.raises(ss.InvalidInputError, match="has no key, and so no table"):
         ss.SketchTable(SALES).update_rows(ROWS)
-    with pytest.raises(ss.InvalidInputError, match="which columns index the rows"):
+    with pytest.raises(ss.InvalidInputError, match="name the columns of the index"):
         PROJECTION.sketch().update_rows(ROWS)
     with pytest.raises(ss.InvalidInputError, match="which column holds the keys"):
         PROJECTION.table().update_rows(ROWS, index="item")

@@ -310,7 +310,7 @@ def test_a_value_that_does_not_fit_is_named_by_row_and_column_and_never_shown(na
     ],
 )
 def test_types_that_mean_something_else_are_not_cast(kind: str, cells: pa.Array) -> None:
-    with pytest.raises(ss.InvalidInputError, match=rf"column what holds .*, and the agreement says {kind}: cast it"):
+    with pytest.raises(ss.InvalidInputError, match=rf"column what holds .*, but the agreement has {kind}: cast it"):
         ss.sketch(pa.table({"what": cells}), ss.Agreement(PROJECTION, index={"what": kind}))
 
 

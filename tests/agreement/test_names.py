@@ -112,7 +112,7 @@ def test_text_is_no_column_of_values_whatever_its_rows_hold() -> None:
     rows = FULL.set_column(2, "much", pa.array(["1", "2", "3"]))
     agreement = ss.Agreement.of(HASHED, index="what", value="much", unit="who", neighbours=ss.L1(9, unit="person"))
     for sketched in (ss.sketch, ss.bound):
-        with pytest.raises(ss.InvalidInputError, match="the column much holds string, and the agreement says numbers"):
+        with pytest.raises(ss.InvalidInputError, match="the column much holds string, but the agreement needs numbers"):
             sketched(rows, agreement)
 
 

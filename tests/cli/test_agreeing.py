@@ -362,7 +362,7 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
     ),
     "a cell of another type": (
         ["sketch", "bad.csv", "--agreement", "sales.json", "--clip", "none", "-o", "x.raw-sketch"],
-        "bad.csv, rows 2 to 3: the column week holds string, and in row 3 a value that is no integer",
+        "bad.csv, rows 2 to 3: the column week holds string, and in row 3 a value that is not of the agreed type",
     ),
 }
 

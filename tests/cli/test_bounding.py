@@ -270,7 +270,7 @@ def test_mistakes_are_named(options: list[str], message: str, sales: Path, forks
 def test_what_is_not_whole_is_refused(sales: Path, forks: Forks) -> None:
     said = forks.refused("sketch", "-", "--format", "csv", *COLUMNS, *BOUNDS, cwd=sales)
     assert "name files, not standard input" in said
-    assert "or name the column of keys" in forks.refused("sketch", "sold.csv", *COLUMNS[2:], *BOUNDS, cwd=sales)
+    assert "or give the key column" in forks.refused("sketch", "sold.csv", *COLUMNS[2:], *BOUNDS, cwd=sales)
 
 
 AGREED = ["--key", "shop", "--index", "item", "--value", "sold", "--missing", "drop", "--unit-column", "customer"]

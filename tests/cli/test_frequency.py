@@ -131,7 +131,7 @@ def test_items_are_cast_by_the_agreement(folder: Path, forks: Forks) -> None:
         (["visits.sketch", "--items", "x,2"], "say --agreement FILE"),
         ([*given, "--items", "x"], "an item has the parts shop, week, with commas between them"),
         ([*given, "--items", "x,2", "--index", "shop"], "leave out --index"),
-        ([*given, "--items", "x,soon"], "a value that is no integer"),
+        ([*given, "--items", "x,soon"], "a value that is not of the agreed type integer"),
         (["one.sketch", "--agreement", "agreed.json", "--items", "x,2"], "agreement"),
     ]:
         assert message in forks.refused("frequency", *arguments, cwd=folder)
@@ -143,7 +143,9 @@ def test_without_an_agreement_indices_below_another_dim_are_integers(tmp_path: P
     sketch.release(epsilon=1.0, neighbours=ss.L1(1)).save(tmp_path / "a.sketch")
     (found,) = asked(forks, tmp_path, "a.sketch", "--items", "7,8")
     assert [row["item"] for row in found["items"]] == [7, 8]
-    assert "a value that is no integer" in forks.refused("frequency", "a.sketch", "--items", "tea", cwd=tmp_path)
+    assert "a value that is not of the agreed type integer" in forks.refused(
+        "frequency", "a.sketch", "--items", "tea", cwd=tmp_path
+    )
 
 
 def test_raw_sketches_are_asked_only_when_told(tmp_path: Path, forks: Forks) -> None:

@@ -61,9 +61,9 @@ def test_a_choice_of_a_bound_is_charged(books: Path, forks: Forks, column: str) 
     [
         (["--dataset", "sales"], "names a data set of a ledger; say --ledger FILE as well"),
         (["--ledger", "none.sqlite", "--dataset", "sales"], "there is no ledger none.sqlite; make it with"),
-        (["--ledger", "a1.raw-sketch"], "a1.raw-sketch is no ledger"),
+        (["--ledger", "a1.raw-sketch"], "a1.raw-sketch is not a ledger"),
         (["--ledger", LEDGER, "--dataset", "other"], "there is no data set 'other' in the ledger"),
-        (["--ledger", LEDGER], "in no data set of the ledger"),
+        (["--ledger", LEDGER], "not in any data set of the ledger"),
     ],
 )
 def test_mistakes_end_in_a_sentence_and_write_nothing(
@@ -77,7 +77,7 @@ def test_mistakes_end_in_a_sentence_and_write_nothing(
 def test_a_ledger_is_not_made_for_a_budget_that_is_none(raws: Path, forks: Forks) -> None:
     init = ["ledger", "init", LEDGER, "--dataset", "sales", "--unit", "customer", "--epsilon"]
     assert "must be" in forks.refused(*init, "-1", cwd=raws)
-    assert "takes delta > 0" in forks.refused(*init, "1", "--accounting", "filter", cwd=raws)
+    assert "needs delta > 0" in forks.refused(*init, "1", "--accounting", "filter", cwd=raws)
     assert "accounting must be one of sum, filter" in forks.refused(*init, "1", "--accounting", "x", cwd=raws)
 
 
@@ -127,7 +127,7 @@ def test_an_audit_ends_with_1_and_says_which_entry(books: Path, forks: Forks) ->
     assert forks.run(*audit, cwd=books).returncode == 0, "the file alone does not show it"
     cut = forks.run(*audit, "--receipt", receipt, cwd=books)
     assert (cut.returncode, cut.stdout) == (1, "")
-    assert cut.stderr == f"error: {LEDGER}: the ledger does not hold entry 3 as its receipt has it\n"
+    assert cut.stderr == f"error: {LEDGER}: entry 3 in the ledger differs from its receipt\n"
     with sqlite3.connect(books / LEDGER) as connection:
         connection.execute("UPDATE streamsketch_ledger SET body = replace(body, '0.5', '0.1') WHERE number = 2")
     changed = forks.run(*audit, cwd=books)

@@ -170,7 +170,7 @@ def test_units_of_a_range_are_counted(schedule: Schedule) -> None:
     curve = north.series(2, every=2, what="units")
     assert curve["start"].to_pylist() == [0, 2, 4]
     assert (curve["high"].to_numpy() > curve["low"].to_numpy()).all()
-    with pytest.raises(InvalidInputError, match="tables of 2 keys: name one"):
+    with pytest.raises(InvalidInputError, match="tables of 2 keys: give one"):
         History(rows)
     with pytest.raises(InvalidInputError, match="no key 'x'"):
         History(rows, key="x")
@@ -189,7 +189,7 @@ def test_ranges_are_named_by_the_calendar() -> None:
     for wanted in ("2013", "2013-03", "2012-12", ("2013-03-01", "2013-03-07"), "May", ("2013-02-30", "2013-03-01")):
         with pytest.raises(InvalidInputError):
             history.numbers(wanted)
-    with pytest.raises(InvalidInputError, match="numbers alone"):
+    with pytest.raises(InvalidInputError, match="numbers only"):
         History(rows_of(Tree(horizon=12), 1.0, 0.0)).range("2013-01")
 
 
@@ -200,8 +200,8 @@ def test_a_history_needs_all_its_rows() -> None:
     run = [*rows_of(Tree(horizon=12), 1.0, 0.0)[:3], *[_of_other_data(row) for row in rows[3:]]]
     for given, words in (
         ([], "at least one row"),
-        (rows[1:], "rows of 1 windows are missing, the first of window 0"),
-        ([*rows[:3], *rows[5:]], "2 windows are missing, the first of window 3"),
+        (rows[1:], "rows of 1 windows are missing, first that of window 0"),
+        ([*rows[:3], *rows[5:]], "2 windows are missing, first that of window 3"),
         ([*rows[:3], *others[3:]], "two histories"),
         (run, "two histories, streams or keys"),
         ([History(rows).range(0, 2)], "a history is made of rows"),

@@ -201,7 +201,7 @@ def test_categories_are_of_any_type_and_may_have_words_of_no_item() -> None:
 @pytest.mark.parametrize(
     ("dictionary", "category", "message"),
     [
-        (["tea"], "kind", "dictionary is no table"),
+        (["tea"], "kind", "dictionary is not a table"),
         (GOODS, "colour", "no column 'colour' for the category, but item, kind"),
         (["tea", "jam"], ["drink"], "2 items and 1 categories"),
         ([], [], "no items"),
@@ -347,7 +347,7 @@ def test_rows_with_features_have_no_items() -> None:
     assert isinstance(x, ss.Sketch)
     assert isinstance(y, ss.Sketch)
     for asked in (lambda: ss.top_differences(x, y, ["age"]), lambda: ss.frequency(x, "age")):
-        with pytest.raises(ss.InvalidInputError, match="features of the columns age, and no items"):
+        with pytest.raises(ss.InvalidInputError, match="features of the columns age, not items"):
             asked()
 
 

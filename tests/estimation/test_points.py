@@ -202,7 +202,7 @@ def test_what_has_no_estimate_is_refused() -> None:
         ss.frequency(ss.projections.Rademacher(dim=9, sketch_dim=8, seed=1).sketch(), 3, estimator="median")
     with pytest.raises(ss.InvalidInputError, match="share cells at random"):
         ss.frequency(ss.projections.Identity(dim=9).sketch(), 3, estimator="median")
-    with pytest.raises(ss.InvalidInputError, match="one cell does not tell"):
+    with pytest.raises(ss.InvalidInputError, match="a single cell cannot tell"):
         ss.top(ss.CountSketch(dim=9, sketch_dim=1, seed=1).sketch(), [3])
 
 
@@ -213,7 +213,7 @@ def test_noise_before_the_map_has_a_mean_with_its_error_and_no_median() -> None:
     assert found.noise_variance > released.noise.k2, "an item has its own noise, and that of items in its cells"
     with pytest.raises(ss.InvalidInputError, match="noise after the map"):
         ss.frequency(released, 5, estimator="median")
-    with pytest.raises(ss.InvalidInputError, match="noise before the map"):
+    with pytest.raises(ss.InvalidInputError, match="noise was added before the map"):
         ss.top(released, [1, 2])
 
 

@@ -243,7 +243,7 @@ def test_other_agreements_are_refused() -> None:
         describe(X, AGREEMENT.replace(title="other"))
     with pytest.raises(TypeError):
         describe(X, FEATURES)  # type: ignore[arg-type]
-    with pytest.raises(ss.InvalidInputError, match="shares are of hashed"):
+    with pytest.raises(ss.InvalidInputError, match="shares must be for hashed"):
         describe(X, AGREEMENT, shares={"ward": ["A"]})
     uncounted = AGREEMENT.replace(counting=None)
     with pytest.raises(ss.InvalidInputError, match="not published"):

@@ -158,7 +158,7 @@ BOTH = release()
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"tolerance": -1}, InvalidInputError, "not below 0"),
+        ({"tolerance": -1}, InvalidInputError, "at least 0"),
         ({"tolerance": math.nan}, InvalidInputError, "finite"),
         ({"tolerance": "1"}, InvalidInputError, "data units"),
         ({"by": "cosine"}, InvalidInputError, "'distance' or 'mean'"),

@@ -95,7 +95,7 @@ def test_sites_of_too_few_people_are_named_and_left_out() -> None:
     assert found.unclear["site"].to_pylist() == ["small"]
     assert found.sites["site"].to_pylist() == list(ALIKE)
     assert "small" not in found.description["site"].to_pylist()
-    with pytest.raises(ss.InvalidInputError, match="fewer than two of 2 sites have more units"):
+    with pytest.raises(ss.InvalidInputError, match="fewer than two of 2 sites have enough units"):
         compare_sites({"small": site(3), "north": ALIKE["north"]}, AGREEMENT)
 
 
@@ -118,7 +118,7 @@ def test_two_releases_of_one_sites_people_are_not_two_sites() -> None:
     columns = [np.arange(2000), ["A"] * 2000, [40.0] * 2000]
     sums: Any = ss.bound(pa.table(columns, schema=SCHEMA), AGREEMENT)
     twice = [sums.release(epsilon=4.0, delta=1e-6, neighbours=AGREEMENT.neighbours) for _ in range(2)]
-    with pytest.raises(ss.InvalidInputError, match="first and second are releases of shared data"):
+    with pytest.raises(ss.InvalidInputError, match="first and second share data"):
         compare_sites(dict(zip(("first", "second"), twice, strict=True)), AGREEMENT)
 
 

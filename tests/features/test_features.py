@@ -193,7 +193,7 @@ def test_numbers_without_own_features_are_seen_jointly() -> None:
 
 
 def test_numbers_without_any_features_are_refused() -> None:
-    with pytest.raises(ss.InvalidInputError, match="'x' has no features, as its moments are 0"):
+    with pytest.raises(ss.InvalidInputError, match="'x' has no features, because its moments are 0"):
         Features({"x": Number(0, 1, moments=0), "y": Number(0, 1)}, seed=1)
 
 
@@ -239,7 +239,7 @@ def test_scales_are_never_learned() -> None:
 @pytest.mark.parametrize(
     ("column", "array", "message"),
     [
-        (Number(0, 1), pa.array([[1.0]]), "no number"),
+        (Number(0, 1), pa.array([[1.0]]), "not a number"),
         (Category(["a"]), pa.array([0.5]), "categories are text"),
         (Embedding(2), pa.array([1.5]), "lists of numbers"),
     ],

@@ -158,7 +158,7 @@ def test_agreement_returns_from_json() -> None:
         ({"value": "age"}, "features, or an index"),
         ({"key": "ward"}, "cannot be the key"),
         ({"unit": "code"}, "cannot be the key or the unit"),
-        ({"projection": ss.SJLT(sketch_dim=8, sparsity=2, seed=1)}, "leave out the projection"),
+        ({"projection": ss.SJLT(sketch_dim=8, sparsity=2, seed=1)}, "leave out projection"),
     ],
 )
 def test_agreements_of_features_take_no_index(fields: dict[str, Any], message: str) -> None:

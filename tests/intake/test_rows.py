@@ -92,7 +92,10 @@ def test_a_malformed_row_is_left_out_alone(name: str, bounded: bool) -> None:  #
 
 def test_what_breaks_the_agreement_is_refused_of_units_too_and_what_cannot_be_sketched_is_not() -> None:
     intake = Intake(AGREEMENT, bounded=True)
-    with pytest.raises(ss.InvalidInputError, match="column item holds string, and in row 2 a value that is no integer"):
+    with pytest.raises(
+        ss.InvalidInputError,
+        match="column item holds string, and in row 2 a value that is not of the agreed type integer",
+    ):
         intake.read(batch(**MALFORMED["a value that does not fit"]))
     for name in MALFORMED.keys() - {"a value that does not fit"}:
         assert intake.read(batch(**MALFORMED[name])).malformed == 1, name
@@ -120,9 +123,9 @@ def test_an_index_out_of_range_is_malformed(bounded: bool) -> None:  # noqa: FBT
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        ({"item": [True] * 4}, "column item holds bool, and the agreement says integer"),
-        ({"sold": [True] * 4}, "column sold holds bool, and the agreement says numbers"),
-        ({"buyer": [1.5] * 4}, "column buyer holds double, and the agreement says text"),
+        ({"item": [True] * 4}, "column item holds bool, but the agreement has integer"),
+        ({"sold": [True] * 4}, "column sold holds bool, but the agreement needs numbers"),
+        ({"buyer": [1.5] * 4}, "column buyer holds double, but the agreement has text"),
         ({"at": [1, 2, 3, 4]}, "the column at must hold times"),
     ],
 )

@@ -125,7 +125,7 @@ def test_columns_of_pandas_may_be_levels_of_its_index_or_there_twice() -> None:
     assert updated(twice, "item") == expected
     with pytest.raises(ss.InvalidInputError, match="must have the column sold exactly once"):
         updated(twice, "sold")
-    with pytest.raises(ss.InvalidInputError, match="names of columns are text, got 5"):
+    with pytest.raises(ss.InvalidInputError, match="names of columns must be text, got 5"):
         PROJECTION.sketch().update_rows(frame, index=[5])  # type: ignore[list-item]
 
 

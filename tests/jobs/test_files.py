@@ -257,7 +257,7 @@ def test_customers_count_the_same_and_are_counted_as_agreed_on(sales: Path) -> N
     means = read_comparisons(str(sales / "out"), "mean").to_pylist()
     (met,) = [row["mean_distance"] for row in means if (row["first"], row["second"]) == ("north", "south")]
     assert met == pytest.approx(ss.mean_distance(table["north"], table["south"]).value)
-    with pytest.raises(ss.InvalidInputError, match="the agreement says clip='equal', got 'scale'"):
+    with pytest.raises(ss.InvalidInputError, match="the agreement has clip='equal', got 'scale'"):
         job(sales, agreement=PEOPLE, delta=1e-6, clip="scale")
 
 

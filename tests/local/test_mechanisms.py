@@ -214,7 +214,7 @@ def test_delta_and_repetitions_have_their_ranges() -> None:
         ("[]", "object"),
         ("{", "object"),
         ('{"kind":"nonesuch"}', "kind must be one of"),
-        ('{"kind":["proj-unit"]}', "no lists or objects inside"),
+        ('{"kind":["proj-unit"]}', "cannot hold lists or objects"),
         ('{"kind":"priv-unit-g","dim":4}', "has the fields"),
         ('{"kind":"priv-hs","dim":4,"epsilon":1,"ball":false,"seed":0,"more":1}', "has the fields"),
     ],

@@ -45,9 +45,7 @@ LOSSY: dict[str, Any] = {"floats": [0.5, 2.0], "decimals": [Decimal("1.25"), Dec
 @pytest.mark.parametrize("door", DOORS)
 def test_values_that_a_grid_truncates_are_told_to_the_operator(door: str) -> None:
     for name, values in LOSSY.items():
-        with pytest.warns(
-            TruncationWarning, match="multiples of the resolution, 1, and part of them is lost"
-        ) as caught:
+        with pytest.warns(TruncationWarning, match="multiples of the resolution, 1, so part of them is lost") as caught:
             DOORS[door](WHOLE, values)
         assert [one.filename for one in caught] == [__file__], name
 
@@ -68,7 +66,7 @@ def test_integers_off_a_coarse_grid_are_told_too() -> None:
 def test_the_warning_names_a_finer_grid_than_the_one_there_is() -> None:
     """Also of the fine grids that are chosen for bounds in sketch space."""
     for grid, finer in {"1": "1/100", "1/8192": "1/819200", "1/3": "1/300"}.items():
-        with pytest.warns(TruncationWarning, match=f"A finer one, such as {finer}, keeps it"):
+        with pytest.warns(TruncationWarning, match=f"A finer resolution, such as {finer}, keeps that part"):
             WHOLE.replace(resolution=grid).sketch().update("x", Decimal("19.99"))
         WHOLE.replace(resolution=finer).sketch().update("x", Decimal("19.99"))
 

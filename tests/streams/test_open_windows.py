@@ -137,7 +137,7 @@ def test_one_unit_cannot_move_what_heartbeats_move() -> None:
         ({"at": ""}, "the column at has nothing, null or blank"),
         ({"at": "2026-11-29T13:00:00Z"}, r"more than 10,000 windows \(max_ahead\) after the rows before"),
         ({"at": "99999-01-01T00:00:00Z"}, "no time as ISO 8601"),
-        ({"n": "many"}, "no plain decimal number"),
+        ({"n": "many"}, "not a plain decimal number"),
         ({"item": ""}, "the column item has nothing"),
     ],
 )

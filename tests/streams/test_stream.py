@@ -257,7 +257,7 @@ def test_units_are_clipped_as_agreed_on_and_a_policy_that_says_otherwise_is_refu
     agreed = AGREEMENT.replace(clip="cut")
     assert policy_of(tmp_path).clip_in(agreed) == "cut"
     assert policy_of(tmp_path).clip_in(AGREEMENT) == "scale"
-    with pytest.raises(ss.InvalidInputError, match="the agreement says clip='cut', got 'scale'"):
+    with pytest.raises(ss.InvalidInputError, match="the agreement has clip='cut', got 'scale'"):
         policy_of(tmp_path, clip="scale").bounds_in(agreed)
     assert policy_of(tmp_path, clip="none").publisher(agreed).guarantee.basis == "asserted"
 

@@ -137,11 +137,11 @@ def _type(kind: Any, name: str, named: dict[str, Any]) -> pa.DataType:
         if logical == "decimal" and stored in ("bytes", "fixed"):
             return _decimal_type(kind, name)
         if logical in ("time-millis", "time-micros"):
-            raise InvalidInputError(f"{name} holds times of day ({logical}), which are not read; convert it first")
+            raise InvalidInputError(f"{name} holds times of day ({logical}), which cannot be read; convert it first")
         # where it is not one of its stored type, a logical type means nothing
         return _LOGICAL_TYPES.get((stored, logical)) or _type(stored, name, named)
     raise InvalidInputError(
-        f"{name} is neither text, bytes, a number, a time nor a list of numbers, or may be several; convert it first"
+        f"{name} must be of one type: text, bytes, numbers, times or lists of numbers; convert it first"
     )
 
 

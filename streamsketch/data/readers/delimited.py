@@ -43,7 +43,9 @@ def check_delimiter(given: str) -> str:
     r"""Return the delimiter of CSV that an option names, a tab also as ``\t`` spelt out."""
     found = "\t" if given == r"\t" else given
     if len(found) != 1 or not found.isascii() or found in '"\r\n':
-        raise InvalidInputError(f"the delimiter must be one ASCII character, no quote or line end, got {given!a:.20}")
+        raise InvalidInputError(
+            f"the delimiter must be one ASCII character, not a quote or line end, got {given!a:.20}"
+        )
     return found
 
 
@@ -119,11 +121,13 @@ def csv_header(line: bytes, path: str, columns: list[str], delimiter: str = ",")
     except (UnicodeDecodeError, csv.Error):
         raise InvalidInputError(f"{path} does not begin with a header line of CSV in UTF-8") from None
     if len(names) == 1 and names[0] not in columns and (other := next((one for one in ";\t|," if one in names[0]), "")):
-        raise InvalidInputError(f"{path} has one column only, {names[0]!a:.60}; if {other!a} is its delimiter, say so")
+        raise InvalidInputError(
+            f"{path} has one column only, {names[0]!a:.60}; if {other!a} is its delimiter, give that as delimiter"
+        )
     check_columns(path, columns, names)
     twice = [name for name in columns if names.count(name) > 1]
     if twice:
-        raise InvalidInputError(f"{path} has {', '.join(twice)} more than once; name its columns apart")
+        raise InvalidInputError(f"{path} has {', '.join(twice)} more than once; rename the columns")
     return names
 
 

@@ -72,4 +72,4 @@ def _blocks(stream: Any, path: str) -> Iterator[bytes]:
             yield block
     except OSError as error:
         raise_if_of_the_file_system(error)
-        raise InvalidInputError(f"{path} is not valid, or cut off: it cannot be uncompressed") from None
+        raise InvalidInputError(f"{path} cannot be decompressed: it is not valid, or was cut off") from None

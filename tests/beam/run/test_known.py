@@ -135,7 +135,7 @@ def test_units_are_clipped_as_agreed_on_and_all_their_windows_of_a_period_are_on
     assert relations["all"] == ss.SketchL2(3, unit="plane")
     assert relations["four"] == ss.SketchL2(6, unit="plane in one period of 600 s")  # √4 times the bound
     assert relations["seven"] == ss.SketchL2(3, unit="plane in one period of 600 s").in_windows(7)
-    with pytest.raises(ss.InvalidInputError, match=r"the agreement says clip='equal', got 'scale'\. Leave it out"):
+    with pytest.raises(ss.InvalidInputError, match=r"the agreement has clip='equal', got 'scale'\. Leave clip out"):
         BoundContributions(WEIGHED, clip="scale")
 
 
