@@ -11,7 +11,7 @@ from .changes import (
 )
 from .cosines import below_noise_floor, least_norm
 from .counts import estimate_of_counts, published_counts, total_factors, total_of, unit_factors, units_of
-from .differences import DifferenceBy, Differences, differences_from_others, top_differences
+from .differences import DifferenceBy, Differences, differences_from_others, differences_of_pairs, top_differences
 from .distances import distances_between
 from .estimate import (
     SECRECY,
@@ -102,6 +102,7 @@ __all__ = [
     "cosine",
     "describe",
     "differences_from_others",
+    "differences_of_pairs",
     "distances_between",
     "distinct",
     "effect_of",

@@ -240,6 +240,40 @@ def differences_from_others(
     return [_shown(names, one, n, count * len(names), options) for one in found]
 
 
+def differences_of_pairs(
+    sketches: Sequence[AnySketch],
+    dictionary: Any,
+    n: int = 10,
+    *,
+    by: DifferenceBy = "distance",
+    category: Any = None,
+    agreement: Agreement | None = None,
+    estimator: PointEstimator = "auto",
+    confidence: float = 0.95,
+) -> Iterator[Differences]:
+    """Find the items that separate each two of several streams: those of i < j, row by row.
+
+    As `streamsketch.top_differences`, whose parameters these are. The intervals of one pair hold at once.
+
+    Parameters
+    ----------
+    sketches
+        Two or more.
+    """
+    check_comparable(sketches)
+    names, indices, groups = _items_of(dictionary, category, sketches, agreement)
+    first, second = np.triu_indices(len(sketches), 1)
+    pairs = zip(first.tolist(), second.tolist(), strict=True)
+    found: Iterator[Found]
+    if by == "distance":
+        found = (differences_of(sketches[i], sketches[j], indices, groups, by, estimator) for i, j in pairs)
+    else:
+        weights = np.eye(len(sketches))
+        found = _contrasts(sketches, weights[first] - weights[second], indices, groups, by, estimator)
+    options = by, confidence, is_secret(sketches)
+    return (_shown(names, one, n, len(names), options) for one in found)
+
+
 def _items_of(
     dictionary: Any, category: Any, sketches: Sequence[AnySketch], agreement: Agreement | None
 ) -> "tuple[pa.Array, Ints, Groups | None]":

@@ -1,7 +1,9 @@
 """What separates streams: bars with intervals around zero, as a picture of their own and in the report."""
 
+import base64
 import math
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,7 @@ from streamsketch.estimation import (
     Interval,
     block_of,
     differences_from_others,
+    differences_of_pairs,
     estimate_cells,
     few_units,
     top_differences,
@@ -30,6 +33,7 @@ _STREAM = 22
 _TICKS = 6
 _OF_PAIR, _OF_EACH = 10, 5  # bars
 _MOST_CHARTS = 40
+_MOST_PAIRED = 40  # streams, whose pairs add about 150 kB to a page
 _COLOURS = {"first": "#1f5fa8", "second": "#b35900", "neither": "#8a9199"}
 
 
@@ -70,9 +74,7 @@ def separated(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By 
     all units were counted, as sums measure size, unless distances of sums were ``asked`` for; else sums.
     """
     names, sketches = list(releases), list(releases.values())
-    block = block_of(sketches)
-    counted = block.units is not None and not np.isnan(block.units.number).any() and not few_units(block).any()
-    by: DifferenceBy = "mean" if counted and asked != "distance" else "distance"
+    by = _differences_by(sketches, asked)
     options: dict[str, Any] = {"by": by, "category": why.category, "agreement": why.agreement}
     if len(names) == 2:
         pair = top_differences(sketches[0], sketches[1], why.items, _OF_PAIR, **options)
@@ -100,6 +102,46 @@ def separated(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By 
             )
             for places, title, first, second, one in shown[:_MOST_CHARTS]
         ],
+    }
+
+
+def _differences_by(sketches: Sequence[PrivateSketch], asked: By | None) -> DifferenceBy:
+    block = block_of(sketches)
+    counted = block.units is not None and not np.isnan(block.units.number).any() and not few_units(block).any()
+    return "mean" if counted and asked != "distance" else "distance"
+
+
+def pair_facts(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By | None) -> dict[str, Any] | None:
+    """Return what separates each pair of several streams, for a script; None for two, or for more than 40.
+
+    ``base64`` is that of a zlib stream of bytes, a row for each of ``rows`` items of each pair i < j, row by row: items
+    as places in ``items`` (uint32), then estimates, errors, lows and highs (float32), each the first bytes of all its
+    numbers, little-endian, then the second ones and so on. ``separated`` counts the items of each pair whose interval
+    leaves out 0. The intervals of one pair hold at once.
+    """
+    sketches = list(releases.values())
+    if not 2 < len(sketches) <= _MOST_PAIRED:
+        return None
+    by = _differences_by(sketches, asked)
+    options: dict[str, Any] = {"by": by, "category": why.category, "agreement": why.agreement}
+    found = list(differences_of_pairs(sketches, why.items, _OF_PAIR, **options))
+    places: dict[str, int] = {}
+    for one in found:
+        for item in one.table["item"].to_pylist():
+            places.setdefault(shorten(item_text(item)), len(places))
+    shown = [places[shorten(item_text(item))] for one in found for item in one.table["item"].to_pylist()]
+    columns = [np.array(shown, dtype="<u4")] + [
+        np.concatenate([one.table[name].to_numpy() for one in found]).astype("<f4")
+        for name in ("estimate", "error", "low", "high")
+    ]
+    planes = b"".join(column.view(np.uint8).reshape(-1, 4).T.tobytes() for column in columns)
+    return {
+        "of": "averages" if by == "mean" else "sums",
+        "candidates": found[0].candidates,
+        "separated": [one.n_separated for one in found],
+        "items": list(places),
+        "rows": len(found[0].table),
+        "base64": base64.b64encode(zlib.compress(planes, 9)).decode(),
     }
 
 

@@ -21,7 +21,7 @@ from streamsketch.estimation import (
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.report.changes import changes_in
 from streamsketch.report.choice import Chosen, choose, tells_apart
-from streamsketch.report.differences import Dictionary, separated
+from streamsketch.report.differences import Dictionary, pair_facts, separated
 from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pairs import Pairs, pairs_of
 from streamsketch.report.pictures import display_unit, heat_map, map_of, scale_of
@@ -117,6 +117,7 @@ def page_of(
         "sizes": [_size(release, cells) for release, cells in _of_kept(releases, sizes, chosen)],
         **comparison_facts(names, pairs, chosen.by, scale, display_unit(pairs, chosen.by), together=together),
         **tree_facts(tree, similar, found.groups),
+        "differing": None if why is None else pair_facts(_kept(releases, chosen), why, by),
     }
     projection = next(iter(releases.values())).projection
     return (

@@ -1,10 +1,14 @@
 """The report's section on what differs, and intervals of all its pairs at once."""
 
+import base64
 import dataclasses
+import json
 import math
 import re
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -56,10 +60,23 @@ def test_a_pair_is_compared_once_and_several_each_with_the_others() -> None:
 def test_averages_are_compared_where_all_units_were_counted() -> None:
     found = shops()
     why = Dictionary([1, 2, 3, 4], agreement=AGREEMENT)
-    text = text_of(page_of(found, title="t", by="mean", why=why))
-    assert "by how much what one unit adds on average differ" in text
-    assert "all 12 differences" in text, "of the three streams that have an average"
+    page = page_of(found, title="t", by="mean", why=why)
+    assert "by how much what one unit adds on average differ" in text_of(page)
+    assert "all 12 differences" in text_of(page), "of the three streams that have an average"
     assert "by how much the sums differ" in text_of(page_of(found, title="t", by="distance", why=why))
+    facts = json.loads(Page(page).scripts[0])["differing"]
+    pair = ss.top_differences(found["north"], found["east"], [1, 2, 3, 4], by="mean", agreement=AGREEMENT)
+    assert (facts["of"], facts["separated"][1], facts["rows"]) == ("averages", pair.n_separated, 4)
+    rows = np.frombuffer(zlib.decompress(base64.b64decode(facts["base64"])), np.uint8).reshape(5, 4, -1)
+    items, estimates = (rows[place].T.copy().view("<u4" if place == 0 else "<f4")[4:8, 0] for place in (0, 1))
+    assert [facts["items"][item] for item in items] == [str(row["item"]) for row in pair.table.to_pylist()]
+    assert estimates == pytest.approx(pair.table["estimate"].to_numpy(), rel=1e-6)
+
+
+def test_pages_of_many_streams_have_no_differences_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamsketch.report.differences._MOST_PAIRED", 3)
+    found = {str(place): release(900 + place, 300) for place in range(4)}
+    assert json.loads(Page(page_of(found, title="t", why=Dictionary(NAMES))).scripts[0])["differing"] is None
 
 
 def test_names_of_items_and_streams_are_text() -> None:

@@ -5,6 +5,7 @@
 
 import base64
 import html
+import itertools
 import json
 import re
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation import format_value
-from streamsketch.report import page_of
+from streamsketch.report import Dictionary, page_of
 from tests.report.test_page import Page
 
 CASES = Path(__file__).parents[2] / "web" / "tests" / "page.json"
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 LISTED = re.compile(r"<li><strong>(.*?)</strong>: (.*?)</li>")
 AGREED = ("by", "names", "ranked", "largest", "quantity", "unit", "factor", "windows")
+NUMBER = ("estimate", "error", "low", "high")
 NUMBERS = [(0.0, 1.0), (2.5, 1.0), (-0.125, 0.05), (1234567.891, 340.0), (0.1645, 0.036), (1e-7, 1e-8), (12.5, 25.0)]
 NUMBERS += [(1e15, 2e14), (5.0, 0.0), (-0.00004, 0.01), (123456789.0, 0.0), (float("inf"), 1.0), (999.95, 0.5)]
 
@@ -47,6 +49,21 @@ def facts_of(found: dict[str, ss.PrivateSketch]) -> dict[str, Any]:
     }
 
 
+def differences_of(case: dict[str, Any]) -> dict[str, Any]:
+    """Return what separates each pair of a case's releases, and the facts of a page about it."""
+    found = read(case)
+    pairs = list(itertools.combinations(found.values(), 2))
+    expected = [ss.top_differences(x, y, case["dictionary"], 10) for x, y in pairs]
+    facts = json.loads(Page(page_of(found, title="t", why=Dictionary(case["dictionary"]))).scripts[0])
+    return {
+        "pairs": [
+            {"rows": one.table.to_pylist(), "candidates": one.candidates, "separated": one.n_separated}
+            for one in expected
+        ],
+        "facts": facts["differing"],
+    }
+
+
 def cases() -> list[dict[str, Any]]:
     return json.loads(CASES.read_text())["cases"]  # type: ignore[no-any-return]
 
@@ -62,6 +79,17 @@ def test_the_cases_are_what_pages_say(case: dict[str, Any]) -> None:
     for name in (*AGREED, "groups", "answer", "detail", "listed"):
         assert found[name] == expected[name], name
     assert found["heights"] == pytest.approx(expected["heights"], rel=1e-4)
+
+
+@pytest.mark.parametrize("case", json.loads(CASES.read_text())["differences"], ids=lambda case: case["name"])
+def test_the_differences_of_pairs_are_those_of_the_page(case: dict[str, Any]) -> None:
+    found = differences_of(case)
+    assert found["facts"] == case["facts"]
+    for one, expected in zip(found["pairs"], case["pairs"], strict=True):
+        assert (one["candidates"], one["separated"]) == (expected["candidates"], expected["separated"])
+        for row, other in zip(one["rows"], expected["rows"], strict=True):
+            assert row["item"] == other["item"]
+            assert [row[name] for name in NUMBER] == pytest.approx([other[name] for name in NUMBER], rel=1e-9)
 
 
 def test_numbers_have_the_digits_that_the_script_gives_them() -> None:
@@ -102,6 +130,27 @@ def _streams(projection: ss.Projection, counts: dict[str, Any], unit: str = "sal
     return found
 
 
+HASHED = {
+    "text, by the mean": ss.CountSketch(sketch_dim=256, seed=3),
+    "text, by the median": ss.SJLT(sketch_dim=320, sparsity=5, seed=3),
+    "integers": ss.SJLT(dim=1 << 20, sketch_dim=96, sparsity=3, seed=3),
+}
+
+
+def _sold(name: str, projection: ss.Projection) -> dict[str, Any]:
+    words = ["tea", "jam", "salt", "ale", "rye", "oat", "fig", "<b>", "milk", "honey", "bread", "corn"]
+    items: list[Any] = [7 * place for place in range(12)] if name == "integers" else words
+    rng = np.random.default_rng(11)
+    releases = {}
+    for key in ("north", "south", "east"):
+        sketch = projection.sketch()
+        counts = rng.poisson(400 * rng.dirichlet(np.full(12, 0.5)))
+        sketch.update(items, counts)
+        found = sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
+        releases[key] = base64.b64encode(found.to_bytes()).decode()
+    return {"name": name, "releases": releases, "dictionary": [*items, items[0]]}
+
+
 def _write() -> None:
     rng = np.random.default_rng(8)
     kinds = rng.dirichlet(np.full(200, 0.1), 3)
@@ -128,7 +177,11 @@ def _write() -> None:
         for name, releases in found.items()
     ]
     numbers = [[str(value), str(error), format_value(value, error)] for value, error in NUMBERS]
-    CASES.write_text(json.dumps({"cases": written, "numbers": numbers}, indent=1, ensure_ascii=False) + "\n")
+    old = {case["name"]: case for case in json.loads(CASES.read_text()).get("differences", ())}
+    differences = [old[name] if name in old else _sold(name, projection) for name, projection in HASHED.items()]
+    differences = [case | differences_of(case) for case in differences]
+    everything = {"cases": written, "numbers": numbers, "differences": differences}
+    CASES.write_text(json.dumps(everything, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

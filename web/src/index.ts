@@ -23,6 +23,7 @@ export { Day, hashItems, Nanoseconds, type Item, type Part } from "./hashing.ts"
 export { Matrix, type Column } from "./matrix.ts";
 export { projectionFingerprint, projectionJson, readProjection } from "./projection_json.ts";
 export { frequencies, frequency, FrequencyEstimate, missedBy, type Estimator } from "./frequency.ts";
+export { topDifferences, type Difference, type DifferenceOptions, type Differences } from "./differences.ts";
 export { MeanAggregator, randomize, readReport, type Report } from "./local.ts";
 export { mechanismFingerprint, mechanismJson, readMechanism, squaredError } from "./local_mechanisms.ts";
 export { Sketch, type ReleaseOptions } from "./sketch.ts";

@@ -1,11 +1,11 @@
 /** The page's script: its numbers and texts are those of Python's page, and files and names cannot harm it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readRelease, type Release } from "../src/index.ts";
+import { type Item, readRelease, type Release, topDifferences } from "../src/index.ts";
 import { colourAt, isLight, placeOn, valueAt } from "../src/page/colour.ts";
 import { compute } from "../src/page/compute.ts";
 import { cellOf, csvOf } from "../src/page/csv.ts";
-import { type PageData, unpack } from "../src/page/data.ts";
+import { type Differing, type PageData, unpack, unpackDiffering } from "../src/page/data.ts";
 import { fixed, formatValue, short } from "../src/page/format.ts";
 import { orderOf, treeOf } from "../src/page/groups.ts";
 import { orderOf as sorted, PairRows } from "../src/page/pairs.ts";
@@ -13,6 +13,7 @@ import { ellipses, jacobi, places } from "../src/page/scaling.ts";
 import { compareNames, View } from "../src/page/view.ts";
 import { readFiles, shown } from "../src/page/viewer.ts";
 import { keyAndWindow, windowTime } from "../src/page/windows.ts";
+import { csvRows, differ, itemsOf, rowsOf } from "../src/page/words.ts";
 import page from "./page.json";
 
 interface Case {
@@ -146,6 +147,47 @@ test("the table of pairs is sorted by estimate, error and name, searched, and fo
   assert.deepEqual([...rows.rows("name", false)].map((row) => [rows.first[row], rows.second[row]].map((stream) => windows.data.names[stream])), [["a 2024-W01", "b 2024-W01"]]);
 });
 
+for (const one of page.differences as unknown as (Case & { dictionary: (string | number)[]; pairs: any[] })[]) {
+  test(`what differs is what Python finds: ${one.name}`, async () => {
+    const releases = [...releasesOf(one).values()];
+    const items: Item[] = one.dictionary.map((item) => (typeof item === "number" ? BigInt(item) : item));
+    const packed: (i: number, j: number) => Differing = await unpackDiffering(3, one.facts);
+    const ofViewer = differ(releases, itemsOf(one.dictionary.map((item) => [String(item)]), releases, null), shown);
+    [[0, 1], [0, 2], [1, 2]].forEach(([i, j], pair) => {
+      const expected = one.pairs[pair];
+      const found = topDifferences(releases[i], releases[j], items);
+      assert.deepEqual([found.candidates, found.separated], [expected.candidates, expected.separated]);
+      const [ofPage, ofDropped] = [packed(i, j), ofViewer(i, j)];
+      assert.deepEqual([ofPage.candidates, ofPage.separated, ofPage.of], [expected.candidates, expected.separated, "sums"]);
+      expected.rows.forEach((row: any, place: number) => {
+        const mine = found.rows[place];
+        assert.equal(String(mine.item), String(row.item));
+        for (const name of ["estimate", "error", "low", "high"] as const) assert.ok(isNear(mine[name], row[name], 1e-9), `${name}: ${mine[name]} is not ${row[name]}`);
+        for (const [shown, share] of [[ofPage.rows[place], 1e-6], [ofDropped.rows[place], 1e-9]] as const) {
+          assert.equal(shown.name, String(row.item));
+          assert.ok(isNear(shown.value, row.estimate, share) && isNear(shown.error, row.error, share));
+          assert.ok(isNear(shown.low, row.low, share) && isNear(shown.high, row.high, share));
+        }
+      });
+    });
+    await assert.rejects(unpackDiffering(4, one.facts), RangeError);
+  });
+}
+
+test("dictionaries are lines, or the first column of CSV, or the columns of an agreement", () => {
+  assert.deepEqual(rowsOf("words.txt", "\ufefftea\r\njam, red\n\n", []), [["tea"], ["jam, red"]]);
+  assert.deepEqual(rowsOf("words.csv", 'word,kind\n"jam, ""red""",food\ntea,\n', []), [['jam, "red"', "food"], ["tea", ""]]);
+  assert.deepEqual(rowsOf("w.CSV", "kind,word\nfood,jam\n", ["word", "kind"]), [["jam", "food"]]);
+  assert.deepEqual(csvRows('a,\n"b\nc"'), [["a", ""], ["b\nc"]]);
+  assert.throws(() => csvRows('"a"b'), Error);
+  const releases = [...releasesOf((page.differences as unknown as Case[])[0]).values()];
+  assert.deepEqual([...itemsOf([["tea", "food"], ["7"]], releases, null)], [["tea", "tea"], ["7", "7"]]);
+  assert.throws(() => itemsOf([], releases, null), Error);
+  const whole = [...releasesOf((page.differences as unknown as Case[])[2]).values()];
+  assert.deepEqual([...itemsOf([["7"]], whole, null).keys()], [7n]);
+  assert.throws(() => itemsOf([["tea"]], whole, null), Error);
+});
+
 test("numbers of another length than the names need are refused", async () => {
   await assert.rejects(unpack(3, CASES[0].facts.pairs), RangeError);
   const facts = CASES[3].facts.pairs as PageData["pairs"];
@@ -194,7 +236,7 @@ test("files that are no releases are named and not shown", () => {
   const text = (words: string): Uint8Array => new TextEncoder().encode(words);
   const [name, release] = Object.entries(CASES[3].releases)[0];
   const { releases, refused } = readFiles([
-    { name: "notes.txt", bytes: text("hello") },
+    { name: "notes.pdf", bytes: text("hello") },
     { name: "broken.parquet", bytes: text("PAR1 and no more") },
     { name: `${name}.sketch`, bytes: bytesOf(release) },
     { name: "cut.sketch", bytes: bytesOf(release).subarray(0, 60) },

@@ -29,6 +29,8 @@ export interface Computed {
   readonly squares: Squares;
   readonly answer: Answer;
   readonly below: readonly string[];
+  /** Those of `data.names`. */
+  readonly releases: readonly Release[];
 }
 
 /** How n streams compare, as arrays of n·n numbers. */
@@ -90,7 +92,7 @@ export function compute(named: ReadonlyMap<string, Release>, title: string, made
     scale: scaleOf(pairs, by),
     pairs: { bytes: 8, base64: "" },
   };
-  return { data, pairs, squares: all, answer: answerOf(data, pairs, shown, found, ranked), below: entries.filter((_, place) => lost[place]).map(([name]) => name) };
+  return { data, pairs, squares: all, answer: answerOf(data, pairs, shown, found, ranked), below: entries.filter((_, place) => lost[place]).map(([name]) => name), releases };
 }
 
 /** Return the cosines of releases if they tell enough streams apart. */

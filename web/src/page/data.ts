@@ -40,6 +40,29 @@ export interface PageData {
   readonly windows: { readonly keys: readonly string[]; readonly names: readonly string[]; readonly of: readonly (readonly [number, number])[] } | null;
   readonly scale: { readonly nearest: number; readonly farthest: number; readonly logarithmic: boolean };
   readonly pairs: { readonly bytes: 4 | 8; readonly base64: string };
+  /** What separates each pair, where a dictionary was given: `rows` items of each. */
+  readonly differing?: {
+    readonly of: "sums" | "averages";
+    readonly candidates: number;
+    readonly separated: readonly number[];
+    readonly items: readonly string[];
+    readonly rows: number;
+    readonly base64: string;
+  } | null;
+}
+
+/** What separates two streams: items of a dictionary, the largest difference first. */
+export interface Differing {
+  readonly rows: readonly (Numbers & { readonly name: string })[];
+  /** How many items the dictionary has; the intervals of all of them hold at once. */
+  readonly candidates: number;
+  readonly separated: number;
+  readonly of: "sums" | "averages";
+}
+
+/** Return where a pair i < j of n streams is, row by row. */
+function placeOf(n: number, i: number, j: number): number {
+  return i * n - (i * (i + 1)) / 2 + j - i - 1;
 }
 
 /** The estimates between n streams: of i < j, row by row. */
@@ -56,8 +79,7 @@ export class PairTable {
 
   /** Return where the numbers of a pair are. */
   place(i: number, j: number): number {
-    const [first, second] = i < j ? [i, j] : [j, i];
-    return first * this.n - (first * (first + 1)) / 2 + second - first - 1;
+    return i < j ? placeOf(this.n, i, j) : placeOf(this.n, j, i);
   }
 
   at(i: number, j: number): Numbers {
@@ -72,22 +94,43 @@ export class PairTable {
   }
 }
 
-/** Return the numbers that `Pairs.packed` in Python wrote. */
-export async function unpack(n: number, packed: PageData["pairs"]): Promise<PairTable> {
-  const text = atob(packed.base64);
-  const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+/** Return columns of numbers from a zlib stream of their bytes: the first bytes of a column's numbers, then the second … */
+async function columnsOf(base64: string, count: number, sizes: readonly number[]): Promise<Uint8Array[]> {
+  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   const planes = new Uint8Array(await new Response(stream).arrayBuffer());
-  const size = packed.bytes;
-  const count = (n * (n - 1)) / 2;
-  if (planes.length !== 4 * count * size) throw new RangeError(`${n} streams need ${4 * count * size} bytes, not ${planes.length}`);
-  const arrays = [0, 1, 2, 3].map((which) => {
+  const length = count * sizes.reduce((sum, size) => sum + size, 0);
+  if (planes.length !== length) throw new RangeError(`${count} rows need ${length} bytes, not ${planes.length}`);
+  let start = 0;
+  return sizes.map((size) => {
     const found = new Uint8Array(count * size);
-    const start = which * count * size;
     for (let byte = 0; byte < size; byte++) {
       for (let place = 0; place < count; place++) found[place * size + byte] = planes[start + byte * count + place];
     }
-    return size === 4 ? new Float32Array(found.buffer) : new Float64Array(found.buffer);
+    start += count * size;
+    return found;
   });
-  return new PairTable(n, arrays[0], arrays[1], arrays[2], arrays[3]);
+}
+
+/** Return the numbers that `Pairs.packed` in Python wrote. */
+export async function unpack(n: number, { bytes: size, base64 }: PageData["pairs"]): Promise<PairTable> {
+  const columns = await columnsOf(base64, (n * (n - 1)) / 2, [size, size, size, size]);
+  const [value, error, low, high] = columns.map(({ buffer }) => (size === 4 ? new Float32Array(buffer) : new Float64Array(buffer)));
+  return new PairTable(n, value, error, low, high);
+}
+
+/** Return what separates the streams i < j, as `pair_facts` in Python wrote it. */
+export async function unpackDiffering(n: number, found: NonNullable<PageData["differing"]>): Promise<(i: number, j: number) => Differing> {
+  const count = ((n * (n - 1)) / 2) * found.rows;
+  const columns = await columnsOf(found.base64, count, [4, 4, 4, 4, 4]);
+  const places = new Uint32Array(columns[0].buffer);
+  const [value, error, low, high] = columns.slice(1).map(({ buffer }) => new Float32Array(buffer));
+  return (i, j) => {
+    const pair = placeOf(n, i, j);
+    const rows = Array.from({ length: found.rows }, (_, row) => {
+      const at = pair * found.rows + row;
+      return { name: found.items[places[at]], value: value[at], error: error[at], low: low[at], high: high[at] };
+    });
+    return { rows, candidates: found.candidates, separated: found.separated[pair], of: found.of };
+  };
 }

@@ -1,7 +1,7 @@
 /** The details of what is selected: a stream and the others by distance from it, or a pair. */
 import { button, element } from "./dom.ts";
 import { cells, formatValue } from "./format.ts";
-import type { Numbers } from "./data.ts";
+import type { Differing, Numbers } from "./data.ts";
 import type { View } from "./view.ts";
 
 const AT_FIRST = 20;
@@ -121,8 +121,42 @@ export class Panel {
       element("p", {}, `95\u00a0% interval ${interval}. ${unclear ? `It holds 0, so the pair cannot be distinguished from ${data.by === "cosine" ? "streams with nothing in common" : "equal streams"}.` : ""}`),
       element("ul", { class: "picks" }, ...[i, j].map((stream) => element("li", {}, pick(stream), `: ${this.#size(stream)}`))),
     ];
-    found.push(...this.#differences(`${Math.min(i, j)} ${Math.max(i, j)}`));
+    found.push(...this.#differing(Math.min(i, j), Math.max(i, j)));
     return found;
+  }
+
+  /** Return the items that separate two streams, as bars from 0. */
+  #differing(i: number, j: number): Node[] {
+    const { data, differing } = this.view;
+    const chart = this.#differences(`${i} ${j}`);
+    if (chart.length > 0 || differing === null) return chart;
+    const title = element("h4", {}, "What differs");
+    let found: Differing;
+    try {
+      found = differing(i, j);
+    } catch (error) {
+      return [title, element("p", { class: "warning" }, error instanceof Error ? error.message : "cannot be computed")];
+    }
+    const [low, high] = reach(found.rows, "difference");
+    const rows = found.rows.map((row) => {
+      const unclear = !(row.low > 0 || row.high < 0);
+      const [value, error, interval] = cells(row);
+      const kind = unclear ? " unsure" : row.value > 0 ? " in-first" : " in-second";
+      const more = unclear ? "either" : `more in ${data.names[row.value > 0 ? i : j]}`;
+      return element("li", { title: `${row.name}: ${value} ± ${error}, ${interval}; ${more}` },
+        element("span", { class: "item" }, row.name), bar(row, low, high, kind), element("span", { class: "figure" }, value),
+        element("span", { class: "for-readers" }, ` ± ${error}, interval ${interval}, ${more}`));
+    });
+    const many = (one: number): string => one.toLocaleString("en");
+    const sums = found.of === "sums";
+    return [
+      title,
+      element("p", { class: "soft" }, `${many(found.separated)} of ${many(found.candidates)} items are separated. By how much ${sums ? "the sums" : "what one unit adds on average"} differ: `,
+        element("i", { class: "mark in-first" }), ` more in ${data.names[i]}, `, element("i", { class: "mark in-second" }), ` more in ${data.names[j]}, grey: either.`),
+      element("div", { class: "dots-axis", "aria-hidden": "true" }, element("span", {}, formatValue(low, (high - low) / 10)), element("span", {}, formatValue(high, (high - low) / 10))),
+      element("ol", { class: "dots differing" }, ...rows),
+      element("p", { class: "soft" }, `The intervals of all ${many(found.candidates)} items hold at once, with 95\u00a0%.${sums ? " Sums measure size, too: a large stream has more of most." : ""}`),
+    ];
   }
 
   /** Return a copy of the chart of what differs, if the page has one. */
@@ -134,9 +168,26 @@ export class Panel {
   }
 }
 
+/** Return an estimate as a bar from 0, with its interval. */
+function bar(one: Numbers, low: number, high: number, kind: string): Node {
+  const percent = percentOf(low, high);
+  const [zero, value] = [percent(0), percent(one.value)];
+  const found = element("i", { class: `from-zero${kind}` });
+  found.style.left = `${Math.min(zero, value)}%`;
+  found.style.width = `${Math.abs(value - zero)}%`;
+  const line = element("i", { class: "whisker" });
+  line.style.left = `${percent(one.low)}%`;
+  line.style.width = `${Math.max(percent(one.high) - percent(one.low), 0.6)}%`;
+  return element("span", { class: "track", "aria-hidden": "true" }, found, line);
+}
+
+function percentOf(low: number, high: number): (value: number) => number {
+  return (value) => (100 * (Math.min(Math.max(value, low), high) - low)) / (high - low || 1);
+}
+
 /** Return an interval as a bar with a dot. */
 function track(one: Numbers, low: number, high: number, unclear: boolean): Node {
-  const percent = (value: number): number => (100 * (Math.min(Math.max(value, low), high) - low)) / (high - low || 1);
+  const percent = percentOf(low, high);
   const [start, end] = [percent(one.low), percent(one.high)];
   const kind = unclear ? " unsure" : "";
   const bar = element("i", { class: `reach${kind}` });

@@ -1,6 +1,6 @@
 /** Brings a page of `streamsketch report` to life. Without this script the page is complete too. */
 import { mount } from "./app.ts";
-import { type PageData, unpack } from "./data.ts";
+import { type PageData, unpack, unpackDiffering } from "./data.ts";
 
 async function start(): Promise<void> {
   const [facts, live] = [document.getElementById("page-data"), document.getElementById("live")];
@@ -11,7 +11,8 @@ async function start(): Promise<void> {
   document.documentElement.classList.add("alive");
   const table = document.getElementById("live-pairs");
   for (const one of [live, table]) if (one !== null) one.hidden = false;
-  mount({ live, table, map: document.querySelector<SVGSVGElement>("svg.map") }, data, pairs);
+  const view = mount({ live, table, map: document.querySelector<SVGSVGElement>("svg.map") }, data, pairs);
+  if (data.differing) view.change({ differing: await unpackDiffering(data.names.length, data.differing) });
 }
 
 start().catch((error: unknown) => {

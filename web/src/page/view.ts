@@ -1,5 +1,5 @@
 /** What is shown of the data, and what is selected: every part of the page reads it and hears of changes. */
-import type { PageData, PairTable } from "./data.ts";
+import type { Differing, PageData, PairTable } from "./data.ts";
 
 export type Order = "similar" | "name" | "size" | "time";
 export type Shade = "estimate" | "low" | "error";
@@ -13,6 +13,8 @@ export class View {
   window: number | null = null;
   search = "";
   selection: Selection = null;
+  /** What separates the streams i < j; null without a dictionary. */
+  differing: ((i: number, j: number) => Differing) | null = null;
   #listeners: (() => void)[] = [];
 
   constructor(readonly data: PageData, readonly pairs: PairTable) {
@@ -31,7 +33,7 @@ export class View {
     this.#listeners.push(listener);
   }
 
-  change(fields: Partial<Pick<View, "order" | "shade" | "window" | "search" | "selection">>): void {
+  change(fields: Partial<Pick<View, "order" | "shade" | "window" | "search" | "selection" | "differing">>): void {
     Object.assign(this, fields);
     for (const listener of this.#listeners) listener();
   }

@@ -1,11 +1,13 @@
 /** A page that shows releases dropped on it. Nothing leaves the computer: the page forbids all requests. */
-import { guaranteeInWords, kindOf, readRelease, readTable, Release, warnings } from "../index.ts";
+import { type Agreement, guaranteeInWords, kindOf, readAgreement, readRelease, readTable, Release, warnings } from "../index.ts";
 import { mount } from "./app.ts";
 import { compute, listed } from "./compute.ts";
 import { colourAt, rgb, valueAt } from "./colour.ts";
 import { element } from "./dom.ts";
 import { drawMap } from "./drawing.ts";
 import { formatValue } from "./format.ts";
+import type { View } from "./view.ts";
+import { differ, itemsOf, rowsOf } from "./words.ts";
 
 declare const VERSION: string;
 
@@ -13,10 +15,13 @@ const MOST = 1000;
 const LONGEST = 60;
 const PARQUET = "PAR1";
 
-/** Releases by name, and what could not be read. */
+/** Releases by name, what could not be read, and what items streams may have. */
 export interface Dropped {
   readonly releases: Map<string, Release>;
   readonly refused: string[];
+  /** The last one dropped: its name and its text. */
+  dictionary: readonly [string, string] | null;
+  agreement: Agreement | null;
 }
 
 /** Return untrusted text on one line, without characters that cannot be seen. */
@@ -29,6 +34,7 @@ export function shown(text: string, longest = LONGEST): string {
 export function readFiles(files: readonly { readonly name: string; readonly bytes: Uint8Array }[]): Dropped {
   const releases = new Map<string, Release>();
   const refused: string[] = [];
+  const found: Dropped = { releases, refused, dictionary: null, agreement: null };
   const add = (name: string, release: Release): void => {
     let unique = shown(name);
     for (let copy = 2; releases.has(unique); copy++) unique = `${shown(name, LONGEST - 5)} (${copy})`;
@@ -37,19 +43,21 @@ export function readFiles(files: readonly { readonly name: string; readonly byte
   for (const { name, bytes } of files) {
     const stem = name.replace(/\.[^.]*$/, "");
     try {
-      if (String.fromCharCode(...bytes.subarray(0, 4)) === PARQUET) {
+      if (/\.(?:txt|csv)$/i.test(name)) found.dictionary = [name, new TextDecoder("utf-8", { fatal: true }).decode(bytes)];
+      else if (/\.json$/i.test(name)) found.agreement = readAgreement(bytes);
+      else if (String.fromCharCode(...bytes.subarray(0, 4)) === PARQUET) {
         const table = readTable(bytes);
         table.releases.forEach((release, place) => {
           if (!(release instanceof Release)) throw new Error("a table of signs; this page shows sketches");
           add(table.labels[place], release);
         });
       } else if (kindOf(bytes) === "PrivateSketch") add(stem, readRelease(bytes));
-      else refused.push(`${shown(name)}: not a release. The page reads .sketch files and .parquet tables of them.`);
+      else refused.push(`${shown(name)}: not a release. The page reads .sketch files and .parquet tables of them, dictionaries (.txt, .csv) and agreements (.json).`);
     } catch (error) {
       refused.push(`${shown(name)}: ${shown(error instanceof Error ? error.message : "cannot be read", 300)}`);
     }
   }
-  return { releases, refused };
+  return found;
 }
 
 function guaranteeOf(releases: readonly Release[]): string {
@@ -99,7 +107,8 @@ function legend(found: ReturnType<typeof compute>): HTMLElement {
 }
 
 /** Fill a place of the page with what releases say. */
-export function show(place: HTMLElement, { releases, refused }: Dropped): void {
+export function show(place: HTMLElement, dropped: Dropped): void {
+  const { releases, refused } = dropped;
   const parts: (Node | string)[] = refused.map((one) => element("p", { class: "warning" }, one));
   if (releases.size < 2 || releases.size > MOST) {
     if (releases.size > 0) parts.push(element("p", {}, `The page compares 2 to ${MOST} streams, and these files have ${releases.size}.`));
@@ -131,7 +140,33 @@ export function show(place: HTMLElement, { releases, refused }: Dropped): void {
   const table = element("div", { id: "live-pairs" });
   parts.push(element("h2", {}, "All pairs and sizes"), table, sizes(data.names, data.sizes.map(([, text]) => text)), guarantees(releases));
   place.replaceChildren(...parts);
-  mount({ live, table, map }, data, pairs);
+  const view = mount({ live, table, map }, data, pairs);
+  live.before(dictionaryBox(view, found.releases, dropped));
+}
+
+/** Return the control by which a dictionary is pasted, and what is said of the one that is there. */
+function dictionaryBox(view: View, releases: readonly Release[], { dictionary, agreement }: Dropped): HTMLElement {
+  const said = element("p", { role: "status", class: "soft" });
+  const take = ([name, text]: readonly [string, string]): void => {
+    try {
+      const items = itemsOf(rowsOf(name, text, agreement?.index.map((one) => one.name) ?? []), releases, agreement);
+      said.className = "soft";
+      said.textContent = `${items.size.toLocaleString("en")} items: select a pair to see which of them differ.`;
+      view.change({ differing: differ(releases, items, shown) });
+    } catch (error) {
+      said.className = "warning";
+      said.textContent = `No dictionary: ${shown(error instanceof Error ? error.message : "it cannot be read", 400)}`;
+      view.change({ differing: null });
+    }
+  };
+  const words = element("textarea", { id: "words", rows: "5", spellcheck: "false", autocomplete: "off" });
+  const go = element("button", { type: "button" }, "Show what differs");
+  go.addEventListener("click", () => take(["pasted.txt", words.value]));
+  const box = element("details", {}, element("summary", {}, "What differs: give items that streams may have"),
+    element("p", { class: "soft" }, "Drop a text file with one item a line or a CSV file, whose first column holds the items; or paste them. They are read as text, or as integers where the projection takes only these. Releases that follow an agreement need its JSON file, too."),
+    element("p", {}, element("label", { for: "words" }, "Items, one a line"), words, go));
+  if (dictionary !== null) take(dictionary);
+  return element("div", { class: "dictionary" }, box, said);
 }
 
 function sizes(names: readonly string[], texts: readonly string[]): HTMLElement {
