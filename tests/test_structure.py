@@ -323,7 +323,7 @@ def test_updates_by_integers_load_no_arrow() -> None:
     assert done.stdout.strip() == "set()"
 
 
-HEAVY = {"apache_beam", "jinja2", "llvmlite", "numba", "pandas", "pyarrow", "scipy"}
+HEAVY = {"apache_beam", "jinja2", "llvmlite", "numba", "pandas", "pyarrow", "pydantic", "scipy"}
 COMMANDS = """
 import sys
 from streamsketch.cli.app import main

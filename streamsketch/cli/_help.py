@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from streamsketch.cli._values import read_without_pydantic
+
 _WIDEST, _NARROWEST = 100, 40
 _MOST_LEFT = 30  # columns of names and placeholders; a longer one has a line of its own
 
@@ -429,6 +431,11 @@ def _write(command: Any, context: Any, formatter: Any) -> None:
 class Command(TyperCommand):
     """A command with this help."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments, as typer calls it."""
+        read_without_pydantic(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; end quietly if nobody reads its output."""
         try:
@@ -444,6 +451,11 @@ class Command(TyperCommand):
 
 class Group(TyperGroup):
     """A group of commands with this help."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments, as typer calls it."""
+        read_without_pydantic(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""

@@ -1,6 +1,7 @@
 """The ``streamsketch`` command: a file of this folder for each command, or for a group, imported when it is run."""
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ from streamsketch.errors import (
     WeakGuaranteeWarning,
 )
 
+_COLLECTED = 100_000  # objects; by default 700, and what modules make while they load is not garbage
 _HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
 _PAGES = {  # of the documentation, in the repository; "" is for all that have none of their own
     "": "docs/reference/command-line.md",
@@ -207,6 +209,7 @@ def main() -> None:
     It ends with 0 when done, 1 if it checked something and the answer is no, 2 after a mistake, 130 or 143 when
     interrupted or terminated, and 141 if nobody reads its output.
     """
+    gc.set_threshold(_COLLECTED)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupted)
     warnings.simplefilter("ignore", NoiseMismatchWarning)  # commands name the file where they read it
