@@ -1,10 +1,14 @@
 """How Sphinx builds the documentation: ``make docs``, without a network."""
 
 import logging
+import os
 import sys
+import tomllib
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+from sphinx.application import Sphinx
 
 import streamsketch as ss  # the extensions beside this file go first
 
@@ -24,12 +28,14 @@ extensions = [
     "sphinx_copybutton",
     "commands",
     "headings",
+    "llms",
     "mathml",
     "names",
+    "search_words",
     "theory",
     "two_themes",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_templates"]
 nitpicky = True
 
 myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath", "fieldlist"]
@@ -62,11 +68,30 @@ html_title = f"streamsketch {release}"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("site.js", {"priority": 200})]
+templates_path = ["_templates"]
+html_additional_pages = {"404": "404.html"}
+# where the site and the repository are: known where they are published
+html_baseurl = os.environ.get("STREAMSKETCH_SITE", "")
+_project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+html_context = {
+    "html_baseurl": html_baseurl,
+    "repository": os.environ.get("STREAMSKETCH_REPOSITORY") or _project.get("urls", {}).get("Repository", ""),
+}
 html_extra_path = ["../streamsketch/report/viewer.html"]
 html_copy_source = False
 html_show_sourcelink = False
-html_show_search_summary = False  # summaries are fetched, which a browser refuses for files
 copybutton_selector = "div[class*=highlight-]:not(.highlight-text) pre"  # what is printed is not to be copied
 copybutton_exclude = ".linenos, .gp, .go"
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
+
+
+def name_the_repository(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Complete the commands that clone the repository, where it is known."""
+    source[0] = source[0].replace("git clone …", f"git clone {html_context['repository'] or '…'}")
+
+
+def setup(app: Sphinx) -> None:
+    """Read pages so."""
+    app.connect("source-read", name_the_repository)

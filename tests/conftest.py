@@ -83,6 +83,7 @@ TOOLS = (
     "tests/docs/test_readme.py::test_the_demo_prints_a_table_and_writes_every_result",
     "tests/docs/test_readme.py::test_the_table_of_projections_holds_what_the_library_says",
     "tests/docs/test_reference.py",
+    "tests/docs/test_site.py",
     "tests/docs/test_tutorials.py",
     "tests/golden/test_kit.py::test_the_committed_kit_is_what_its_builder_makes",
     "tests/pipelines/",

@@ -35,7 +35,7 @@ def release_vector(  # noqa: PLR0913 - a release is asked for by keyword
 
     - ``"output"``: noise on the cells, as `Sketch.release` (Corollary 1, with the sensitivity of the matrix in use).
     - ``"input"``: noise on every coordinate of the vector, and then the map (Lemma 8). The map's sensitivity is not
-    needed, so a map with random columns is never enumerated. In exchange, the error grows with dim.
+      needed, so a map with random columns is never enumerated. In exchange, the error grows with dim.
     - ``"hadamard"``: noise between the Hadamard and the sparse matrix of an FJLT (Note 7), for the columns that the
       sparse matrix reads. With Gaussian noise it has the distribution of ``"input"``, at dim = a power of two.
 

@@ -1,6 +1,8 @@
-"""The site's extensions, on a small site of their own. `make docs` builds the whole one."""
+"""The site: its extensions, on three pages of their own, and what the whole of it has for readers who search."""
 
+import json
 import re
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
+import streamsketch as ss
 from tests.cli.running import ROOT
 
 EXTENSIONS = ("headings", "mathml", "names", "theory")
@@ -86,3 +89,54 @@ def test_a_formula_is_mathml(site: Path) -> None:
     page = (site / "explanation" / "theory" / "sums.html").read_text(encoding="utf-8")
     assert "<msubsup><mo>‖</mo><mn>2</mn><mn>2</mn></msubsup></math>" in page
     assert "<script" not in page.partition("<article")[2].partition("</article")[0]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the documentation as `make docs` does, and return its folder."""
+    built = tmp_path_factory.mktemp("whole")
+    command = [sys.executable, "-m", "sphinx", "--builder", "html", "--fail-on-warning", "--keep-going", "--nitpicky"]
+    done = subprocess.run(  # noqa: S603 - that is the test
+        [*command, "--quiet", "docs", str(built)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return built
+
+
+SEARCHED = {
+    "install": "installation",
+    "quickstart": "index",
+    "gdpr": "privacy-officer",
+    "how big": "how-to/choose-projection",
+    "license": "index",
+    "notebook": "tutorials/two-parties",
+    "dendrogram": "how-to/report",
+    "dedup": "how-to/protect-people",
+    "pyspark": "how-to/spark",
+    "snowflake": "how-to/warehouses",
+}
+
+
+def test_the_search_knows_the_words_that_readers_use(whole: Path) -> None:
+    """An entry of the index that is the query comes first, as searchtools.js ranks results."""
+    text = (whole / "searchindex.js").read_text(encoding="utf-8")
+    found = json.loads(text.removeprefix("Search.setIndex(").rstrip().removesuffix(")"))
+    for words, page in SEARCHED.items():
+        assert page in {found["docnames"][document] for document, *_ in found["indexentries"][words]}, words
+
+
+def test_every_page_has_its_version_and_no_broken_text(whole: Path) -> None:
+    for path in whole.rglob("*.html"):
+        page = path.read_text(encoding="utf-8")
+        if path.name == "viewer.html":
+            continue
+        assert f"streamsketch {ss.__version__}" in page, path
+        assert "Type<span" not in page, path
+        assert not re.search(r'<(script|link|img)[^>]*(src|href)="(https?:)?//', page), f"{path} asks a network"
+
+
+def test_language_models_get_a_list_of_pages_that_exist(whole: Path) -> None:
+    listed = re.findall(r"^- \[.+?\]\((.+?)\)", (whole / "llms.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert "how-to/choose-projection.html" in listed
+    assert all((whole / name).is_file() for name in listed)
+    assert (whole / "404.html").is_file()
