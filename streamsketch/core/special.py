@@ -29,6 +29,7 @@ _BAND = (0.3, 2.35)  # of x / a, where that expansion holds
 _LEAST_SHAPE = 12.0
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _NEWTON, _BISECTIONS = 60, 80
+_NO_TAIL = (-39.0, 9.0)  # beyond these, probabilities of a normal variable are 0 and 1 in float64
 _NODES, _DROP = 160, 42.0  # of the integral for K, and how far below its peak, in logarithms, it is cut
 
 
@@ -87,8 +88,11 @@ _erfc = _by_each(math.erfc)
 
 def ndtr(x: Any) -> Floats:
     """Return P(Z ≤ x) of a standard normal Z."""
-    found: Floats = _erfc(-np.asarray(x, dtype=np.float64) / _ROOT_2) / 2
-    return found
+    x = np.asarray(x, dtype=np.float64)
+    found = np.where(x < 0, 0.0, 1.0)  # as rounded, far out
+    inside = ~((x < _NO_TAIL[0]) | (x > _NO_TAIL[1]))
+    found[inside] = _erfc(-x[inside] / _ROOT_2) / 2
+    return found[()]
 
 
 # --- gamma --------------------------------------------------------------------------------------------------
@@ -154,6 +158,8 @@ def _stirling(a: Floats) -> Floats:
 
 def _series(a: Floats, x: Floats) -> Floats:
     """Return P by its power series, for x below about a."""
+    if not a.size:
+        return a
     term, total = np.ones_like(a), np.ones_like(a)
     for n in range(1, _MOST_TERMS):
         term = term * (x / (a + n))
@@ -166,6 +172,8 @@ def _series(a: Floats, x: Floats) -> Floats:
 
 def _fraction(a: Floats, x: Floats) -> Floats:
     """Return Q by Lentz's continued fraction, for x above about a."""
+    if not a.size:
+        return a
     b = x + 1 - a
     c, d = np.full_like(a, 1 / _TINY), 1 / b
     total = d
@@ -184,6 +192,8 @@ def _fraction(a: Floats, x: Floats) -> Floats:
 
 def _temme(a: Floats, x: Floats, *, upper: bool) -> Floats:
     """Return P or Q by Temme's expansion, which is uniform in x / a: Gil, Segura and Temme 2012, section 2.5."""
+    if not a.size:
+        return a
     ratio = (x - a) / a
     exponent = a * np.maximum(ratio - np.log1p(ratio), 0.0)
     eta = np.copysign(np.sqrt(2 * exponent / a), ratio)
@@ -257,19 +267,29 @@ def _quantile_by(a: Floats, tail: Floats, *, upper: bool) -> Floats:
 
 def betainc(first: Any, second: Any, x: Any) -> Floats:
     """Return P(B ≤ x) of a Beta variable of two shapes > 0, for x in [0, 1]."""
-    a, b, x = np.broadcast_arrays(*(np.asarray(one, dtype=np.float64) for one in (first, second, x)))
+    a, b, x = (np.asarray(one, dtype=np.float64) for one in (first, second, x))
+    logs = (gammaln(one) for one in (a + b, a + 1, b, b + 1, a))  # once for shapes that many x share
+    a, b, x, *logs_of = np.broadcast_arrays(a, b, x, *logs)
     form, a, b, x = a.shape, a.ravel(), b.ravel(), x.ravel()
+    both, first_left, second_left, first_right, second_right = (log.ravel() for log in logs_of)
     found = np.where(x <= 0, 0.0, np.where(x >= 1, 1.0, math.nan))
     inside = (x > 0) & (x < 1)
     left = inside & (x < (a + 1) / (a + b + 2))
     right = inside & ~left
-    found[left] = _beta_fraction(a[left], b[left], x[left])
-    found[right] = 1 - _beta_fraction(b[right], a[right], 1 - x[right])
+    found[left] = _beta_fraction(a[left], b[left], x[left], both[left], first_left[left], second_left[left])
+    found[right] = 1 - _beta_fraction(
+        b[right], a[right], 1 - x[right], both[right], first_right[right], second_right[right]
+    )
     return found.reshape(form)
 
 
-def _beta_fraction(a: Floats, b: Floats, x: Floats) -> Floats:
-    """Return P(B ≤ x) by Lentz's continued fraction, for x below about the mean."""
+def _beta_fraction(a: Floats, b: Floats, x: Floats, both: Floats, first: Floats, second: Floats) -> Floats:
+    """Return P(B ≤ x) by Lentz's continued fraction, for x below about the mean.
+
+    ``both``, ``first`` and ``second`` are the logarithms of Γ(a + b), Γ(a + 1) and Γ(b).
+    """
+    if not a.size:
+        return a
     c, d = np.ones_like(a), 1 - (a + b) * x / (a + 1)
     d = 1 / np.where(np.abs(d) < _TINY, _TINY, d)
     total = d
@@ -285,11 +305,11 @@ def _beta_fraction(a: Floats, b: Floats, x: Floats) -> Floats:
             total, ratio = total * (d * c), d * c
         if not (np.abs(ratio - 1) > 4 * _EPSILON).any():
             break
-    log = a * np.log(x) + b * np.log1p(-x) + gammaln(a + b) - gammaln(a + 1) - gammaln(b)
-    found: Floats = np.exp(log) * total
+    found: Floats = np.exp(a * np.log(x) + b * np.log1p(-x) + both - first - second) * total
     return found
 
 
+@functools.lru_cache(maxsize=1024)
 def betaincinv(first: float, second: float, chance: float) -> float:
     """Return x with ``betainc(first, second, x) = chance``, by bisection; numbers only."""
     low, high = 0.0, 1.0
