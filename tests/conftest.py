@@ -8,13 +8,14 @@ import gc
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
-from tests.compiled import compile_once
+from tests.compiled import compile_once, rewrite_once
 from tests.noise import fixed_noise
 
 if TYPE_CHECKING:
@@ -48,9 +49,14 @@ sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Look for no garbage while all is loaded: there is hardly any, and each look takes longer than the last."""
     gc.disable()
+    config = session.config
+    if hasattr(config, "workerinput"):  # one of several processes
+        folders = [path for path in map(config.invocation_params.dir.joinpath, config.args) if path.is_dir()]
+        found = sorted(file for folder in folders for file in folder.rglob("test_*.py"))
+        rewrite_once(config, [file for file in found if not _ignored(file, config)])
     try:
         return (yield)
     finally:
@@ -74,6 +80,7 @@ LONGEST = (
 """Files with tests of five seconds and more, which begin first: one that came last would leave other cores idle."""
 
 
+ROOT = Path(__file__).parent.parent
 TOOLS = (
     "tests/test_wheel.py",
     "tests/benchmarks/",
@@ -97,6 +104,18 @@ TOOLS = (
 """Pages, programs and builds around the library, no laws of it: `make test-tools`, which CI runs, too."""
 
 
+def _ignored(path: Path, config: pytest.Config) -> bool:
+    """Return whether all tests of a file are of tools, and these are not asked for: it is not even imported."""
+    if not path.is_relative_to(ROOT) or "not tools" not in config.option.markexpr:
+        return False
+    return path.relative_to(ROOT).as_posix().startswith(tuple(name for name in TOOLS if "::" not in name))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file whose tests are all deselected: plots and models would be loaded for none of them."""
+    return True if collection_path.is_file() and _ignored(collection_path, config) else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the longest tests begin first; mark tools, and what runs on Prism, by a fixture or by a runner's name."""
@@ -110,7 +129,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Let the garbage collector pass over what was loaded, and make small pipelines cheap where a test runs any."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)  # tests leave little garbage, and pipelines make much that is soon gone
     if "apache_beam" in sys.modules:
