@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import streamsketch as ss
 from streamsketch.cli._items import agreement_of, items_of_file, plain_item
+from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._pairs import SketchPairs, load_pairs
 from streamsketch.cli._reading import name_in_errors, new_file
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import interval_name, plural, show, show_json, table_of
+from streamsketch.cli._showing import interval_name, plural, show_json
 from streamsketch.core import write_whole
 from streamsketch.estimation import By, DifferenceBy, Differences
 from streamsketch.report import item_text, more_in, picture_of_differences, row_cells

@@ -11,6 +11,7 @@ import numpy as np
 
 import streamsketch as ss
 from streamsketch.cli._features import load_agreement
+from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._pairs import Pair, select_names
 from streamsketch.cli._reading import load_sketches, name_in_errors
 from streamsketch.cli._saying import say
@@ -22,9 +23,7 @@ from streamsketch.cli._showing import (
     plural,
     progress_bar,
     selected_fields,
-    show,
     show_json,
-    table_of,
 )
 from streamsketch.estimation import AnySketch, Interval, block_of, estimate_cells, few_units, is_secret
 from streamsketch.features import JOINT

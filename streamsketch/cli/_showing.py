@@ -7,14 +7,11 @@ import os
 from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 import streamsketch as ss
-from streamsketch.core import printable
+from streamsketch.cli._layout import show_facts
 from streamsketch.estimation import estimate_cells
 
 Json = Annotated[
@@ -26,7 +23,6 @@ Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, in
 UNKNOWN, UNDEFINED = "unknown", "undefined"
 
 _NAMED = 20  # of the names in an error
-_PIPE_WIDTH = 1 << 14  # a pipe or a file has no edge to fold at
 
 
 def plural(number: int, noun: str) -> str:
@@ -45,14 +41,6 @@ def meant(name: str, names: list[str]) -> str:
     return f". Did you mean {closest[0]}?" if closest else ""
 
 
-def show(table: Table) -> None:
-    """Print a table."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_PIPE_WIDTH)
-    console.print(table)
-
-
 def show_json(result: Any) -> None:
     """Print a result as JSON, in which control and direction characters stand escaped."""
     try:
@@ -62,37 +50,12 @@ def show_json(result: Any) -> None:
     typer.echo("".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text))
 
 
-def show_facts(title: str, facts: dict[str, str]) -> None:
-    """Print named facts, one a line, or several lines where a fact has them; line breaks must not come from files."""
-    table = Table(box=box.SIMPLE, show_header=False, title=escape(printable(title)), title_justify="left")
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, fact in facts.items():
-        table.add_row(name, escape("\n".join(map(printable, fact.split("\n")))))
-    show(table)
-
-
 def show_result(title: str, facts: dict[str, str], fields: Any, *, as_json: bool) -> None:
     """Print a result: facts for people, or fields for programs."""
     if as_json:
         show_json(fields)
     else:
         show_facts(title, facts)
-
-
-def table_of(columns: dict[str, list[str]], *, title: str | None = None, texts: int = 1) -> Table:
-    """Return a table whose first columns, so many, are text and whose others are numbers."""
-    table = Table(box=box.SIMPLE_HEAD, title=title and escape(printable(title)), title_justify="left")
-    for place, name in enumerate(columns):
-        if place == 0:
-            table.add_column(name, overflow="fold", min_width=13)
-        elif place < texts:
-            table.add_column(name, overflow="fold")
-        else:
-            table.add_column(name, justify="right", overflow="fold")
-    for row in zip(*columns.values(), strict=True):
-        table.add_row(*(escape(printable(cell)) for cell in row))
-    return table
 
 
 def estimate_columns(

@@ -192,7 +192,7 @@ def _facts(agreed: ss.Agreement, given: ss.Projection) -> dict[str, str]:
         "published": _counts(agreed),
         "grid": grid,
         "missing": _missing(agreed),
-        "projection": "" if agreed.features is not None else agreed.projection.to_json(),
+        "projection": "" if agreed.features is not None else repr(agreed.projection),
         "fingerprint": agreed.fingerprint,
     }
     return {name: fact for name, fact in facts.items() if fact}

@@ -11,10 +11,11 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._features import load_agreement, say_agreement_is_missing
 from streamsketch.cli._keys import Signers
+from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._populations import apart_cells, apart_heads, column_fields, columns_apart
 from streamsketch.cli._reading import files_in, load_windows, new_file
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import UNDEFINED, Json, join_names, meant, plural, show, show_json, table_of
+from streamsketch.cli._showing import UNDEFINED, Json, join_names, meant, plural, show_json
 from streamsketch.core import write_whole
 from streamsketch.estimation import MEASURES, Against, Changes, Control, SameBy, format_value, value_text
 from streamsketch.intake import window_time

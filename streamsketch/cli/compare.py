@@ -10,10 +10,11 @@ from streamsketch.cli._differences import Why, show_differences
 from streamsketch.cli._features import load_agreement, say_agreement_is_missing
 from streamsketch.cli._items import FollowedAgreement, Index
 from streamsketch.cli._keys import Signers
+from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._pairs import BY_HELP, Norms, Only, Pairs, SketchPairs, check_top, load_pairs
 from streamsketch.cli._populations import show_populations
 from streamsketch.cli._reading import Files, Raw
-from streamsketch.cli._showing import Confidence, Json, show, show_json, table_of
+from streamsketch.cli._showing import Confidence, Json, show_json
 from streamsketch.estimation import By
 
 

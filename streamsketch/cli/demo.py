@@ -11,9 +11,10 @@ from typing import Annotated
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, estimate_fields, guarantee_fields, show, show_json, table_of
+from streamsketch.cli._showing import Json, estimate_fields, guarantee_fields, show_json
 
 _PARTIES = ("asyncio", "ctypes", "email", "html", "http", "json", "logging", "unittest", "urllib", "xml")
 _WORD = re.compile(r"[A-Za-z_]{3,}")

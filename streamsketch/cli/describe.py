@@ -10,6 +10,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._features import Shares, load_agreement, shares_of
 from streamsketch.cli._keys import Signers
+from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._pairs import Only, select_names
 from streamsketch.cli._reading import Files, Raw, load_sketches
 from streamsketch.cli._saying import say
@@ -21,9 +22,7 @@ from streamsketch.cli._showing import (
     interval_name,
     join_names,
     meant,
-    show,
     show_json,
-    table_of,
 )
 from streamsketch.estimation import AnySketch, Interval, block_of, interval_text, is_secret, value_text
 from streamsketch.features import Number
@@ -160,7 +159,7 @@ def _fields(name: str, described: _Described, confidence: float) -> dict[str, An
 
 def _columns(described: Mapping[str, _Described], unit: str, confidence: float) -> dict[str, list[str]]:
     """Return descriptions as columns of a table for people: for each measure a row of each release."""
-    heads = ("column", "measure", "of", "estimate ± s.e.", interval_name(confidence))
+    heads = ("column", "measure", "stream", "estimate ± s.e.", interval_name(confidence))
     numbers = {name: one.number for name, one in described.items()}
     rows: list[tuple[str, ...]] = [
         (unit, "number", name, value_text(one), interval_text(one, one.interval(confidence)))
@@ -176,7 +175,7 @@ def _columns(described: Mapping[str, _Described], unit: str, confidence: float) 
         for row, before in zip(rows, [("",) * 5, *rows], strict=False)
     ]
     of_one = len(described) == 1
-    return {head: [row[place] for row in shown] for place, head in enumerate(heads) if head != "of" or not of_one}
+    return {head: [row[place] for row in shown] for place, head in enumerate(heads) if head != "stream" or not of_one}
 
 
 def _unless_same(row: tuple[str, ...], before: tuple[str, ...], count: int) -> str:

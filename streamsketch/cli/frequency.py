@@ -18,20 +18,11 @@ from streamsketch.cli._items import (
     plain_item,
 )
 from streamsketch.cli._keys import Signers
+from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._pairs import Only, check_top, select_names
 from streamsketch.cli._reading import Files, Raw, load_sketches, new_file
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import (
-    Confidence,
-    Json,
-    estimate_fields,
-    interval_name,
-    plural,
-    progress_bar,
-    show,
-    show_json,
-    table_of,
-)
+from streamsketch.cli._showing import Confidence, Json, estimate_fields, interval_name, plural, progress_bar, show_json
 from streamsketch.core import pa, pa_csv, pq, replacing, spreadsheet_text
 from streamsketch.data import is_text_type
 from streamsketch.estimation import AnySketch, Interval, PointEstimator, estimate_cells, is_secret
@@ -200,7 +191,7 @@ def _fields(name: str, found: _Found, confidence: float) -> dict[str, Any]:
 
 def _show(found: Mapping[str, _Found], confidence: float) -> None:
     """Print a table for people, and what a dictionary misses."""
-    columns: dict[str, list[str]] = {"of": []} if len(found) > 1 else {}
+    columns: dict[str, list[str]] = {"stream": []} if len(found) > 1 else {}
     columns |= {name: [] for name in ("item", "frequency", "± s.e.", interval_name(confidence))}
     for name, one in found.items():
         for place, row in enumerate(one.table.to_pylist()):
@@ -211,7 +202,7 @@ def _show(found: Mapping[str, _Found], confidence: float) -> None:
             shown = (text, *cells) if len(found) == 1 else (name if place == 0 else "", text, *cells)
             for column, cell in zip(columns.values(), shown, strict=True):
                 column.append(cell)
-    show(table_of(columns, title=f"of {next(iter(found))}" if len(found) == 1 else None))
+    show(table_of(columns, title=next(iter(found)) if len(found) == 1 else None, texts=len(columns) - 3))
     for name, one in found.items():
         if one.top is not None:
             missed = f"miss {one.top.missed} of the squared norm {one.top.squared_norm}"

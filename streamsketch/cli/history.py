@@ -10,9 +10,10 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._keys import Signers
+from streamsketch.cli._layout import show, show_facts, table_of
 from streamsketch.cli._reading import files_in, load_windows, new_file
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, join_names, meant, plural, show, show_facts, show_json, table_of
+from streamsketch.cli._showing import Json, join_names, meant, plural, show_json
 from streamsketch.continual import History
 from streamsketch.core import pa, write_whole
 from streamsketch.estimation import Changes, SameTest, format_value, value_text

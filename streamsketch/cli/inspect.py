@@ -10,27 +10,12 @@ import typer
 import streamsketch as ss
 from streamsketch.agreement import fingerprint_of
 from streamsketch.cli._keys import Signers
+from streamsketch.cli._layout import show, show_facts, table_of
 from streamsketch.cli._reading import load_published, load_raw_file
-from streamsketch.cli._showing import (
-    Json,
-    estimate_fields,
-    guarantee_fields,
-    plural,
-    show,
-    show_facts,
-    show_json,
-    show_result,
-    table_of,
-)
+from streamsketch.cli._showing import Json, estimate_fields, guarantee_fields, plural, show_json, show_result
 from streamsketch.estimation import interval_text, published_counts
 from streamsketch.signs import Signs
 from streamsketch.storage import SUFFIX, RawSketch, is_raw
-
-_NOISE = {
-    "output": "noise per cell",
-    "input": "noise per coordinate",
-    "hadamard": "noise after Hadamard",
-}
 
 
 def inspect(
@@ -100,6 +85,7 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
         **_projection_fields(release),
         "noise_place": release.noise_place,
         "noise_standard_deviation": release.noise.k2**0.5,
+        "noise_deviation": release.explain().noise_deviation,
         "cell_unit": release.cell_unit,
         **({} if norm is None else {"squared_norm": estimate_fields(norm, 0.95, "value")}),
         **_count_fields(release),
@@ -109,9 +95,9 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
     counts = {name: f"{one}, 95 % interval {interval_text(one)}" for name, one in published_counts(release).items()}
     facts = {
         "guarantee": str(release.guarantee),
-        **_projection_fields(release),
-        "cells": f"{projection.sketch_dim}, unit {release.cell_unit:.6g}",
-        _NOISE[release.noise_place]: f"standard deviation {release.noise.k2**0.5:.4g} grid steps",
+        **_projection_facts(release),
+        "cells": f"{projection.sketch_dim:,}, in grid steps of {release.cell_unit:.6g}",
+        "noise": f"{' '.join(release.explain().amount)} In grid steps: ± {release.noise.k2**0.5:.4g}.",
         **({} if norm is None else {"squared norm": f"{norm}, 95 % interval {interval_text(norm)}"}),
         **counts,
         **_history_facts(release),
@@ -129,7 +115,7 @@ def _inspect_signs(file: Path, published: Signs | ss.signs.SignTable, *, as_json
     facts = {
         "guarantee": str(published.guarantee),
         "kind": kind,
-        **_projection_fields(published),
+        **_projection_facts(published),
         "signs": f"{projection.sketch_dim}",
     }
     if isinstance(published, ss.signs.SignSketch):
@@ -165,7 +151,7 @@ def _inspect_table(file: Path, releases: ss.PrivateTable, *, as_json: bool) -> N
         str(file),
         {
             "guarantee": str(releases.guarantee),
-            **_projection_fields(releases),
+            **_projection_facts(releases),
             "keys": f"{len(releases):,}",
             **_history_facts(releases),
             "size": f"{file.stat().st_size:,} bytes",
@@ -195,7 +181,7 @@ def _inspect_raw(file: Path, *, as_json: bool) -> None:
     }
     facts = {
         "SECRET": "a raw sketch without noise: do not share it, or what is printed here",
-        **_projection_fields(raw),
+        **_projection_facts(raw),
         "holds": plural(raw.events, "event") + ("" if keys is None else f" of {plural(keys, 'key')}"),
         "released before": "\n".join(str(past.guarantee) for past in raw.releases) or "never",
         "size": f"{file.stat().st_size:,} bytes",
@@ -233,3 +219,8 @@ def _projection_fields(held: Any) -> dict[str, Any]:
     fields = {"projection": projection.to_json(), "fingerprint": projection.fingerprint}
     agreement = fingerprint_of(held.agreement)
     return fields if agreement is None else fields | {"agreement": agreement}
+
+
+def _projection_facts(held: Any) -> dict[str, str]:
+    """Return the same for people: a projection as Python writes it."""
+    return _projection_fields(held) | {"projection": repr(held.projection)}

@@ -11,6 +11,8 @@ import typer
 import streamsketch as ss
 from streamsketch.accounting import Dataset, Left, check_dataset
 from streamsketch.cli._agreeing import L1, L2, OneCoordinate, SketchL2, neighbours_of
+from streamsketch.cli._layout import show as show_table
+from streamsketch.cli._layout import table_of
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._releasing import (
     Delta,
@@ -23,8 +25,7 @@ from streamsketch.cli._releasing import (
     receipt_text,
 )
 from streamsketch.cli._saying import say_error
-from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result, table_of
-from streamsketch.cli._showing import show as show_table
+from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result
 from streamsketch.core import write_whole
 from streamsketch.errors import LedgerError
 from streamsketch.privacy import Mechanism
@@ -85,9 +86,9 @@ def show(ledger: Where, *, as_json: Json = False) -> None:
         "data set": [each.name for each, _ in found],
         "unit": [each.unit for each, _ in found],
         "ε": [f"{each.budget.epsilon:g}" for each, _ in found],
-        "left": [f"{left.epsilon:.6g}" for _, left in found],
+        "ε left": [f"{left.epsilon:.6g}" for _, left in found],
         "δ": [f"{each.budget.delta:g}" for each, _ in found],
-        "left ": [f"{left.delta:.3g}" for _, left in found],
+        "δ left": [f"{left.delta:.3g}" for _, left in found],
         **({"or ρ left": [_NONE if left.rho is None else f"{left.rho:.4g}" for _, left in found]} if filtered else {}),
         "renewed": [_day(left.renewed) for _, left in found],
     }
@@ -149,7 +150,7 @@ def audit(
     The ledger alone cannot show that its newest entries were cut off, or that all hashes were computed anew. A receipt
     that is kept elsewhere can: that of a charge, or the one that an earlier audit printed.
 
-    $ streamsketch ledger audit ledger.db --receipt 3:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0
+    $ streamsketch ledger audit ledger.db --receipt "$RECEIPT"
     """
     kept = [parse_receipt(text) for text in receipt or []]
     try:

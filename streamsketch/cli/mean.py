@@ -55,7 +55,7 @@ def mean(
     facts = {
         "mean of": f"{len(files)} streams",
         "guarantee": str(average.guarantee),
-        "noise per cell": f"standard deviation {noise:.4g}, in data units",
+        "noise": f"a cell: ± {noise:.4g}, in data units",
         "squared norm": f"{norm}, {100 * confidence:.4g} % interval {interval}",
     }
     show_result(str(output), facts, fields, as_json=as_json)

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from streamsketch.cli._keys import Signers
+from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._pairs import WITHOUT_NORMS, ByOption, Norms, Only, check_top, load_pairs, select_names
 from streamsketch.cli._reading import Files, hold_signs, load_signs, name_in_errors
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Confidence, Json, interval_name, join_names, meant, show, show_json, table_of
+from streamsketch.cli._showing import Confidence, Json, interval_name, join_names, meant, show_json
 from streamsketch.core import pa
 from streamsketch.data import times_of
 from streamsketch.estimation import format_value
@@ -81,10 +82,10 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
         )
     else:
         names = {
-            "of": [among.names[i] if rank == 1 else "" for rank, (i, _) in ranked],
+            "stream": [among.names[i] if rank == 1 else "" for rank, (i, _) in ranked],
             "neighbour": [among.names[j] for _, j in pairs],
         }
-        show(table_of(names | among.columns(pairs, confidence, candidates), title=among.title(pairs)))
+        show(table_of(names | among.columns(pairs, confidence, candidates), title=among.title(pairs), texts=2))
     among.say_notes(pairs)
 
 
@@ -135,7 +136,7 @@ def _search(
         )
     else:
         columns = {
-            "of": [name if row % ranks == 0 else "" for row, name in enumerate(of)],
+            "stream": [name if row % ranks == 0 else "" for row, name in enumerate(of)],
             "neighbour": keys,
             "differ": [f"{distance:,}" for distance in differing],
         }
@@ -147,7 +148,7 @@ def _search(
                 f"{format_value(low, error)} … {format_value(high, error)}" for _, low, high, error in found_angles
             ]
             title += "; angles in degrees"
-        show(table_of(columns, title=title))
+        show(table_of(columns, title=title, texts=2))
     if degrees is None:
         say(WITHOUT_NORMS)
 

@@ -8,10 +8,11 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._agreeing import L1, AssertBounds, OneCoordinate, SketchL2, load_projection, neighbours_of
 from streamsketch.cli._keys import KeyOption, Parties, PassphraseFile, private_key, public_keys
+from streamsketch.cli._layout import show_facts
 from streamsketch.cli._reading import naming_raw, new_file
 from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, LedgerOption, ledger_for
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, guarantee_fields, show_facts, show_json, show_result
+from streamsketch.cli._showing import Json, guarantee_fields, show_json, show_result
 from streamsketch.core import current_limits, locked, read_bounded, write_whole
 from streamsketch.parties import PublicKey, Round
 from streamsketch.privacy import mechanism_names

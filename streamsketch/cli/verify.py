@@ -7,8 +7,9 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._keys import Signers, public_keys
+from streamsketch.cli._layout import show_facts
 from streamsketch.cli._releasing import receipt_text
-from streamsketch.cli._showing import Json, show_facts, show_json
+from streamsketch.cli._showing import Json, show_json
 from streamsketch.parties import Statement
 from streamsketch.parties import verify as verify_file
 

@@ -74,14 +74,14 @@ def test_what_a_pipe_takes_is_not_folded(tmp_path: Path, forks: Forks) -> None:
     projection.sketch().release(epsilon=1.0, neighbours=ss.L1(1)).save(tmp_path / "a.sketch")
     lines = forks.run("inspect", "a.sketch", cwd=tmp_path).stdout.splitlines()
     (told,) = [line.split(None, 1)[1].strip() for line in lines if line.strip().startswith("projection")]
-    assert json.loads(told) == json.loads(projection.to_json())
+    assert told == repr(projection)
 
 
 def test_inspect_says_where_the_noise_was_added(tmp_path: Path, forks: Forks) -> None:
     released = ss.release.release_vector(PROJECTION, [1] * 1000, epsilon=1.0, neighbours=ss.L1(1), noise_place="input")
     released.save(tmp_path / "a.sketch")
     shown = " ".join(forks.run("inspect", "a.sketch", cwd=tmp_path).stdout.split())
-    assert "noise per coordinate standard deviation" in shown
+    assert "noise a coordinate: ± 1.357, in data units. In grid steps: ± 1.357." in shown
     assert "scale 1, on the input" in shown
 
 

@@ -272,10 +272,10 @@ def test_people_see_pairs_and_the_columns_of_the_farthest(sites: Path, forks: Fo
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[3].split()[:3] == ["north", "–", "south"]
+    assert lines[2].split()[:3] == ["north", "–", "south"]
     (title,) = [place for place, line in enumerate(lines) if "column by column" in line]
     pair = lines[title].split(",")[0]
-    assert pair == " ".join(lines[5].split()[:3]), "the farthest pair"
+    assert pair == " ".join(lines[4].split()[:3]), "the farthest pair"
     assert [line.split()[-1] for line in lines[title + 4 : title + 6]] == ["differs", "differs"]
     assert f"{pair.replace(' –', ' and')} are shown to differ in 2 of 5 rows." in " ".join(done.stderr.split())
     assert "Of 3 pairs this is the one farthest apart" in done.stderr

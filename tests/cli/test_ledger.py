@@ -96,7 +96,7 @@ def test_what_is_left_is_shown_for_people(books: Path, forks: Forks) -> None:
     assert "ε = 4, δ = 1e-06 for each patient, by filter" in shown
     assert "every 30 days" in shown
     table = [line.split() for line in forks.succeeded("ledger", "show", LEDGER, cwd=books).splitlines()]
-    assert ["data", "set", "unit", "ε", "left", "δ", "left", "or", "ρ", "left", "renewed"] in table
+    assert ["data", "set", "unit", "ε", "ε", "left", "δ", "δ", "left", "or", "ρ", "left", "renewed"] in table
     assert ["sales", "customer", "2", "2", "1e-06", "1e-06", "–", "never"] in table
     (visits,) = (line for line in table if line[:2] == ["visits", "patient"])
     renewed = ss.Ledger(books / LEDGER).left("visits").renewed
