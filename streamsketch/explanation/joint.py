@@ -35,14 +35,14 @@ INDIVIDUAL = "individual differential privacy is not differential privacy and do
 
 @dataclasses.dataclass(frozen=True)
 class TableExplanation:
-    """What a `PrivateTable` or `SignTable` guarantees as one release, with the explanation of each key.
+    """The explanation of a `PrivateTable` or `SignTable` as one release, and of each of its keys.
 
     Parameters
     ----------
     guarantee, projection
         Of the table.
     groups
-        The distinct explanations of its rows, each with its keys: one if all rows were made in the same way.
+        The distinct explanations of the rows, each with its keys. There is one if all rows were made in the same way.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def heading_of(keys: tuple[Any, ...]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class JointExplanation:
-    """What several releases guarantee together, for overlapping or disjoint populations.
+    """The explanation of several releases together, for overlapping or disjoint populations.
 
     Parameters
     ----------
@@ -247,23 +247,23 @@ def explain(
     release: Published, other: Published, /, *more: Published, populations: Populations = ..., delta: float | None = ...
 ) -> JointExplanation: ...
 def explain(*releases: Any, populations: Populations = "overlapping", delta: float | None = None) -> Any:
-    """Explain what a release guarantees, to whom, how, by which theorem, and what it does not; or several together.
+    """Explain what one or several releases guarantee: who is protected, how, by which theorem, and what is not.
 
-    For disjoint populations the worst guarantee holds for all. For overlapping ones ε and δ add up (Dwork and Roth
-    2014, Theorem 3.16), which is loose for many releases: if a smaller ε is known at the same δ, it is given too, with
-    the method. That is for budgets fixed beforehand; for those chosen after a look at earlier releases, keep a
-    `streamsketch.Ledger`.
+    For disjoint populations, the worst guarantee holds for all. For overlapping populations, ε and δ add up (Dwork and
+    Roth 2014, Theorem 3.16), which is loose for many releases. If a smaller ε is known at the same δ, it is given too,
+    with the method. It requires that budgets were fixed beforehand. If you choose a budget after seeing earlier
+    releases, keep a `streamsketch.Ledger`.
 
     Parameters
     ----------
     *releases
-        Private sketches, published signs, and tables of them. A table is one release, whose guarantee covers all of
-        its keys. Releases that are known to be computed from the others spend nothing more: a release given twice, a
-        row beside its table, a sum beside all of its parts.
+        Private sketches, published signs, and tables of these. A table is one release, whose guarantee covers all of
+        its keys. A release that was computed from the others spends nothing more: a release given twice, a row beside
+        its table, a sum beside all of its parts.
     populations
-        ``"overlapping"`` if a privacy unit may be in several of them, ``"disjoint"`` if none is.
+        ``"overlapping"`` if a privacy unit may be in several of the releases, ``"disjoint"`` if no unit is.
     delta
-        The δ at which to account; by default the sum of theirs. A larger δ allows a smaller ε.
+        The δ of the joint guarantee; by default the sum of the releases' δ. A larger δ allows a smaller ε.
 
     Returns
     -------
@@ -275,12 +275,12 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
     Raises
     ------
     TypeError
-        If an argument is not a release; for an `IndividualSignSketch` with others or with a δ, as individual
-        differential privacy does not compose.
+        If an argument is not a release, or an `IndividualSignSketch` is given with others or with ``delta``, because
+        individual differential privacy does not compose.
     InvalidInputError
-        Without releases; for different neighbour relations, an unknown value of ``populations``, a δ below the sum of
-        theirs, disjoint populations and releases that share data, or releases that are not what their ids say, as
-        `compose`.
+        If there are no releases, neighbour relations differ, ``populations`` is unknown, ``delta`` is below the sum of
+        the releases' δ, populations are called disjoint although releases share data, or releases contradict their ids,
+        as in `compose`.
 
     Notes
     -----

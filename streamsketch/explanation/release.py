@@ -151,9 +151,9 @@ def _usual_delta(power: float) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Explanation(BaseExplanation):
-    """What a release guarantees: who is protected, how, with how much noise, and what is not protected.
+    """The explanation of a release: who is protected, how, with how much noise, and what is not protected.
 
-    It depends on what the release states, and on its cells only if they contradict that, so releases made in the same
+    It depends on what the release states, and on its cells only if they contradict that. So releases made in the same
     way have equal explanations.
 
     Parameters
@@ -161,17 +161,18 @@ class Explanation(BaseExplanation):
     guarantee, projection, noise, noise_place, multiplier
         Of the release.
     releases
-        How many releases went into it.
+        Number of releases that went into it.
     parts
-        What each of those stated, if recorded.
+        Noise and guarantee of each of these, if recorded.
     too_short
-        The squared norm of its cells, in grid steps², if the stated noise makes it too improbable; else None.
+        The squared norm of the cells, in grid steps², if it is too small to be plausible under the stated noise; else
+        None.
     counting
-        The weights of the counts beside its cells, if there are any.
+        The weights of the counts beside the cells, if there are any.
     clip
         How each unit's sketch was clipped, if it was.
     history
-        For what is published by a schedule, which part of the history it is.
+        The part of a history that the release is, if it is published by a schedule.
 
     Examples
     --------
@@ -236,7 +237,7 @@ class Explanation(BaseExplanation):
 
     @functools.cached_property
     def check(self) -> NoiseCheck:
-        """Whether the stated noise is enough for the guarantee, and consistent with the cells."""
+        """The check whether the stated noise is enough for the guarantee, and consistent with the cells."""
         return with_norm(check_stated(self._stated), self.too_short, self._stated.place)
 
     @property
@@ -276,12 +277,12 @@ class Explanation(BaseExplanation):
 
     @property
     def noise_deviation(self) -> float:
-        """Standard deviation of one noise, in data units: of a cell, or of a coordinate for noise before the map."""
+        """The standard deviation of one noise, in data units, on a cell or, before the map, on a coordinate."""
         return math.sqrt(self._in_data_units.k2)
 
     @property
     def distances(self) -> list[Estimate]:
-        """Expected squared distances to another release with the same noise: at 0, and beyond it; none for rows."""
+        """Expected squared distances to another release with the same noise, at 0 and beyond; none for rows."""
         if self.history is not None and self.history.is_row:
             return []
         blind = self.at_distance(0.0).standard_error
@@ -303,7 +304,7 @@ class Explanation(BaseExplanation):
 
     @property
     def amount(self) -> list[str]:
-        """How much noise there is, in a sentence."""
+        """The amount of noise, in a sentence."""
         amounts = [f"{_NOISY_THING[self.noise_place]}: ± {self.noise_deviation:.4g}, in data units"]
         for name, error in self.count_errors.items():
             amounts.append(f"{_COUNTS[name].format(units=self.guarantee.neighbours.units)}: ± {error:.4g}")
@@ -312,7 +313,7 @@ class Explanation(BaseExplanation):
 
     @property
     def count_errors(self) -> dict[str, float]:
-        """The standard errors of ``units``, and of ``total`` in data units, as far as there are counts."""
+        """The standard errors of ``units`` and, in data units, of ``total``, if there are counts."""
         if self.counting is None:
             return {}
         factors = {"units": unit_factors(self.counting)}
@@ -323,7 +324,7 @@ class Explanation(BaseExplanation):
 
     @functools.cached_property
     def better_noise(self) -> BetterNoise | None:
-        """A noise with a smaller error for the same ε, where the rule that chooses by default does not name it."""
+        """A noise with a smaller error for the same ε, if the default rule did not choose it; else None."""
         return better_noise(self.guarantee, self.projection) if self.releases == 1 else None
 
     @property

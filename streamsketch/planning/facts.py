@@ -19,7 +19,7 @@ _LEAST_DISTANCE, _MOST_DISTANCE = 1e-60, 1e30  # squared distances whose own squ
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StreamFacts:
-    """What is known about the streams without looking at them: public facts, or guesses.
+    """What is known about the streams without looking at them, as public facts or guesses.
 
     Parameters
     ----------
@@ -27,21 +27,21 @@ class StreamFacts:
         Number of possible indices. The default is `streamsketch.HASHED_DIM`, for keys that will be hashed.
     squared_distances
         One or several squared distances ‖x - y‖₂² of interest, in squared data units. The default is 2 · ``events``,
-        for two unrelated streams of ``events`` counts each: the least that streams without common coordinates can have.
+        the smallest distance that two streams of ``events`` counts each without common coordinates can have.
     events
         Number of updates in one stream.
     spread
-        The least number of coordinates in which two streams differ. Estimates for streams that differ in one item only
-        have heavier tails than for those that differ in a thousand (Theory 4.1). Use 1 if nothing is known.
+        The smallest number of coordinates in which two streams differ. Estimates for streams that differ in one item
+        have heavier tails than for streams that differ in a thousand (Theory 4.1). Use 1 if nothing is known.
     step
-        The number of which all values are multiples: 1 for counts, ``"1/100"`` for cents. None for real numbers: the
-        plan then chooses a resolution that moves no squared distance by more than a thousandth, if noise can be sampled
-        on so fine a grid. That needs ``events``.
+        All values are multiples of this number: 1 for counts, ``"1/100"`` for cents. None for real numbers: the plan
+        then chooses a resolution that moves no squared distance by more than a thousandth, if noise can be sampled on
+        so fine a grid. This requires ``events``.
 
     Raises
     ------
     InvalidInputError
-        For a fact that is out of range or missing.
+        If a fact is out of range or missing.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class StreamFacts:
         return cast("tuple[float, ...]", self.squared_distances)  # __post_init__ made it one
 
     def truncation(self, resolution: Fraction) -> float:
-        """Return a bound on how far truncation to a grid moves a squared distance, as a share of the least one.
+        """Return a bound on how far truncation to a grid moves a squared distance, as a share of the smallest one.
 
         Each update loses less than the grid step g, so with n updates in each stream a difference z loses e with
         ‖e‖₂ ≤ 2ng, and ‖z‖² moves by at most 2‖z‖‖e‖ + ‖e‖². The bound is reached only if all updates fall on one
@@ -114,11 +114,12 @@ class Goal:
     Parameters
     ----------
     relative_error
-        The error, as a share of each squared distance, to be exceeded with probability at most 1 - ``confidence``, in
-        (0, 10]. None asks for the least error. The noise's part is taken as normal: with few cells and high confidence
-        Laplace noise exceeds it more often, in 0.6 % of cases instead of 0.1 % with 16 cells, 0.2 % with 100.
+        The error to reach, as a share of each squared distance, in (0, 10]. It may be exceeded with probability at most
+        1 - ``confidence``. None asks for the smallest error. The noise's part is taken as normal; with few cells and
+        high confidence, Laplace noise exceeds the error more often: instead of 0.1 % of cases, in 0.6 % with 16 cells
+        and 0.2 % with 100.
     confidence
-        In [0.5, 1 - 1e-9].
+        Confidence, in [0.5, 1 - 1e-9].
     max_cells
         The largest number of cells of a sketch; each takes 8 bytes in memory.
     max_nonzeros
@@ -127,7 +128,7 @@ class Goal:
     Raises
     ------
     InvalidInputError
-        For a number out of range.
+        If a number is out of range.
 
     Examples
     --------
@@ -154,7 +155,7 @@ class Goal:
 
     @property
     def miss(self) -> float:
-        """The probability of a larger error that the goal accepts: 1 - ``confidence``."""
+        """The probability of a larger error that the goal accepts, which is 1 - ``confidence``."""
         return 1 - self.confidence
 
 

@@ -18,7 +18,7 @@ _MOST = 2.0**40  # times the floor: no length is missed with any probability tha
 
 @dataclasses.dataclass(frozen=True)
 class NoiseFloor:
-    """The squared norm below which a release has no cosine, and how likely a sum comes out below it.
+    """The squared norm below which a release has no cosine, and how likely a sum is below it.
 
     A release is below the noise floor if its estimated squared norm N̂ is at most two standard errors of an empty
     stream's: N̂ ≤ 2√(k·K4 + 2k·K2²), as `streamsketch.cosine` and `streamsketch.pairwise` decide. Over the draw of map
@@ -29,7 +29,7 @@ class NoiseFloor:
     Parameters
     ----------
     cells
-        k.
+        The number of cells, k.
     k2, k4
         Cumulants of one cell's noise, in data units² and data units⁴.
     map_variance
@@ -57,17 +57,17 @@ class NoiseFloor:
 
     @classmethod
     def of(cls, projection: Projection, noise: Noise) -> Self:
-        """Return the floor of releases with this noise on each cell."""
+        """Return the noise floor of releases with this noise on each cell."""
         cumulants = noise.cumulants.scaled(projection.cell_unit)
         return cls(projection.sketch_dim, cumulants.k2, cumulants.k4, projection.variance.of_squared_norm(1.0, 0.0))
 
     @property
     def squared_norm(self) -> float:
-        """The least N̂ that stands out, in squared data units."""
+        """The smallest N̂ that stands out, in squared data units."""
         return float(least_norm(OutputNoise(self.cells), np.asarray(self.k2), np.asarray(self.k4)))
 
     def chance(self, squared_norms: Any) -> Floats:
-        """Return the probabilities that sums come out below the floor.
+        """Return the probabilities that sums are below the floor.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class NoiseFloor:
         Returns
         -------
         ndarray
-            Of the same shape.
+            Probabilities, float64, of the same shape.
         """
         norms: Floats = np.asarray(squared_norms, dtype=np.float64)
         if not self.k2:
@@ -87,17 +87,18 @@ class NoiseFloor:
         return found
 
     def length(self, chance: float = even) -> float:
-        """Return how long a sum must be to come out below the floor with this probability only, in data units.
+        """Return the length of a sum that is below the floor with this probability, in data units.
 
         Parameters
         ----------
         chance
-            In (0, 1). At one half, about the floor itself; 0 is returned where even an empty stream's is lower.
+            The probability, in (0, 1). At one half, the length is about that of the floor. If even an empty stream is
+            below the floor less often, the length is 0.
 
         Raises
         ------
         InvalidInputError
-            For a probability out of range.
+            If the probability is out of range.
         """
         if not (isinstance(chance, float) and 0 < chance < 1):
             raise InvalidInputError(f"a chance must lie in (0, 1), got {short(chance)}")
@@ -110,18 +111,18 @@ class NoiseFloor:
         return math.sqrt(high)
 
     def visible_distance(self, power: float = 0.8, level: float = 0.05, *, drift: float = 0.0) -> float:
-        """Return the least distance of two sums that `streamsketch.test_same` finds in releases with this noise.
+        """Return the smallest distance of two sums that `streamsketch.test_same` finds in releases with this noise.
 
-        By the gamma law, within 1 % of what `streamsketch.estimation.GapLaw.visible` computes exactly.
+        It uses the gamma distribution and is within 1 % of the exact `streamsketch.estimation.GapLaw.visible`.
 
         Parameters
         ----------
         power
-            With which probability.
+            The probability of finding it.
         level
-            At which false alarms are accepted.
+            The accepted probability of a false alarm.
         drift
-            The variance of what the errors of numbers of units add to the distance, for averages; in data units².
+            For averages, the variance that errors of the counts of units add to the distance, in data units².
 
         Returns
         -------

@@ -18,20 +18,21 @@ _EPSILON_STEP = 1.02
 def plan(
     streams: StreamFacts, *, epsilon: float, neighbours: Neighbours, delta: float = 0.0, goal: Goal | None = None
 ) -> Plan:
-    """Return a plan: the sketch to agree on, and the errors of its estimates, before any data are seen.
+    """Plan which sketch to agree on, with the errors of its estimates, before any data are seen.
 
     If the goal has a relative error, the recommended sketch is the one with the fewest cells that reaches it; ties are
     broken by the cost of an update, then by the error. Otherwise it is the smallest sketch whose error is within 5 % of
-    the least, or the raw histogram if that has the least error. Either way no other option is better in every respect.
-    The mechanism is the one with less error at the given distances, which need not be the one that the rule
-    δ < exp(-Δ1²/Δ2²) selects.
+    the smallest error, or the raw histogram if that has the smallest error. In both cases no other option is better in
+    every respect. The recommended mechanism is the one with the smaller error at the given distances, which may differ
+    from the one that the rule δ < exp(-Δ1²/Δ2²) selects.
 
-    An option's standard error is that of `squared_distance` (Theory 4). It is exact for differences in many items
-    and too large for those in few: for two equal items the map's part is 1/√2 of it, and for a single one 0. The error
-    at a confidence follows the normal distribution, and for differences in few items, where sparsity pays, the
+    An option's standard error is that of `squared_distance` (Theory 4). It is exact for differences in many items, and
+    too large for differences in few: for two equal items the map's part is 1/√2 of it, and for a single item 0. The
+    error at a confidence follows the normal distribution, or, for differences in few items, where sparsity helps, the
     distribution of Theory 4.1.
 
-    The neighbours are given here. `streamsketch.planning.plan_units` finds a bound on whole units, such as persons.
+    This function takes the neighbours as given. `streamsketch.planning.plan_units` finds a bound on whole units, such
+    as persons.
 
     Parameters
     ----------
@@ -45,14 +46,14 @@ def plan(
     Returns
     -------
     Plan
-        Its `Plan.projection` and `Plan.release_arguments` are what the parties agree on; ``print`` shows all of it.
+        The parties agree on `Plan.projection` and `Plan.release_arguments`. ``print`` shows the whole plan.
 
     Raises
     ------
     TypeError
         If streams, neighbours or goal have another type.
     InvalidInputError
-        For ε or δ out of range, a bound below the streams' step, or limits that leave no option.
+        If ε or δ is out of range, the bound is below the streams' step, or the limits leave no option.
 
     Examples
     --------

@@ -36,14 +36,14 @@ class Plan:
     met
         Whether ``chosen`` reaches the goal's relative error; None if the goal has none.
     epsilon_needed
-        If it does not: the least ε, to 2 % and then rounded up to two digits, at which some option within the limits
-        does; None if there is none up to 100.
+        If ``met`` is False, the smallest ε at which an option within the limits reaches the goal, found to 2 % and
+        rounded up to two digits. None if no ε up to 100 does.
     cells_needed
-        If it does not: the fewest cells, beyond ``max_cells``, with which some option does at the given ε; None if no
-        number of cells is enough.
+        If ``met`` is False, the smallest number of cells, beyond ``max_cells``, with which an option reaches the goal
+        at the given ε. None if no number of cells is enough.
     epsilon_to_see
-        If the goal has no relative error and the predicted error exceeds 100 % of some distance: nearly the least ε at
-        which it is below 100 % for all distances; None if there is none up to 100.
+        If the goal has no relative error and the predicted error exceeds 100 % of some distance, about the smallest ε
+        at which it is below 100 % for all distances. None if no ε up to 100 is enough.
 
     Examples
     --------
@@ -68,9 +68,9 @@ class Plan:
     epsilon_to_see: float | None = None
 
     def projection(self, seed: int) -> Projection:
-        """Return the recommended projection with a public seed, which must be chosen independently of the data.
+        """Return the recommended projection with a public seed. Choose the seed independently of the data.
 
-        Noise on the raw histogram has no seed; ``seed`` is then ignored.
+        If the plan recommends noise on the raw histogram, ``seed`` is ignored.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class Plan:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of a release by this plan. Laplace noise spends no δ, whatever the budget allows."""
+        """The guarantee of a release by this plan. Laplace noise spends no δ, even if the budget has one."""
         return guarantee_of(self.chosen.noise, Budget(self.epsilon, self.delta), self.neighbours)
 
     @property
@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def other_mechanism(self) -> Option | None:
-        """The recommended map with the best of the other mechanisms; None unless others give the guarantee."""
+        """The recommended map with the best other mechanism; None if no other gives the guarantee."""
         same = self.chosen.projection.replace(resolution=1)
         others = [
             one
@@ -114,7 +114,7 @@ class Plan:
 
     @property
     def visible_squared_distance(self) -> float:
-        """The least squared distance that `streamsketch.test_same` finds with probability 0.8 at level 0.05."""
+        """The smallest squared distance that `streamsketch.test_same` finds with probability 0.8 at level 0.05."""
         return NoiseFloor.of(self.chosen.projection, self.chosen.noise).visible_distance() ** 2
 
     def alternatives(self) -> list[Option]:

@@ -49,7 +49,7 @@ class SchedulePlan:
     ranges
         The ranges of interest.
     options
-        The best first; the others by their largest error, over that of the best option for the same range.
+        The best first; the others by their largest error, relative to the best option for the same range.
     """
 
     ranges: tuple[Range, ...]
@@ -67,7 +67,7 @@ class SchedulePlan:
 
     @property
     def is_separate(self) -> bool:
-        """Whether no schedule is much better than each window by itself."""
+        """Whether no schedule is much better than releasing each window by itself."""
         return isinstance(self.chosen.schedule, Separate)
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class SchedulePlan:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as what JSON can hold."""
+        """Return the plan as a dict that JSON can hold."""
         return {
             "ranges": list(self.ranges),
             "options": [
@@ -106,32 +106,32 @@ def plan_schedule(
     together: bool = False,
     most_held: int | None = None,
 ) -> SchedulePlan:
-    """Choose a schedule for the ranges of time that matter, before there are data.
+    """Choose a schedule for the ranges of time that you want to read, before there are data.
 
-    Of each option the worst error of each kind of range is compared with the best of all options, and the largest of
-    these ratios counts. Of the options that are within 3 % of the least, that with the fewest sums to keep comes first:
-    each window by itself, if no other is much better, as for units that are in every window.
+    For each option and kind of range, the worst error is divided by that of the best option, and the largest of these
+    ratios counts. Among the options within 3 % of the smallest ratio, the one with the fewest sums to keep comes first.
+    If no schedule is much better, as for units that are in every window, that is each window by itself.
 
     Parameters
     ----------
     horizon
-        How many windows there are: 1 to 100,000.
+        Number of windows, 1 to 100,000.
     ranges
-        Numbers of windows in a row, anywhere in the stream, such as 7 for weeks of days; ``"prefix"`` for all
+        Numbers of consecutive windows, anywhere in the stream, such as 7 for weeks of days; ``"prefix"`` for all
         windows from the first on.
     delta
-        With 0 noise is Laplace, and the options are trees; else Gaussian.
+        If 0, the noise is Laplace and the options are trees; otherwise the noise is Gaussian.
     max_windows, gap
-        In how many windows a unit may be, and how far apart these are: see `Schedule`.
+        The number of windows that a unit may be in, and how far apart they are; see `Schedule`.
     together
-        Whether a unit is bounded over all windows together, as by `SketchL2`; otherwise in each window.
+        Whether a unit is bounded over all windows together, as under `SketchL2`, or in each window.
     most_held
-        The most exact sketches to keep for each key.
+        The largest number of exact sketches to keep for each key.
 
     Raises
     ------
     InvalidInputError
-        For numbers out of range, and no ranges.
+        If a number is out of range, or there are no ranges.
 
     Examples
     --------

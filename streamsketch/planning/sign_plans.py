@@ -49,7 +49,7 @@ class _Way(NamedTuple):
 
 
 class SignOption(NamedTuple):
-    """What to expect of one number of signs at one ε."""
+    """What to expect from one number of signs at one ε."""
 
     signs: int
     """k, the number of signs of a vector."""
@@ -65,7 +65,7 @@ class SignOption(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SignPlan:
-    """Which recall of true neighbours to expect of published signs; made by `plan_signs`.
+    """The recall of true neighbours to expect from published signs; `plan_signs` makes it.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class SignPlan:
     members, nearest, top, cosine, rest, norm, exact_query
         The arguments of `plan_signs`.
     options
-        An option for each number of signs and ε.
+        One option for each number of signs and each ε.
     """
 
     publish: SignPublisher[Any]
@@ -90,9 +90,9 @@ class SignPlan:
 
     @functools.cached_property
     def enough(self) -> float | None:
-        """The least ε, to two digits, at which nine in ten neighbours are found with the most of the numbers of signs.
+        """The smallest ε, to two digits, at which the largest number of signs finds nine in ten neighbours.
 
-        None where ε = 20 is not enough.
+        None if ε = 20 is not enough.
         """
         most = max(option.signs for option in self.options)
 
@@ -163,52 +163,53 @@ def plan_signs(  # noqa: PLR0913 - a plan starts from many facts
     norm: float | None = None,
     exact_query: bool = False,
 ) -> SignPlan:
-    """Return which share of a vector's true neighbours to expect among the nearest of a published collection.
+    """Plan which share of a vector's true neighbours a search of a published collection finds.
 
-    Each member publishes the signs of its projected vector, and the members whose signs differ least from those of a
-    query are looked at (`streamsketch.signs.SignIndex.nearest`). The expected share follows from the law of products of
-    signs, and from what one query's cells and flips make of all of them together (Theory 6.6); equal distances come
-    in random order. It assumes that cells are sums of many coordinates. In 12 simulated settings, 10 neighbours among
-    2,000 members at 64 to 1,024 signs, with constant, smooth, logistic and individual flips, the mean recall of 30 to
-    250 queries was 0.04 off at most, and within 2.5 of its standard errors.
+    Each member publishes the signs of its projected vector, and a search returns the members whose signs differ least
+    from those of a query (`streamsketch.signs.SignIndex.nearest`). The expected share follows from the distribution of
+    products of signs, and from the effect of one query's cells and flips on all of them together (Theory 6.6). Equal
+    distances come in random order. Cells are assumed to be sums of many coordinates. In 12 simulated settings (10
+    neighbours among 2,000 members, 64 to 1,024 signs, constant, smooth, logistic and individual flips), the mean recall
+    of 30 to 250 queries differed from the plan by at most 0.04, and by at most 2.5 standard errors.
 
     Parameters
     ----------
     publish
         How signs are published: a mechanism of `streamsketch.signs`.
     projection
-        Of all vectors.
+        The projection of all vectors.
     members
-        How many vectors there are in the collection.
+        Number of vectors in the collection.
     nearest
-        How many true neighbours are wanted.
+        Number of true neighbours that are wanted.
     top
-        How many members are looked at, the nearest by Hamming distance; by default as many as are wanted.
+        Number of members that a search returns, the nearest by Hamming distance; by default ``nearest``.
     cosine
-        Of a vector and its true neighbours; of several numbers, each is that of as many neighbours. Public, or guessed.
+        Cosine of a vector and its true neighbours, public or guessed. If there are several numbers, each is for an
+        equal share of the neighbours.
     rest
-        Likewise of the other members: the closest of them matter most.
+        The same for the other members, of whom the closest matter most.
     signs
-        Numbers of signs to compare, up to 16,384; by default that of the projection.
+        Numbers of signs to compare, up to 16,384. By default the projection's.
     epsilons
         Values of ε to compare; by default that of ``publish``.
     norm
-        ‖x‖₂ of all vectors in data units. Needed only where flips depend on the cells.
+        ‖x‖₂ of all vectors in data units. Needed only if flips depend on the cells.
     exact_query
-        Whether the query's signs are its own exact ones, as those of a member who searches. By default it is published
-        as the members are.
+        Whether the query's signs are exact, as for a member who searches with their own vector. By default the query is
+        published as the members are.
 
     Returns
     -------
     SignPlan
-        Its `SignPlan.options` say what to expect; ``print`` shows them.
+        `SignPlan.options` give the expected recalls; ``print`` shows them.
 
     Raises
     ------
     TypeError
-        If ``publish`` is no mechanism of signs.
+        If ``publish`` is not a mechanism of `streamsketch.signs`.
     InvalidInputError
-        For numbers out of range, a missing norm, and as the mechanism's ``law``.
+        If a number is out of range or the norm is missing, and as in the mechanism's ``law``.
 
     Examples
     --------

@@ -276,7 +276,7 @@ def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them w
     delta
         By default 1e-6, or less than a hundredth of 1 over the number of units.
     unit
-        What is protected, in a word.
+        The name of what is protected, such as ``"person"``.
     columns
         Whether columns must have features of their own, so that it can be said which differ, and described. By default
         where the shift is found all the same.

@@ -93,7 +93,7 @@ class UnitFacts(ABC):
 
     @property
     def key_names(self) -> tuple[str, ...] | None:
-        """What the keys of `units` are called, where that is known."""
+        """The names of the keys of `units`, if they are known."""
         return None
 
     @property
@@ -129,32 +129,32 @@ class UnitFacts(ABC):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TypicalUnit(UnitFacts):
-    """What is publicly known of a typical unit, without a look at the data.
+    """What is publicly known about a typical unit, without looking at the data.
 
     Parameters
     ----------
     items
         How many different items a unit adds to one key, such as products that a customer buys in a month. Several
-        numbers are sizes that are equally frequent among units, such as quartiles: ``[3, 10, 40]``.
+        numbers are equally frequent sizes of units, such as quartiles: ``[3, 10, 40]``.
     pieces
-        How much it adds to one key, Σ|value|: as many numbers, or one for all. By default 1 an item.
+        How much a unit adds to one key, Σ|value|: as many numbers, or one for all. By default 1 per item.
     keys
-        In how many keys a unit is: as many numbers, or one for all.
+        How many keys a unit is in: as many numbers, or one for all.
     shares
-        How frequent each size is among units, as many numbers; by default all are as frequent. Distances and averages
-        depend on the largest units, so say what the largest hundredth adds: ``items=[10, 40, 400]``,
+        How frequent each size is among units, as many numbers; by default all are equally frequent. Distances and
+        averages depend on the largest units, so state what the largest hundredth adds: ``items=[10, 40, 400]``,
         ``shares=[0.5, 0.49, 0.01]``.
     match
         The probability that two pieces of different units in one key are of the same item: Σp², if a piece is of item j
-        with probability p_j. It says how long the sums of many units are, and so how many cells they are worth.
+        with probability p_j. It determines how long the sums of many units are, and so how many cells are useful.
     cosine
-        A cosine between the sums of two keys that matters, or several: the closest keys make the largest relative
-        errors of distances.
+        The cosine between the sums of two keys that you want to see, or several cosines. The closest keys have the
+        largest relative errors of distances.
 
     Raises
     ------
     InvalidInputError
-        For numbers out of range, or not as many of them as of the others.
+        If a number is out of range, or the lists have different lengths.
 
     Examples
     --------
@@ -198,14 +198,14 @@ class TypicalUnit(UnitFacts):
 
     @functools.cached_property
     def sizes(self) -> UnitSizes:
-        """How much units add: an entry for each of the numbers given."""
+        """How much units add, with one entry for each of the given numbers."""
         items, pieces, keys = np.broadcast_arrays(*(np.array(given) for given in (self.items, self.pieces, self.keys)))
         squares = pieces**2 / items
         return UnitSizes(pieces, squares, keys * squares, keys)
 
     @property
     def units(self) -> None:
-        """Not known."""
+        """None, because it is not known."""
         return
 
     @property
@@ -219,11 +219,11 @@ class TypicalUnit(UnitFacts):
         return np.asarray(often / often.sum())
 
     def squared_norms(self, units: Floats, weights: Floats, kept: Floats) -> Floats:
-        """Return the squared norms of sums of so many units; see `UnitFacts.squared_norms`."""
+        """Return the squared norms of sums of that many units; see `UnitFacts.squared_norms`."""
         return modelled_norms(self.sizes, self._often, self.match, units, weights, kept)[1]
 
     def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
-        """Return the sums of two or more keys that are as alike as assumed; see `UnitFacts.sums`."""
+        """Return the sums of two or more keys with the assumed cosines; see `UnitFacts.sums`."""
         return modelled_sums(self.sizes, self._often, (self.match, self.cosine), units, weights, kept)  # type: ignore[arg-type] # __post_init__ made it a tuple
 
     def assumed(self, unit: str) -> str:
@@ -303,10 +303,10 @@ def modelled_sums(
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class UnitSample(UnitFacts):
-    """Units of a public table that resemble those to be protected, such as last year's of a shop that publishes them.
+    """Units of a public table that resemble those to be protected, such as published sales of last year.
 
-    A plan that is made from the data themselves reveals something of them: use `TypicalUnit`, or a bound from
-    `streamsketch.bounding.choose_bound`. Make one with `of`.
+    A plan made from the private data themselves would reveal something about them. For these use `TypicalUnit`, or a
+    bound from `streamsketch.bounding.choose_bound`. Make a sample with `of`.
     """
 
     knows_all: ClassVar[bool] = True
@@ -328,16 +328,17 @@ class UnitSample(UnitFacts):
         Parameters
         ----------
         rows
-            A data frame, an Arrow table, a relation of DuckDB: whatever has ``__arrow_c_stream__``. Public.
+            A public table: a data frame, an Arrow table, a DuckDB relation, or anything else with
+            ``__arrow_c_stream__``.
         unit, index, key, value
-            Names of its columns, as in `Agreement`. Rows without a unit are left out. Each row counts 1 by default.
+            Names of the columns, as in `Agreement`. Rows without a unit are left out. Each row counts 1 by default.
 
         Raises
         ------
         TypeError
-            If ``rows`` is no table.
+            If ``rows`` is not a table.
         InvalidInputError
-            For columns that are missing, or no units.
+            If a column is missing, or there are no units.
 
         Examples
         --------
@@ -394,22 +395,22 @@ class UnitSample(UnitFacts):
 
     @property
     def sizes(self) -> UnitSizes:
-        """How much units add: an entry for each unit and key."""
+        """How much units add, with one entry for each unit and key."""
         return self._sizes
 
     @property
     def units(self) -> tuple[float, ...]:
-        """How many units each of the compared keys has."""
+        """The number of units of each of the compared keys."""
         return tuple(np.bincount(self._key_of[self._key_of >= 0]).tolist())
 
     @property
     def key_names(self) -> tuple[str, ...] | None:
-        """What the compared keys are called; None without a column of keys."""
+        """The names of the compared keys; None without a key column."""
         return self._names
 
     @functools.cached_property
     def cosines(self) -> Floats:
-        """Cosines between all pairs of the compared keys, of sums that are not clipped."""
+        """Cosines between the sums of all pairs of the compared keys, without clipping."""
         everything = np.ones(self._key_of.size)
         sums = self.sums(self.units, everything, everything)
         norms = np.diagonal(sums.products)
@@ -417,9 +418,9 @@ class UnitSample(UnitFacts):
         return np.asarray(sums.products[one, other] / np.sqrt(norms[one] * norms[other]))
 
     def squared_norms(self, units: Floats, weights: Floats, kept: Floats) -> Floats:
-        """Return the squared norms of sums of so many units; see `UnitFacts.squared_norms`.
+        """Return the squared norms of sums of that many units; see `UnitFacts.squared_norms`.
 
-        Of other numbers than its own, those of keys that are as mixed as the sample's on average.
+        For numbers other than the sample's own, the keys are as mixed as those of the sample on average.
         """
         expected = self._by_key(weights * kept)
         chance = self._own(weights * np.sqrt(kept)).diagonal()
@@ -434,7 +435,7 @@ class UnitSample(UnitFacts):
     def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
         """Return the sums of the sample's keys, as if they had ``units`` units on average; see `UnitFacts.sums`.
 
-        Of r times as many units, products of different units count r² times, those of a unit with itself r times.
+        With r times as many units, products of different units count r² times, and those of a unit with itself r times.
         """
         ratio = float(np.mean(units)) / float(np.mean(self.units))
         expected, chance = self._by_key(weights * kept), np.sqrt(kept)

@@ -22,9 +22,9 @@ _TINY = 1e-300
 
 
 class PlannedKey(NamedTuple):
-    """What is to be expected of one key's release.
+    """What to expect of one key's release.
 
-    Lengths are ℓ2 norms in data units of what clipping leaves: with equal weights, of units of the length of the bound.
+    Lengths are ℓ2 norms after clipping, in data units. With ``clip="equal"`` each unit has the length of the bound.
     """
 
     key: str
@@ -45,18 +45,18 @@ class PlannedKey(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Remedy:
-    """What would make more keys stand out.
+    """A change that would make more keys stand out.
 
     Parameters
     ----------
     standing
-        How many keys would then stand out.
+        Number of keys that would then stand out.
     epsilon
-        With this ε, and the same sketch, bound and kind of noise.
+        The ε that is needed, with the same sketch, bound and kind of noise.
     option
-        With this one of the plan's options, and the same ε.
+        Another of the plan's options, with the same ε.
     merged
-        With sums of so many keys or windows each, of the middle size among those below the noise floor.
+        How many keys or windows to merge into one, of the median size of those below the noise floor.
     """
 
     standing: int

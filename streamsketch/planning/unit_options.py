@@ -45,16 +45,16 @@ class UnitOption:
     projection
         The map, with seed 0, on a grid that is fine enough for clipped units.
     neighbours, clip
-        What one unit may add, and how it is brought to that.
+        What one unit may add, and how it is clipped to that.
     counting
-        What is published of the number of units; None for nothing.
+        How the number of units is published; None if it is not.
     mechanism, noise
         The name of a noise, and its calibrated distribution.
     map_error, noise_error
-        The map's and the noise's parts of the standard error: of a cosine in cosines, of a distance as a share of it,
-        of a point in data units. Root mean squares over the pairs of keys.
+        The map's and the noise's parts of the standard error, as root mean squares over the pairs of keys. For a cosine
+        they are absolute, for a distance relative to it, and for a point in data units.
     bias
-        The root mean square of what clipping moves the answer by, likewise.
+        The root mean square bias due to clipping, in the same units.
     """
 
     projection: Projection
@@ -69,7 +69,7 @@ class UnitOption:
 
     @property
     def error(self) -> float:
-        """The root mean square error: of the three parts."""
+        """The root mean square error of the three parts together."""
         return math.sqrt(self.map_error**2 + self.noise_error**2 + self.bias**2)
 
     @property

@@ -37,16 +37,16 @@ _ASKED = {
 
 @dataclasses.dataclass(frozen=True)
 class UnitPlan:
-    """A recommended way to protect units, with its predicted error, and what the others would leave.
+    """A recommended way to protect units, with its predicted error, and the alternatives.
 
     Parameters
     ----------
     facts, unit, question, epsilon, delta
         The arguments of `plan_units`.
     units
-        How many units each key has.
+        Number of units of each key.
     names
-        What the keys are called: as given, or numbers from 1.
+        Names of the keys as given, or numbers from 1.
     chosen
         The recommended option.
     options
@@ -93,7 +93,7 @@ class UnitPlan:
 
     @property
     def clip(self) -> Clip:
-        """How a unit is brought to that."""
+        """How a unit is clipped to the bound."""
         return self.chosen.clip
 
     @property
@@ -118,7 +118,7 @@ class UnitPlan:
 
     @functools.cached_property
     def keys(self) -> tuple[PlannedKey, ...]:
-        """What is to be expected of each key, in the order given.
+        """What to expect for each key, in the given order.
 
         Examples
         --------
@@ -133,20 +133,20 @@ class UnitPlan:
         return self._planner.rows(self.names, self.chosen)
 
     def least_units(self, chance: float = NoiseFloor.even) -> float:
-        """Return how many units a key has that is below the noise floor with this probability; infinity for none.
+        """Return the number of units with which a key is below the noise floor with this probability, or infinity.
 
-        For ``question="mean"``, that has no average.
+        For ``question="mean"``, the number with which it has no average.
         """
         return self._planner.least_units(self.chosen, chance)
 
     @functools.cached_property
     def noise_floor(self) -> NoiseFloor:
-        """The squared norm below which a sum has no cosine, and how likely it comes out below that."""
+        """The squared norm below which a sum has no cosine, and how likely a sum is below it."""
         return NoiseFloor.of(self.chosen.projection, self.chosen.noise)
 
     @functools.cached_property
     def remedies(self) -> tuple[Remedy, ...]:
-        """What would lift the middle one of the keys below the noise floor: as far as anything does."""
+        """What would lift the median key of those below the noise floor above it, if anything does."""
         same = [one for one in self.options if (one.neighbours, one.clip) == (self.chosen.neighbours, self.chosen.clip)]
         options = [*same, *(one for one in self.alternatives() if one not in same)]
         return tuple(self._planner.remedies(self.chosen, options, Budget(self.epsilon, self.delta)))
@@ -156,7 +156,7 @@ class UnitPlan:
         return KeyPlanner(self.facts, np.array(self.units), self.question == "mean")
 
     def alternatives(self) -> list[UnitOption]:
-        """Return the best option of each kind of bound, clip and noise, least error first."""
+        """Return the best option of each kind of bound, clip and noise, smallest error first."""
         kinds: dict[str, list[UnitOption]] = {}
         for option in self.options:
             kinds.setdefault(_kind(option), []).append(option)
@@ -215,59 +215,60 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     max_cells: int = 1 << 16,
     max_nonzeros: int = 8,
 ) -> UnitPlan:
-    """Return how best to protect whole units, such as persons, before any private data are seen.
+    """Plan how best to protect whole units, such as persons, before any private data are seen.
 
-    It compares kinds of bounds (`L1` and `SketchL2`), ways to clip, kinds of noise and sizes of the sketch by the
-    predicted root mean square error of the question that is asked: the errors of map and noise (Theory 4), and the
-    bias by which the answer from clipped units differs from that of all that they add. Recommended is the smallest
-    sketch whose error is within 3 % of the least, or 6 % for a typical unit, of which less is known. Of equally small
-    ones, for cosines, it is that in which every unit counts the same: it needs no bound.
+    It compares kinds of bounds (`L1` and `SketchL2`), ways to clip, kinds of noise and sizes of the sketch. The
+    criterion is the predicted root mean square error for the given question: the errors of map and noise (Theory 4),
+    and the bias between clipped and unclipped units. The plan recommends the smallest sketch whose error is within 3 %
+    of the smallest error, or within 6 % for a typical unit, about which less is known. For cosines, among equally small
+    sketches, it recommends the one in which every unit counts the same, because it needs no bound.
 
     How well a plan predicts depends on what is known. Cosines depend on typical units. The bias of distances, averages
-    and points depends on the largest units: those of a public sample, or of sizes of which ``shares`` say how frequent
-    they are.
+    and points depends on the largest units, which come from a public sample, or from sizes whose frequencies ``shares``
+    gives.
 
     Parameters
     ----------
     facts
-        What is known of units: a `TypicalUnit`, or a `UnitSample` of a public table. Both must be public.
+        What is known about units: a `TypicalUnit`, or a `UnitSample` of a public table. Both must be public.
     epsilon, delta
         As in `Sketch.release`.
     question
-        ``"cosine"`` between the sums of two keys; ``"distance"``, squared, between them; ``"mean"``, the squared
-        distance between their averages ‖x/n - y/m‖²; ``"point"``, how much a sum holds of one item.
+        ``"cosine"`` for the cosine between the sums of two keys; ``"distance"`` for their squared distance; ``"mean"``
+        for the squared distance between their averages ‖x/n - y/m‖²; ``"point"`` for how much a sum holds of one item.
     units
-        How many units a key has, about: public, or guessed. Several numbers, or a mapping of names, are keys of
-        different sizes, of which `UnitPlan.keys` says which stand out; the smallest matter most for the error. By
-        default those of the sample, which of others takes the mean for its errors. Of more than 64 keys, the errors are
-        those of 64 of them, evenly chosen by size.
+        About how many units a key has, as a public number or a guess. Several numbers, or a mapping from names to
+        numbers, stand for keys of different sizes. `UnitPlan.keys` shows which of them stand out from the noise; the
+        smallest matter most for the error. By default the sizes of the sample. For other sizes, a sample takes their
+        mean for its errors. With more than 64 keys, errors are computed for 64 of them, evenly chosen by size.
     unit
-        What one is called.
+        What one unit is called.
     max_keys
-        In how many keys a unit may be; one in more is left in so many. By default as many as ``facts`` know of: give
-        more where a typical unit is in fewer keys than some, as bounds on sketches hold for all keys together.
+        The number of keys that a unit may be in; a unit in more keys keeps only that many. By default the largest
+        number in ``facts``. Give more if some units are in more keys than a typical one, because bounds on sketches
+        hold for all keys together.
     dim
-        Number of possible indices. Where all of them are known and few, noise on the raw histogram is compared, too.
+        Number of possible indices. If they are known and few, noise on the raw histogram is compared, too.
     bounds
-        Bounds to choose from, in data units; by default 1, 1.5, 2, 3, … of the sizes that are known of.
+        Bounds to choose from, in data units; by default 1, 1.5, 2, 3, … up to the known sizes.
     count
-        Whether the number of units of each key is published, too, in the same draw; ``"mean"`` needs it.
+        Whether the number of units of each key is published in the same draw. ``"mean"`` requires it.
     max_cells, max_nonzeros
-        The most cells of a sketch, and the most that one update may touch.
+        The largest number of cells of a sketch, and of cells that one update may touch.
 
     Returns
     -------
     UnitPlan
-        Its `UnitPlan.projection`, `UnitPlan.agreement_arguments` and `UnitPlan.release_arguments` are what the parties
-        agree on; ``print`` shows all of it.
+        The parties agree on `UnitPlan.projection`, `UnitPlan.agreement_arguments` and `UnitPlan.release_arguments`.
+        ``print`` shows the whole plan.
 
     Raises
     ------
     TypeError
         If ``facts`` has another type.
     InvalidInputError
-        For ε, δ, a bound or a number of units out of range, another question, a sample of one key where two are
-        compared, or limits that leave no option.
+        If ε, δ, a bound or a number of units is out of range, the question is unknown, a sample has one key where two
+        are compared, or the limits leave no option.
 
     Examples
     --------

@@ -16,7 +16,7 @@ _WEAK_EPSILON, _WEAK_DELTA = 20, 1e-3
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """How much privacy may be lost: ε, and the probability δ with which more may be.
+    """A limit on privacy loss: ε, and the probability δ with which it may be exceeded.
 
     Parameters
     ----------
@@ -76,17 +76,17 @@ class Budget:
         return Budget.total([self, other])
 
     def minus(self, share: "Budget | None") -> "Budget":
-        """Return what is left after a share was spent.
+        """Return the rest of the budget after a share was spent.
 
         Raises
         ------
         InvalidInputError
-            If nothing is.
+            If nothing is left.
         """
         return self if share is None else Budget(self.epsilon - share.epsilon, self.delta - share.delta)
 
     def warn_if_weak(self) -> "Budget":
-        """Return this budget, and warn if it hardly protects; for budgets that users ask for, not for sums."""
+        """Return this budget, and warn if it protects hardly anyone. For budgets that users ask for, not for sums."""
         if self.epsilon > _WEAK_EPSILON:
             warn_outside(
                 f"ε = {_exact(self.epsilon)} hardly protects anybody: an attacker's odds that a unit is in the data "
@@ -102,7 +102,7 @@ class Budget:
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Return ε and δ as what JSON can hold."""
+        """Return ε and δ as a dict that JSON can hold."""
         return {"epsilon": self.epsilon, "delta": self.delta}
 
     def __str__(self) -> str:

@@ -38,31 +38,31 @@ class CountedMap(Cells, Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Counting:
-    """How the number of units, and their total, are published beside the cells of each key.
+    """How the number of units and their total are published beside the cells of each key.
 
-    A release then has one or two more numbers for each key, with noise of the same draw and under the same guarantee:
-    ``units`` · n, where n is the number of units of which something is left in the key; and ``slack`` times the sum of
-    B̃ - ‖x̃_u‖₁ over these units u, where B̃ is the bound on a unit and x̃_u what is left of it, both in grid steps. The
-    two together give the total Σ_u ‖x̃_u‖₁.
+    A release then holds one or two more numbers for each key, with noise of the same draw and under the same guarantee.
+    The first is ``units`` · n, where n is the number of units that contribute to the key after clipping. The second is
+    ``slack`` times the sum of B̃ - ‖x̃_u‖₁ over these units u, where B̃ is the bound on a unit and x̃_u its clipped
+    contribution, both in grid steps. Together they give the total Σ_u ‖x̃_u‖₁.
 
-    One unit moves the first number by ``units``. It moves the second by no more than it could have moved the cells
-    further: for w = ‖x̃_u‖₁ ≤ B̃, the cells move by Δ1·w at most in ℓ1 and by Δ2·w in ℓ2, and Δ1·w + slack·(B̃ - w) ≤
-    Δ1·B̃, as well as Δ2²w² + slack²(B̃ - w)² ≤ Δ2²B̃², which is convex in w, if ``slack`` ≤ Δ2 ≤ Δ1 (Fitzsimons,
-    Honaker, Shoemate and Singhal, arXiv 2408.10438; Theory 2.3). So slack costs no noise, and the count of units
-    widens D1 by ``units`` and D2² by its square for each key that a unit may be in.
+    One unit moves the first number by ``units``. It moves the second by no more than it could still have moved the
+    cells: for w = ‖x̃_u‖₁ ≤ B̃, the cells move by at most Δ1·w in ℓ1 and Δ2·w in ℓ2, and Δ1·w + slack·(B̃ - w) ≤ Δ1·B̃,
+    as well as Δ2²w² + slack²(B̃ - w)² ≤ Δ2²B̃², which is convex in w, if ``slack`` ≤ Δ2 ≤ Δ1 (Fitzsimons, Honaker,
+    Shoemate and Singhal, arXiv 2408.10438; Theory 2.3). So slack costs no noise, and the count of units widens D1 by
+    ``units`` and D2² by its square for each key that a unit may be in.
 
     Parameters
     ----------
     units
         Weight of the count of units, in grid steps of a cell.
     slack
-        Weight of the slack, in grid steps of a cell for each grid step of a value; 0 for none, as is needed under
-        `SketchL2`, which does not bound ‖x̃_u‖₁.
+        Weight of the slack, in grid steps of a cell for each grid step of a value. 0 for no slack, as `SketchL2`
+        requires, because it does not bound ‖x̃_u‖₁.
 
     Raises
     ------
     InvalidInputError
-        For weights that are no integers from 1, or for ``slack`` 0, to 2^31 - 1.
+        If a weight is not an integer from 1 (for ``slack``, from 0) to 2^31 - 1.
 
     Examples
     --------
@@ -88,9 +88,9 @@ class Counting:
         tolerance: float | None = None,
         mechanism: str = "auto",
     ) -> "Counting":
-        """Return weights for a release: by default those that widen the noise by at most 3 %.
+        """Return weights for a release, by default the largest that widen the noise by at most 3 %.
 
-        Under `L1` there is slack, of the largest weight that is free.
+        Under `L1` there is slack, with the largest weight that costs no noise.
 
         Parameters
         ----------
@@ -99,19 +99,19 @@ class Counting:
         neighbours
             `L1`, or `SketchL2` with ``max_keys``.
         delta
-            That of the releases: it decides between Laplace and Gaussian noise.
+            The δ of the releases, which decides between Laplace and Gaussian noise.
         epsilon, tolerance
-            Instead of the share of 3 %: the standard error that the count of units is to have, in units, in a release
-            with this ε. All releases of one agreement have one weight, so give the least ε.
+            The standard error that the count of units should have, in units, in a release with this ε, instead of the
+            share of 3 %. All releases of one agreement have one weight, so give the smallest ε.
         mechanism
             As in `Sketch.release`.
 
         Raises
         ------
         InvalidInputError
-            For other neighbours; where a whole grid step is more than the share, as a unit moves the cells by few steps
-            or is in many keys; for a tolerance that is no positive number, would more than double the noise, or is
-            without ε; for an unknown mechanism.
+            For other neighbours or an unknown mechanism; if even a weight of one grid step exceeds the share, because a
+            unit moves the cells by few steps or is in many keys; if the tolerance is not a positive number, would more
+            than double the noise, or is given without ε.
 
         Examples
         --------
@@ -154,16 +154,16 @@ class Counting:
 
     @property
     def numbers(self) -> int:
-        """How many numbers are published of each key: 1, or 2 with slack."""
+        """How many numbers are published for each key, 1 or, with slack, 2."""
         return 2 if self.slack else 1
 
     def beside(self, cells: Sensitivity, neighbours: Neighbours) -> Sensitivity:
-        """Return how far one unit moves cells and counts together, of all keys.
+        """Return how far one unit moves the cells and counts of all keys together.
 
         Parameters
         ----------
         cells
-            How far it moves the cells of all keys alone.
+            How far one unit moves the cells of all keys.
         neighbours
             Of the release.
 
@@ -203,14 +203,14 @@ class Counting:
         return max(self.units, self.slack * neighbours.grid_steps(grid) if self.slack else 0)
 
     def weighted(self, counts: Ints, steps: int) -> Ints:
-        """Return the exact numbers before noise: int64, (n, `numbers`), modulo 2^64 as cells are.
+        """Return the exact numbers before noise, int64 of shape (n, `numbers`), modulo 2^64 as cells are.
 
         Parameters
         ----------
         counts
-            Units and total of each key, as `SketchTable.counts`: int64, (n, 2).
+            Number of units and total of each key, as in `SketchTable.counts`: int64, (n, 2).
         steps
-            B̃, the bound of the release in grid steps; unused without slack.
+            B̃, the bound of the release in grid steps; not used without slack.
         """
         units, totals = counts[:, :1], counts[:, 1:]
         numbers = self.units * units
@@ -220,7 +220,7 @@ class Counting:
         return np.concatenate([numbers, slack], axis=1)
 
     def to_dict(self) -> dict[str, int]:
-        """Return the weights as what JSON can hold."""
+        """Return the weights as a dict that JSON can hold."""
         return dataclasses.asdict(self)
 
     @classmethod

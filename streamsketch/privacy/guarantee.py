@@ -30,23 +30,23 @@ class Guarantee:
     epsilon
         Privacy loss bound, in nats.
     delta
-        Probability with which the bound may fail; 0 is pure differential privacy.
+        Probability with which the bound may fail. 0 is pure differential privacy.
     neighbours
-        The relation under which it holds.
+        The neighbour relation for which it holds.
     mechanism
-        What was done, with its exact parameter; its text is like ``discrete Laplace, scale 4``.
+        The mechanism with its exact parameters, whose text is like ``discrete Laplace, scale 4``.
     conditions
-        What must be true of the data or the public seed for the guarantee to hold, one sentence each; the library
-        checks none of it. Usually empty. Kept sorted, each once. They go wherever the guarantee goes.
+        Conditions on the data or the public seed under which the guarantee holds, one sentence each. The library does
+        not check them. Usually empty. They are sorted, without duplicates, and stay with the guarantee.
     basis
         Whether the bound of ``neighbours`` was ``"enforced"``, by clipping what each unit adds, or is ``"asserted"`` by
-        the party that released the data; None before a release, and for releases older than this field.
+        the party that released the data. None before a release, and for releases older than this field.
 
     Raises
     ------
     TypeError, InvalidInputError
-        For numbers out of range and wrong types; for a mechanism that counts units under neighbours for which no count
-        is proven (`Counting.check_for`).
+        If a number is out of range or has a wrong type, or the mechanism counts units under neighbours for which no
+        count is proven (`Counting.check_for`).
 
     Examples
     --------
@@ -120,10 +120,10 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, fields: Any) -> "Guarantee":
-        """Return the guarantee that `to_dict` returned.
+        """Return the guarantee that `to_dict` wrote.
 
-        Earlier versions wrote no ``"steps"``, and before that no ``"basis"``: the mechanism is then known by its text
-        alone.
+        Earlier versions wrote no ``"steps"``, and before that no ``"basis"``. The mechanism is then known only by its
+        text.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class Guarantee:
         return found
 
     def to_json(self) -> str:
-        """Return the guarantee as canonical JSON: `to_dict` without ``"steps"`` and what is None.
+        """Return the guarantee as canonical JSON: `to_dict` without ``"steps"`` and without fields that are None.
 
         Noise is keyed by this text, so fields added later must leave it as it is.
         """
@@ -186,23 +186,24 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
     Parameters
     ----------
     guarantees
-        At least one, all for the same neighbour relation: the releases and tables themselves, or their guarantees
-        alone. A table is one release. Only releases can show that one can be computed from others, and spends nothing
-        more (a copy, a row and its table, a sum and all of its parts), or that populations said to be disjoint share
-        data. Their ids claim it and their cells must show it; a release whose claim is not shown counts in full.
+        Releases and tables, or their guarantees, at least one, all for the same neighbour relation. A table is one
+        release. Give releases rather than guarantees if you can: only releases show that one can be computed from
+        others and spends nothing more (a copy, a row and its table, a sum and all of its parts), or that populations
+        called disjoint share data. Their ids claim it and their cells must confirm it; a release whose claim is not
+        confirmed counts in full.
     populations
-        ``"disjoint"``: no privacy unit is in two of the streams, so the worst guarantee holds for all (parallel
-        composition). ``"overlapping"``: units may be in several, so ε and δ add up (Dwork and Roth 2014,
-        Theorem 3.16).
+        ``"disjoint"`` if no privacy unit is in two of the streams: the worst guarantee then holds for all (parallel
+        composition). ``"overlapping"`` if units may be in several: ε and δ then add up (Dwork and Roth 2014, Theorem
+        3.16).
 
     Raises
     ------
     TypeError
-        For what is no `Guarantee`: individual differential privacy does not compose.
+        If an argument has no `Guarantee`; individual differential privacy does not compose.
     InvalidInputError
-        For no guarantees, another value of ``populations``, guarantees for different neighbour relations, more than 64
-        conditions, releases of shared data with ``populations="disjoint"``, releases of one id that differ, or a sum
-        that is not the sum of its parts.
+        If there is no guarantee, ``populations`` is unknown, neighbour relations differ, or there are more than 64
+        conditions; if ``populations`` is ``"disjoint"`` although releases share data; if releases with one id differ,
+        or a sum is not the sum of its parts.
 
     Examples
     --------

@@ -214,17 +214,17 @@ Step: TypeAlias = AddedNoise | FlippedSigns | KeySelection | StatedInText
 
 @dataclasses.dataclass(frozen=True)
 class Mechanism:
-    """What was done to keep a guarantee.
+    """The mechanism of a guarantee, as a list of steps.
 
     Parameters
     ----------
     steps
-        At least one step; several for noise with a private choice of keys, and for composed releases.
+        At least one step. There are several for noise with a private choice of keys, and for composed releases.
 
     Raises
     ------
     InvalidInputError
-        For no steps, more than 16, or more than 200 characters of text.
+        If there are no steps, more than 16, or more than 200 characters of text.
 
     Examples
     --------
@@ -246,7 +246,7 @@ class Mechanism:
 
     @classmethod
     def stated(cls, text: str) -> "Mechanism":
-        """Return a mechanism that is known by its text alone."""
+        """Return a mechanism that is known only by its text."""
         return cls((StatedInText(text),))
 
     @classmethod
@@ -259,12 +259,12 @@ class Mechanism:
         counting: Counting | None = None,
         schedule: Schedule | None = None,
     ) -> "Mechanism":
-        """Return the mechanism that adds a noise; parameters as `AddedNoise`."""
+        """Return the mechanism that adds a noise. The parameters are those of `AddedNoise`."""
         return cls((AddedNoise(noise, layers, place, counting=counting, schedule=schedule),))
 
     @classmethod
     def from_list(cls, steps: Any) -> "Mechanism":
-        """Return the mechanism that `to_list` returned; raise `InvalidInputError` for anything else."""
+        """Return the mechanism that `to_list` wrote; raise `InvalidInputError` for anything else."""
         if not isinstance(steps, list):
             raise InvalidInputError(f"the steps of a mechanism are a list, got {short(steps)}")
         found = cls([_step_of(step) for step in steps])
@@ -273,7 +273,7 @@ class Mechanism:
         return found
 
     def to_list(self) -> list[dict[str, Any]]:
-        """Return the steps as what JSON can hold."""
+        """Return the steps as a list that JSON can hold."""
         return [step.to_dict() for step in self.steps]
 
     @staticmethod
@@ -286,7 +286,7 @@ class Mechanism:
 
     @property
     def is_record(self) -> bool:
-        """Whether at least one step is a record, not text alone."""
+        """Whether at least one step is a record, not only text."""
         return any(not isinstance(step, StatedInText) for step in self.steps)
 
     @property
@@ -301,7 +301,7 @@ class Mechanism:
 
     @property
     def keys(self) -> Budget | None:
-        """The budget that the first choice of keys spent; None where the keys were not chosen privately."""
+        """The budget that the first choice of keys spent; None if the keys were not chosen privately."""
         return next((step.budget for step in self.steps if isinstance(step, KeySelection)), None)
 
     @property
@@ -318,22 +318,22 @@ class Mechanism:
 
     @property
     def counting(self) -> Counting | None:
-        """What a single release counts beside its cells; None where nothing is, and for several mechanisms."""
+        """What a single release counts beside its cells; None if it counts nothing, and for several mechanisms."""
         return None if self.the_noise is None else self.the_noise.counting
 
     @property
     def schedule(self) -> Schedule | None:
-        """The schedule of whose rows a single release is one; None for others, and for several mechanisms."""
+        """The schedule to which a single release belongs as a row; None for others, and for several mechanisms."""
         return None if self.the_noise is None else self.the_noise.schedule
 
     @property
     def is_pan_private(self) -> bool:
-        """Whether noise was inside from the start."""
+        """Whether the sketch held noise from the start."""
         return any(step.layers > 1 for step in self.noises)
 
     @property
     def without_places(self) -> "Mechanism":
-        """The mechanism without the places of noise."""
+        """The same mechanism without the places of noise."""
         return Mechanism(
             [dataclasses.replace(one, place="output") if isinstance(one, AddedNoise) else one for one in self.steps]
         )

@@ -32,17 +32,17 @@ class Cells(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Neighbours(ABC):
-    """Which change of the data one privacy unit can make, and a release hides.
+    """The change of the data that one privacy unit can make, and that a release hides.
 
     Parameters
     ----------
     bound
-        The largest change, in the values' units. Contributions beyond it are not protected: clip them first.
+        The largest change, in the values' units. Contributions beyond it are not protected, so clip them first.
     unit
-        What is protected, in a word: ``"event"``, ``"flight"``, ``"user"``.
+        The name of what is protected: ``"event"``, ``"flight"``, ``"user"``.
     max_keys
-        How many sketches one unit may touch, each by at most ``bound``, where many keys' sketches are released
-        together: the guarantee then holds for all of them as one table (Theory 4.2).
+        The number of sketches that one unit may touch, each by at most ``bound``, if the sketches of many keys are
+        released together. The guarantee then holds for all of them as one table (Theory 4.2).
     """
 
     bound: Exact
@@ -72,18 +72,18 @@ class Neighbours(ABC):
         """Return Δ̃, the largest ℓ1 change of the integer vector x̃, in grid steps."""
 
     def check_steps(self, projection: Cells) -> None:
-        """Raise `InvalidInputError` for a bound that is nothing on the projection's grid."""
+        """Raise `InvalidInputError` if the bound is below one step of the projection's grid."""
         self.grid_steps(projection.grid)
 
     def check_clip(self, clip: str) -> None:
-        """Raise `InvalidInputError` for a way in which units cannot be clipped to this relation."""
+        """Raise `InvalidInputError` if units cannot be clipped to this relation in this way."""
         if clip not in self.clips:
             known = " or ".join(f"clip={way!r}" for way in self.clips) or "nothing: it is not one of units' totals"
             raise InvalidInputError(f"units are clipped to {type(self).__name__} by {known}, got {short(clip)}")
 
     @property
     def units(self) -> str:
-        """The unit in the plural: customers, customers in one month (UTC), customers in at most 3 of 52 windows."""
+        """The unit in the plural, such as "customers" or "customers in at most 3 of 52 windows"."""
         within = next((one for one in (" in one ", " in at most ") if one in self.unit), "")
         who, _, span = self.unit.partition(within) if within else (self.unit, "", "")
         return f"{who}s{within}{span}"
@@ -94,7 +94,7 @@ class Neighbours(ABC):
         return False
 
     def in_windows(self, count: int) -> "Neighbours":
-        """Return the relation of data in which a unit is in up to ``count`` windows, and keeps to this one in each.
+        """Return the relation of data in which a unit is in up to ``count`` windows and keeps to this bound in each.
 
         The windows of a key count as keys of their own.
 
@@ -111,11 +111,11 @@ class Neighbours(ABC):
         return dataclasses.replace(self, max_keys=self.max_keys * count)
 
     def implies_kind(self, other: "Neighbours") -> bool:
-        """Return whether a bound of this kind is one of the other kind, too: ‖x‖₂ ≤ ‖x‖₁."""
+        """Return whether a bound of this kind is also one of the other kind, as ‖x‖₂ ≤ ‖x‖₁ shows."""
         return other.kind in {self.kind, *self.implied}
 
     def implies(self, other: "Neighbours") -> bool:
-        """Return whether data that keep to this relation keep to the other one, whatever they hold.
+        """Return whether all data that keep to this relation also keep to the other one.
 
         Examples
         --------
@@ -130,12 +130,12 @@ class Neighbours(ABC):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the relation as what JSON can hold."""
+        """Return the relation as a dict that JSON can hold."""
         return {"relation": self.kind, "bound": str(self.bound), "unit": self.unit, "max_keys": self.max_keys}
 
     @staticmethod
     def from_dict(fields: Any) -> "Neighbours":
-        """Return the relation that `to_dict` returned.
+        """Return the relation that `to_dict` wrote.
 
         Raises
         ------
@@ -164,15 +164,15 @@ class Neighbours(ABC):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class L1(Neighbours):
-    """Streams of which one lacks the updates of one unit, whose absolute values sum to at most ``bound``.
+    """Streams that differ by the updates of one unit, whose absolute values sum to at most ``bound``.
 
-    Adding or removing a unit, that is; replacing one by another is two such steps. For data on the grid it is
-    ‖x - x'‖₁ ≤ bound (Stausholm 2021, Definition 1, with bound 1). Truncation toward zero gives
-    Σ|q| ≤ Σ|v| / resolution, so Δ̃ = ⌊bound / resolution⌋ however many updates a unit makes.
+    One stream has the unit and the other does not; replacing one unit by another is two such steps. For data on the
+    grid, ‖x - x'‖₁ ≤ bound (Stausholm 2021, Definition 1, with bound 1). Truncation toward zero gives Σ|q| ≤ Σ|v| /
+    resolution, so Δ̃ = ⌊bound / resolution⌋ for any number of updates of the unit.
 
-    That is for updates that belong to **one unit each**, or are multiples of the resolution. A total of several units
-    is truncated once: 1.5 + 0.5 entered as one update on a grid of 1 moves two steps when the 1.5 goes, not one. Enter
-    units one by one, or round each before adding them up.
+    This holds for updates that belong to **one unit each**, or are multiples of the resolution. A total of several
+    units is truncated only once: if 1.5 + 0.5 is entered as one update on a grid of 1, removing the 1.5 moves it by two
+    steps, not one. Enter units one by one, or round each before adding them up.
 
     Examples
     --------
@@ -191,7 +191,7 @@ class L1(Neighbours):
         Raises
         ------
         InvalidInputError
-            If that is 0: the grid would hide every protected change by rounding it away.
+            If that is 0, because the grid would round every protected change away.
         """
         steps = Fraction(self.bound) // resolution
         if steps < 1:
@@ -206,9 +206,9 @@ class L1(Neighbours):
 class OneCoordinate(Neighbours):
     """Vectors that differ in one coordinate, by at most ``bound`` (Li and Li 2023, Definition 2.2).
 
-    Truncation is monotone, so Δ̃ = ⌈bound / resolution⌉. That is for vectors entered with **one update a
-    coordinate**, or with values that are multiples of the resolution: each update is truncated by itself, so ten
-    updates of 0.9 on a grid of 1 and one update of 9 are the same real vector but nine grid steps apart.
+    Truncation is monotone, so Δ̃ = ⌈bound / resolution⌉. This holds for vectors that are entered with **one update per
+    coordinate**, or with values that are multiples of the resolution. Each update is truncated by itself: on a grid of
+    1, ten updates of 0.9 and one update of 9 are the same real vector, but nine grid steps apart.
 
     Examples
     --------
@@ -226,16 +226,16 @@ class OneCoordinate(Neighbours):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class L2(Neighbours):
-    """Streams of which one lacks the updates of one unit, whose vector has a Euclidean norm of at most ``bound``.
+    """Streams that differ by the updates of one unit, whose vector has a Euclidean norm of at most ``bound``.
 
-    For whole vectors, such as an embedding: ‖x - x'‖₂ ≤ bound for data on the grid. Truncation toward zero gives
-    ‖q‖₂² ≤ ‖v‖₂² / resolution², so C̃ = ⌊(bound / resolution)²⌋. That is for units with **one update a coordinate**,
-    or updates that are multiples of the resolution, which belong to one unit each (as in `L1`).
+    It is for whole vectors, such as an embedding: ‖x - x'‖₂ ≤ bound for data on the grid. Truncation toward zero gives
+    ‖q‖₂² ≤ ‖v‖₂² / resolution², so C̃ = ⌊(bound / resolution)²⌋. This holds for units with **one update per
+    coordinate**, or with updates that are multiples of the resolution, each of one unit (as in `L1`).
 
-    A release needs a bound on the spectral norm of its map, which small domains have: `Identity`, `OPORP`, `SRHT`, and
-    `SJLT` or `CountSketch` with dim · sketch_dim up to 2^26. In the hashed domain a unit could choose items that all
-    meet in the same cells, and there is none better than ``L1(√m · bound)`` for units of at most m items (Theory
-    2.1). `SketchL2` bounds what a unit does to the sketch instead, for any map.
+    A release needs a bound on the spectral norm of its map, which exists for small domains: `Identity`, `OPORP`,
+    `SRHT`, and `SJLT` or `CountSketch` with dim · sketch_dim up to 2^26. In the hashed domain, a unit could choose
+    items that all fall into the same cells; no bound is then better than ``L1(√m · bound)`` for units of at most m
+    items (Theory 2.1). `SketchL2` bounds the change of the sketch instead, for any map.
 
     Examples
     --------
@@ -264,7 +264,7 @@ class L2(Neighbours):
         return squared
 
     def grid_steps(self, resolution: Fraction) -> int:
-        """Raise `InvalidInputError`: a Euclidean norm bounds no sum of absolute values, whatever the resolution."""
+        """Raise `InvalidInputError`, because a Euclidean norm bounds no sum of absolute values."""
         del resolution
         raise InvalidInputError(
             f"{self!r} bounds a Euclidean norm, and what is asked for rests on sums of absolute values: use "
@@ -272,34 +272,33 @@ class L2(Neighbours):
         )
 
     def check_steps(self, projection: Cells) -> None:
-        """Raise `InvalidInputError` for a bound that is nothing on the projection's grid."""
+        """Raise `InvalidInputError` if the bound is below one step of the projection's grid."""
         self.squared_steps(projection.grid)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class SketchL2(Neighbours):
-    """Streams of which one lacks one unit, which changes the **exact sketches** by an ℓ2 norm of at most ``bound``.
+    """Streams that differ by one unit, which changes the **exact sketches** by an ℓ2 norm of at most ``bound``.
 
-    The sketches of all keys of a release together, and of all its windows: ‖S x - S x'‖₂ ≤ bound in data units, over
-    the cells of all of them. The bound is on the unit's sketch, not on its rows. So it holds for every map and any
-    indices, hashed ones too, whatever the rows hold, once the sketch is clipped to it. `bound` and, on Beam,
-    `BoundContributions` do so in integers. A map that preserves norms gives a unit with m different items a sketch of
-    norm √m, about, where an `L1` bound would be m.
+    The norm is over the cells of all keys and windows of a release together: ‖S x - S x'‖₂ ≤ bound in data units. The
+    bound is on the unit's sketch, not on its rows. Once the sketch is clipped to it, it holds for every map, for any
+    indices, hashed ones too, and whatever the rows hold. `bound` and, on Beam, `BoundContributions` clip in integers. A
+    map that preserves norms gives a unit with m different items a sketch of norm about √m; an `L1` bound would be m.
 
-    Cells are integers, so the squared distance in grid steps is ⌊(bound / cell_unit)²⌋ at most, with cell_unit =
-    scale · resolution (Theory 2.2). Gaussian noise hides that much at no cost for further keys: release with δ > 0.
-    Laplace noise, and all else that rests on sums of absolute values, needs ``max_keys``, and is much wider: k cells in
-    m keys move by √(k·m) times as much.
+    Cells are integers, so the squared distance in grid steps is at most ⌊(bound / cell_unit)²⌋, with cell_unit = scale
+    · resolution (Theory 2.2). Gaussian noise hides that much for any number of keys: release with δ > 0. Laplace noise,
+    and everything else that depends on sums of absolute values, needs ``max_keys`` and is much wider: k cells in m keys
+    move by √(k·m) times as much.
 
     Parameters
     ----------
     bound
-        The largest ℓ2 norm, in the values' units. With ``clip="equal"`` it is the length of every unit, and any bound
-        gives the same cosines.
+        The largest ℓ2 norm, in the values' units. With ``clip="equal"`` every unit has this length, and any bound gives
+        the same cosines.
     unit
-        What is protected, in a word.
+        The name of what is protected.
     max_keys
-        In how many keys one unit may be; the bound holds for all of them together. Any number by default.
+        The number of keys that one unit may be in, by default any number. The bound holds for all of them together.
 
     Examples
     --------
@@ -323,12 +322,12 @@ class SketchL2(Neighbours):
         return self.max_keys == MOST_KEYS
 
     def squared_cell_steps(self, projection: Cells) -> int:
-        """Return ⌊(bound / cell_unit)²⌋: how far one unit moves all cells together at most, in squared grid steps.
+        """Return ⌊(bound / cell_unit)²⌋, the largest change of all cells by one unit, in squared grid steps.
 
         Raises
         ------
         InvalidInputError
-            If that is 0, as a grid so coarse would hide every unit by rounding it away, or if it is 2^62 or more.
+            If that is 0, because so coarse a grid would round every unit away, or if it is 2^62 or more.
         """
         unit_squared = projection.scale_squared * projection.grid**2
         squared = math.floor(Fraction(self.bound) ** 2 / unit_squared)
@@ -341,7 +340,7 @@ class SketchL2(Neighbours):
         return squared
 
     def cell_steps(self, projection: Cells) -> int:
-        """Return ⌊bound / cell_unit⌋, exactly: the ℓ2 norm that is left of a clipped unit's cells, in grid steps.
+        """Return ⌊bound / cell_unit⌋ exactly, the ℓ2 norm of a clipped unit's cells in grid steps.
 
         Raises
         ------
@@ -357,11 +356,11 @@ class SketchL2(Neighbours):
         return math.isqrt(self.squared_cell_steps(projection))
 
     def check_steps(self, projection: Cells) -> None:
-        """Raise `InvalidInputError` for a bound that is nothing on the projection's grid."""
+        """Raise `InvalidInputError` if the bound is below one step of the projection's grid."""
         self.squared_cell_steps(projection)
 
     def grid_steps(self, resolution: Fraction) -> int:
-        """Raise `InvalidInputError`: a norm of sketches bounds nothing before the map."""
+        """Raise `InvalidInputError`, because a norm of sketches bounds nothing before the map."""
         del resolution
         raise InvalidInputError(
             f"{self!r} bounds what a unit changes in the exact sketch, and what is asked for rests on what it changes "
@@ -369,7 +368,7 @@ class SketchL2(Neighbours):
         )
 
     def in_windows(self, count: int) -> "SketchL2":
-        """Return the relation of a unit in up to ``count`` windows: √count times the bound, as the squares add up."""
+        """Return the relation of a unit in up to ``count`` windows, whose bound is √count times as large."""
         bound = _root_above(Fraction(self.bound) ** 2 * count)
         return dataclasses.replace(self, bound=bound, max_keys=min(self.max_keys * count, MOST_KEYS))
 

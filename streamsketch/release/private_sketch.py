@@ -559,7 +559,7 @@ class PrivateSketch(Published):
     # --- explaining -----------------------------------------------------------------------------------------
 
     def explain(self) -> "Explanation":
-        """Return who is protected and how, by which theorem, how much noise that means, and what is not protected."""
+        """Return an explanation: who is protected, by which theorem, with how much noise, and what is not protected."""
         return cast("Explanation", super().explain())
 
 

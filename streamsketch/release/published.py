@@ -117,7 +117,7 @@ class Published(Encoded, ABC):
 
     @property
     def history(self) -> HistoryPart | None:
-        """Which part of a history it is, for what is published by a schedule; None for others."""
+        """The part of a history that this is, if it is published by a schedule; None for others."""
         return None
 
     @property
@@ -162,7 +162,7 @@ class Published(Encoded, ABC):
         write_whole(path, self.to_bytes())
 
     def explain(self) -> Any:
-        """Return who is protected and how, by which theorem, how much noise that means, and what is not protected."""
+        """Return an explanation: who is protected, by which theorem, with how much noise, and what is not protected."""
         from streamsketch.explanation import explain  # noqa: PLC0415 - explanations know releases, not the reverse
 
         return explain(self)

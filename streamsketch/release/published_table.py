@@ -135,9 +135,9 @@ class PublishedTable(Published, Mapping[Any, Row]):
     # --- exchange -------------------------------------------------------------------------------------------
 
     def to_arrow(self) -> "pa.Table":
-        """Return the table that `save` writes, one row a key.
+        """Return the Arrow table that `save` writes, with one row per key.
 
-        Columns: ``key``, the releases in the exchange format of WIRE.md (binary), and for people ``epsilon``,
+        The columns are ``key``, the releases in the exchange format of WIRE.md (binary), and for people ``epsilon``,
         ``delta``, ``unit``, ``mechanism`` and ``conditions`` (a list, usually empty).
         """
         guarantee, count = self.guarantee, len(self)

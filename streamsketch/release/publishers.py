@@ -231,13 +231,13 @@ class Publisher(ABC, Generic[PublishedT]):
 
     @abstractmethod
     def calibrated(self, projection: Projection) -> Calibrated[PublishedT]:
-        """Return the publisher calibrated to a projection, without a draw.
+        """Return the publisher calibrated to a projection, without drawing noise.
 
         Raises
         ------
         InvalidInputError
-            For a projection that the mechanism does not hold for, or cannot draw for. Whatever passes is released, so
-            that no refusal reveals data.
+            If the mechanism is not private for the projection, or cannot draw its noise. Every sketch of a projection
+            that passes can be released, so that no refusal reveals data.
         """
 
     def guarantee(self, projection: Projection) -> Any:
@@ -257,7 +257,7 @@ class Publisher(ABC, Generic[PublishedT]):
         Parameters
         ----------
         sketch
-            A sketch of any projection that the mechanism holds for.
+            A sketch of a projection for which the mechanism is private.
         assert_bounds
             As in `Sketch.release`.
         ledger, dataset

@@ -26,39 +26,41 @@ _LARGEST_ERROR = math.pi / 2  # of a cosine at a right angle; beyond, signs are 
 def angle(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | None = None) -> Estimate:
     """Estimate the angle θ between two vectors, in radians.
 
-    For ``constant`` flips, kept with probability (1 + c)/2: ``θ̂ = π/2·(1 - (1 - 2H/k) / (c_x c_y))``, H the Hamming
-    distance, unbiased, of variance ``(θ(π - θ) + π²/4·(1/(c_x c_y)² - 1)) / k``; for equal laws that is Theorem 4.5 of
-    Li and Li 2023. For flips that depend on the cells' size, and individual privacy, the inverse of E[s s'] as a
-    function of θ at 1 - 2H/k, which needs the norms, clipped to [0, π], so that it is biased inwards near 0 and π. Its
-    variance is the mean square of what one standard deviation of 1 - 2H/k to either side makes of it, at most π²/4.
+    For ``constant`` flips, where a sign is kept with probability (1 + c)/2, the estimate is ``θ̂ = π/2·(1 - (1 - 2H/k)
+    / (c_x c_y))`` with the Hamming distance H. It is unbiased, with variance ``(θ(π - θ) + π²/4·(1/(c_x c_y)² - 1)) /
+    k``; for equal laws this is Theorem 4.5 of Li and Li 2023. For flips that depend on the cells' size, and for
+    individual privacy, it is the inverse of E[s s'] as a function of θ, taken at 1 - 2H/k. This needs the norms. It is
+    clipped to [0, π], and so is biased inwards near 0 and π. Its variance is the mean square of its change if 1 - 2H/k
+    moves by one standard deviation to either side, at most π²/4.
 
-    Exact for a Gaussian projection, and otherwise as far as cells are nearly normal: sums of many coordinates, none of
-    which dominates. Empty bins of an `OPORP` are coins, which pull θ̂ to π/2.
+    The estimate is exact for a Gaussian projection. Otherwise it requires that cells are nearly normal, that is, sums
+    of many coordinates none of which dominates. Empty bins of an `OPORP` are coin flips, which pull θ̂ towards π/2.
 
-    **Own data.** One side may be a `Sketch` of one's own, whose exact cells say more than their signs. θ̂ is then the
-    maximum likelihood estimate over the cells, in [0, π], intervals are by the likelihood ratio, and the standard error
-    is that of a normal estimate with as wide a 95 % interval. In simulations with 256 bins of an OPORP it had 1.7 to 17
-    times less mean squared error from 0.1 radians on, and up to 45 times less at 0.03. Near 0 and π it was biased
-    inwards, by up to 0.6 root mean square errors where flips were many. 95 % intervals covered in 93.4 to 97.5 %, 99 %
-    ones in 96.7 to 99.7 %, 90 % ones in 85 to 94.5 %; 50 % ones in 45 to 54 % from 0.3 radians on, but in 30 to 76 %
-    below. The estimate is as secret as the sketch, and is a `SecretEstimate`.
+    **Own data.** One side may be your own `Sketch`, whose exact cells contain more information than their signs. θ̂ is
+    then the maximum likelihood estimate over the cells, in [0, π]. Intervals use the likelihood ratio, and the standard
+    error is that of a normal estimate with an equally wide 95 % interval. In simulations with 256 bins of an OPORP, the
+    mean squared error was 1.7 to 17 times smaller from 0.1 radians on, and up to 45 times smaller at 0.03. Near 0 and π
+    the estimate was biased inwards, by up to 0.6 root mean square errors with many flips. 95 % intervals covered in
+    93.4 to 97.5 % of cases, 99 % intervals in 96.7 to 99.7 %, and 90 % intervals in 85 to 94.5 %; 50 % intervals
+    covered in 45 to 54 % from 0.3 radians on, but in 30 to 76 % below. The estimate is a `SecretEstimate`, as secret as
+    the sketch.
 
     Parameters
     ----------
     x, y
-        Published signs of one projection, of different releases. One of them may be an own sketch.
+        Published signs of one projection, from different releases. One of them may be your own sketch.
     norm_x, norm_y
-        ‖x‖₂ and ‖y‖₂ in data units, > 0, known to everybody or published with a guarantee of their own. Needed, and
-        looked at, only where a law depends on the cells. Of an own sketch never needed: its exact norm only makes the
-        estimate a little better than the norm of its cells, which is the default.
+        ‖x‖₂ and ‖y‖₂ in data units, > 0, which are public or published with a guarantee of their own. They are used
+        only if a law depends on the cells. Your own sketch does not need its norm: the default is the norm of its
+        cells, and the exact norm makes the estimate only a little better.
 
     Raises
     ------
     InvalidInputError
-        For a missing norm, or one that no sketch of the projection has: not positive, or not finite, or beyond 2^±64
-        steps of the projection's grid. Where flips depend on the cells, and the projection's largest entries are found
-        by a look at its matrix: if that has more than `Limits.max_entries`, or takes more than
-        `Limits.max_matrix_bytes` of memory. `reading_limits` raises them. For two own sketches, or an empty one.
+        If a norm is missing, is not positive and finite, or lies beyond 2^±64 steps of the projection's grid. If flips
+        depend on the cells, and the projection's largest entries must be found in a matrix that has more than
+        `Limits.max_entries` entries or takes more than `Limits.max_matrix_bytes` of memory; `reading_limits` raises
+        these limits. If both sketches are your own, or your own is empty.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As in `hamming_distance`.
 
@@ -86,14 +88,15 @@ def angle(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | None
 def cosine(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | None = None) -> Estimate:
     """Estimate the cosine of the `angle`, nearly unbiased: the value may exceed 1 by its error.
 
-    For ``constant`` flips ``e^{V/2} cos θ̂``, V the variance of θ̂, as E cos θ̂ is e^{-V/2} cos θ for a normal θ̂; its
-    variance is that of the cosine of a normal angle. For flips that depend on the cells' size, and individual privacy,
-    by r(m), the inverse of E[s s'] as a function of the cosine, continued beyond ±1 along a chord: with m = 1 - 2H/k
-    and σ its standard deviation, ``2r(m) - (r(m + σ) + r(m - σ))/2``, without the bias of r's curvature, of standard
-    error ``max(r(m + σ) - r(m), r(m) - r(m - σ))``. Intervals are clipped to [-1, 1]. Those of 95 % cover some 85 %
-    where two or three signs at most are expected to differ, or to agree.
+    For ``constant`` flips it is ``e^{V/2} cos θ̂`` with the variance V of θ̂, because E cos θ̂ is e^{-V/2} cos θ for a
+    normal θ̂. Its variance is that of the cosine of a normal angle. For flips that depend on the cells' size, and for
+    individual privacy, let r be the inverse of E[s s'] as a function of the cosine, continued beyond ±1 along a chord,
+    and σ the standard deviation of m = 1 - 2H/k. The estimate is ``2r(m) - (r(m + σ) + r(m - σ))/2``, which removes the
+    bias due to r's curvature, with standard error ``max(r(m + σ) - r(m), r(m) - r(m - σ))``. Intervals are clipped to
+    [-1, 1]. 95 % intervals cover in some 85 % of cases if at most two or three signs are expected to differ, or to
+    agree.
 
-    With an own `Sketch` on one side it is the cosine of that `angle`, by maximum likelihood, in [-1, 1], as is its
+    With your own `Sketch` on one side, it is the cosine of the maximum likelihood `angle`, in [-1, 1], and so is its
     interval.
 
     Parameters
@@ -104,8 +107,8 @@ def cosine(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | Non
     Raises
     ------
     InvalidInputError
-        As in `angle`; if the standard error at a right angle exceeds π/2: the signs are then below the noise floor.
-        Whether that is so does not depend on the signs.
+        As in `angle`, and if the standard error at a right angle exceeds π/2. The signs are then below the noise floor;
+        this does not depend on their values.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As in `hamming_distance`.
     """

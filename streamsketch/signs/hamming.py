@@ -27,7 +27,7 @@ _BLOCK_ROWS = 256
 
 
 def hamming_distance(x: Signs, y: Signs) -> int:
-    """Return in how many cells two releases publish different signs, flips included.
+    """Return the number of cells in which two releases publish different signs, flips included.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ def hamming_distance(x: Signs, y: Signs) -> int:
     Raises
     ------
     TypeError
-        If an argument holds no published signs.
+        If an argument is not a release of signs.
     IncompatibleProjectionsError
         If the projections differ.
     DependentNoiseError
-        If both are one release.
+        If both are the same release.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def hamming_distance(x: Signs, y: Signs) -> int:
 
 
 def hamming_distances(rows: Sequence[Signs], columns: Sequence[Signs] | None = None) -> Counts:
-    """Return all Hamming distances between published signs: int16, (n, m).
+    """Return all Hamming distances between published signs, int16 of shape (n, m).
 
     For more than 32,704 cells they are int32. Cast them before you square them.
 
@@ -144,8 +144,9 @@ def nearest(
     """Find the nearest members of a collection for each query.
 
     Published signs are ranked by Hamming distance, which for one mechanism and norm is the order of the estimated
-    angles; `PrivateSketch` objects (of any projection, `Identity` for raw data with noise) by estimated squared
-    distance, for comparison. Ties go to the member that comes first. The smallest of many estimates is biased down.
+    angles. For comparison, `PrivateSketch` objects of any projection are ranked by estimated squared distance
+    (`Identity` for raw data with noise). If members tie, the first one wins. The smallest of many estimates is biased
+    downwards.
 
     Parameters
     ----------
@@ -159,7 +160,7 @@ def nearest(
     Raises
     ------
     InvalidInputError
-        For top out of range, nothing to compare, or a mixture of kinds.
+        If ``top`` is out of range, there is nothing to compare, or kinds are mixed.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As in `hamming_distance` and `streamsketch.squared_distance`.
 

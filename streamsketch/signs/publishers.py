@@ -86,7 +86,7 @@ class SignPublisher(Publisher[Made]):
         object.__setattr__(self, "epsilon", self._budget.warn_if_weak().epsilon)
 
     def check_bins(self, projection: Projection) -> None:
-        """Raise `InvalidInputError` where a coordinate of the projection may meet several bins and must not."""
+        """Raise `InvalidInputError` if a coordinate may be in several bins, and the mechanism needs it to be in one."""
         if self.one_bin and not isinstance(projection, OPORP):
             raise InvalidInputError(f"{self.name} {_WHY_ONE_COORDINATE}. Got {type(projection).__name__}; use OPORP")
 
@@ -102,18 +102,18 @@ class SignPublisher(Publisher[Made]):
 class SignTable(PublishedTable[SignSketch]):
     """Published signs by key, as **one** release, whose guarantee covers all keys.
 
-    Made by `SignMechanism.release_table`, or of releases that were made one by one. An immutable mapping in ascending
-    order of its keys. Only a `SignSketch` has a place in it: individual guarantees do not stand side by side.
+    `SignMechanism.release_table` makes one. The constructor makes one from single releases. It is an immutable mapping
+    in ascending order of its keys. It holds only `SignSketch` objects, because individual guarantees do not combine.
 
     Parameters
     ----------
     releases
-        The releases by key, at least one; keys of one type: text, bytes, integers, dates or times.
+        The releases by key, at least one. Keys have one type: text, bytes, integers, dates or times.
 
     Raises
     ------
     TypeError
-        If a value is no `SignSketch`.
+        If a value is not a `SignSketch`.
     IncompatibleProjectionsError, InvalidInputError
         As in `streamsketch.PrivateTable`.
 
@@ -135,28 +135,28 @@ class SignTable(PublishedTable[SignSketch]):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of the table as one release; for ``max_keys`` it covers all keys together."""
+        """The guarantee of the table as one release, which covers all keys together."""
         return self.rows[0].guarantee
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SignMechanism(SignPublisher[SignSketch]):
-    """How signs are published under differential privacy: a budget, a neighbour relation and, by the subclass, a law.
+    """How signs are published with differential privacy: a budget, a neighbour relation and a subclass's flip law.
 
     Parameters
     ----------
     epsilon
         Privacy loss bound in nats, > 0.
     neighbours
-        Which change of the stream must stay hidden: ``L1(bound)`` or ``OneCoordinate(bound)``; of `DPSignLogistic`
-        ``SketchL2(bound, max_keys=…)``, too.
+        The change of the stream to hide: ``L1(bound)`` or ``OneCoordinate(bound)``; for `DPSignLogistic` also
+        ``SketchL2(bound, max_keys=…)``.
 
     Raises
     ------
     InvalidInputError
-        For ε out of range, or a relation the mechanism does not hold for.
+        If ε is out of range, or the mechanism is not private for these neighbours.
     TypeError
-        If ``neighbours`` is not a relation.
+        If ``neighbours`` is not a neighbour relation.
     """
 
     published = SignSketch
@@ -168,7 +168,7 @@ class SignMechanism(SignPublisher[SignSketch]):
         Raises
         ------
         InvalidInputError
-            For a projection the mechanism does not hold for, or a share of ε below 2^-52 a sign.
+            If the mechanism is not private for the projection, or the share of ε per sign is below 2^-52.
         """
 
     def guarantee(self, projection: Projection) -> Guarantee:
@@ -177,7 +177,7 @@ class SignMechanism(SignPublisher[SignSketch]):
         return Guarantee.of(self._budget, self.neighbours, mechanism, self.conditions)
 
     def calibrated(self, projection: Projection) -> Calibrated[SignSketch]:
-        """Return the flips of a projection's sketches; errors as `law`, and where no step counts their levels."""
+        """Return the flips for a projection's sketches. Raises the same errors as `law`, and if levels have no step."""
         law = self.law(projection)
         by_step = law.shape == "levels"  # others do not look at steps, which may take an enumeration
         steps = cell_steps(projection, self.neighbours) if by_step else np.ones(1, dtype=np.int64)
@@ -198,12 +198,12 @@ class SignMechanism(SignPublisher[SignSketch]):
         Parameters
         ----------
         table, public_keys, keys_are_public, assert_bounds, ledger, dataset
-            As in `SketchTable.release`; a public key without data is released as fair coins.
+            As in `SketchTable.release`. A public key without data is released as fair coin flips.
 
         Raises
         ------
         TypeError
-            If it is not a `SketchTable`.
+            If ``table`` is not a `SketchTable`.
         InvalidInputError
             As in `calibrated` and `SketchTable.release`; for ``public_keys`` if the guarantee has conditions on every
             vector, which a key without data does not meet.
@@ -225,7 +225,7 @@ class SignMechanism(SignPublisher[SignSketch]):
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What the guarantee rests on and nothing here can check."""
+        """Conditions of the guarantee that the library cannot check."""
         return ()
 
     @property
@@ -269,14 +269,15 @@ class DPSignRPRR(SignMechanism):
     """DP-SignRP-RR: each sign of a Gaussian projection by randomised response (Li and Li 2023, Algorithm 3).
 
     (ε, δ)-differentially private over the draw of the seed, for ``L1`` or ``OneCoordinate`` neighbours **whose norms
-    are both at least** ``norm_bound``: every sign is kept with odds e^{ε/N}, where at most N signs of two neighbours
-    differ but with probability δ. Choose the seed at random and before anyone looks at data. One bad seed fails all
-    who share it, and you assert the norm: it must be known without looking at the data, and is not checked, as a
-    refusal would tell of them. So is that no cell exceeds 63 bits: past that its sign changes, and no angle between
-    neighbours says how many do. The other mechanisms need no such condition.
+    are both at least** ``norm_bound``. Every sign is kept with odds e^{ε/N}, where N bounds the number of signs in
+    which two neighbours differ, except with probability δ. Choose the seed at random, before anyone looks at data: one
+    bad seed fails for everyone who shares it. You assert the bound on the norm. It must be known without looking at the
+    data and is not checked, because a refusal would reveal something about them. You also assert that no cell exceeds
+    63 bits: beyond that its sign changes, and the angle between neighbours does not bound how many signs do. The other
+    mechanisms need no such conditions.
 
     The paper's theorem is for independent continuous entries, so the projection's ``independence`` must be at least its
-    ``dim``; what its lattice adds is counted in (Theory 6.2).
+    ``dim``. N accounts for the lattice (Theory 6.2).
 
     Parameters
     ----------
@@ -285,17 +286,17 @@ class DPSignRPRR(SignMechanism):
     delta
         In (0, 1).
     norm_bound
-        m: a public lower bound on ‖x‖₂ of every vector in the domain, in data units, on the grid. At least the
-        neighbours' bound.
+        A public lower bound m on ‖x‖₂ of every vector in the domain, in data units, on the grid. It must be at least
+        the neighbours' bound.
     counting
-        ``"pairs"``: N by the angle between two neighbours, which is all that differential privacy asks for.
-        ``"paper"``: N₊ of Proposition 4.4, several times as large, or that of the pairs where it is larger.
+        ``"pairs"`` computes N from the angle between two neighbours, which is all that differential privacy requires.
+        ``"paper"`` takes N₊ of Proposition 4.4, which is several times as large, or that of the pairs if it is larger.
 
     Raises
     ------
     InvalidInputError
-        For a number out of range; of `law`, for another projection than `GaussianProjection` or one of less
-        independence.
+        If a number is out of range. `law` raises it for projections other than `GaussianProjection`, and for one with
+        less independence.
 
     Examples
     --------
@@ -351,7 +352,7 @@ class DPSignRPRR(SignMechanism):
         )
 
     def count(self, projection: Projection) -> int:
-        """Return N: how many signs of two neighbours differ at most, but with probability δ / max_keys."""
+        """Return N, the number of signs that differ at most, except with probability δ / max_keys."""
         if not isinstance(projection, GaussianProjection):
             raise InvalidInputError(
                 f"DP-SignRP-RR is proven for a Gaussian projection, got {type(projection).__name__}: no other map has "
@@ -391,9 +392,9 @@ def _count(  # of numbers alone, so that no projection is kept with its coeffici
 class DPSignRPRRSmooth(SignMechanism):
     """DP-SignRP-RR-smooth: signs far from zero are flipped less (Li and Li 2023, Algorithm 4 and Theorem 4.6).
 
-    ε-differentially private for ``L1`` and ``OneCoordinate`` neighbours, for every projection matrix: cell y_j is
-    flipped with probability 1/(exp(L_j·ε/k) + 1), L_j = ⌈|y_j| / (Δ̃ max_i|A_ji|)⌉. Paper and theory favour
-    `Rademacher`.
+    ε-differentially private for ``L1`` and ``OneCoordinate`` neighbours and every projection matrix. The sign of cell
+    y_j is flipped with probability 1/(exp(L_j·ε/k) + 1), where L_j = ⌈|y_j| / (Δ̃ max_i|A_ji|)⌉. Paper and theory
+    favour `Rademacher`.
 
     Parameters
     ----------
@@ -419,8 +420,8 @@ class DPSignRPRRSmooth(SignMechanism):
 class DPSignOPORPRR(SignMechanism):
     """DP-SignOPORP-RR: each bin's sign by randomised response with all of ε (Li and Li 2023, Algorithm 5).
 
-    ε-differentially private for ``OneCoordinate`` neighbours **only**, of an `OPORP`: the one coordinate meets one bin.
-    A bin that is empty, or sums to zero, publishes a fair coin.
+    ε-differentially private **only** for ``OneCoordinate`` neighbours and an `OPORP`, where the one coordinate is in
+    one bin. A bin that is empty, or sums to zero, publishes a fair coin flip.
 
     Parameters
     ----------
@@ -432,7 +433,7 @@ class DPSignOPORPRR(SignMechanism):
     Raises
     ------
     InvalidInputError
-        For other neighbours; of `law`, for another projection than `OPORP`.
+        For other neighbours. `law` raises it for projections other than `OPORP`.
 
     Examples
     --------
@@ -453,10 +454,10 @@ class DPSignOPORPRR(SignMechanism):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DPSignOPORPRRSmooth(DPSignOPORPRR):
-    """DP-SignOPORP-RR-smooth: each bin with all of ε, large sums flipped less (Li and Li 2023, Algorithm 5).
+    """DP-SignOPORP-RR-smooth: each bin with all of ε; large sums are flipped less (Li and Li 2023, Algorithm 5).
 
-    ε-differentially private for ``OneCoordinate`` neighbours **only**, of an `OPORP`: bin y_j is flipped with
-    probability 1/(exp(L_j·ε) + 1), L_j = ⌈|y_j| / Δ̃⌉.
+    ε-differentially private **only** for ``OneCoordinate`` neighbours and an `OPORP`. The sign of bin y_j is flipped
+    with probability 1/(exp(L_j·ε) + 1), where L_j = ⌈|y_j| / Δ̃⌉.
 
     Parameters
     ----------
@@ -479,12 +480,12 @@ class DPSignOPORPRRSmooth(DPSignOPORPRR):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DPSignLogistic(SignMechanism):
-    """The form that is safe where many cells move: flips with log-odds proportional to the cell (Theory 6.4).
+    """Flips with log-odds proportional to the cell, which is private even if many cells move (Theory 6.4).
 
-    ε-differentially private for ``L1``, ``SketchL2`` (with ``max_keys``) and ``OneCoordinate`` neighbours, for every
-    projection: cell y_j is flipped with probability 1/(exp(ε|y_j| / D1) + 1), D1 the exact ℓ1 sensitivity of the
-    sketches of all keys, so the log-odds of all signs together move by at most ε. It is the sign of y_j plus logistic
-    noise of scale D1/ε.
+    ε-differentially private for ``L1``, ``SketchL2`` (with ``max_keys``) and ``OneCoordinate`` neighbours and every
+    projection. The sign of cell y_j is flipped with probability 1/(exp(ε|y_j| / D1) + 1), where D1 is the exact ℓ1
+    sensitivity of the sketches of all keys. So the log-odds of all signs together move by at most ε. The published sign
+    is that of y_j plus logistic noise of scale D1/ε.
 
     Parameters
     ----------

@@ -37,23 +37,24 @@ class Angles(NamedTuple):
 
 
 class SignIndex:
-    """A published collection, as one matrix of codes that is checked once, to find its nearest members. Immutable.
+    """A published collection as one matrix of codes, to search for nearest members. Immutable.
 
-    It holds ⌈k / 64⌉ words and 8 bytes a member, in memory or mapped from a file, and no objects; and the members' keys
-    as a column, if they have any. All members were published alike: by one projection, law and guarantee.
+    It holds ⌈k / 64⌉ words and 8 bytes per member, in memory or mapped from a file, without Python objects, and the
+    members' keys as a column, if they have any. Members are checked once. All were published alike, with one
+    projection, law and guarantee.
 
     Parameters
     ----------
     releases
-        At least one, all different: by key, as a `SignTable`, whose order they keep, or any iterable, which is read
-        once, and whose members are known by their positions alone. `from_files` reads large tables faster.
+        Different releases, at least one: a mapping by key, such as a `SignTable`, whose order is kept; or any iterable,
+        which is read once and whose members have only their positions. `from_files` reads large tables faster.
 
     Raises
     ------
     TypeError
-        If one holds no published signs.
+        If a member is not a release of signs.
     InvalidInputError
-        If there are none, more than 2^32, or they were not published alike; for keys of no common type.
+        If there are no members or more than 2^32, they were not published alike, or their keys have no common type.
     IncompatibleProjectionsError, DependentNoiseError
         As in `hamming_distance`.
 
@@ -93,15 +94,15 @@ class SignIndex:
         *,
         signer: Any = None,
     ) -> Self:
-        """Return the index of what files publish, read part by part without an object for each release.
+        """Return the index of releases in files, read in parts, without an object for each release.
 
-        It is that of `streamsketch.load` of the files, made in a fraction of the time and of the memory.
+        It equals the index of what `streamsketch.load` reads, in a fraction of the time and the memory.
 
         Parameters
         ----------
         paths
-            Tables of published signs, whose keys the members keep, in their order; and files of one release each, whose
-            keys are their names without the suffix. All keys are different, and of one type.
+            Tables of published signs, whose members keep their keys and order; and files of one release each, whose key
+            is the file's name without its suffix. All keys must be different and of one type.
         signer
             As in `streamsketch.load`.
 
@@ -110,7 +111,7 @@ class SignIndex:
         WireFormatError, SignatureError, OSError
             As in `streamsketch.load`, for each file.
         InvalidInputError, TypeError, IncompatibleProjectionsError, DependentNoiseError
-            As in `SignIndex`; for keys that are in two files, or of two types.
+            As in `SignIndex`, and if a key is in two files or keys have two types.
         """
         members, keys = Members(), list[pa.Array]()
         for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
@@ -124,12 +125,12 @@ class SignIndex:
 
     @property
     def first(self) -> Signs:
-        """The first member: all were published by its projection, law and guarantee."""
+        """The first member, whose projection, law and guarantee all members share."""
         return self._content.first
 
     @property
     def keys(self) -> "pa.Array | None":
-        """The members' keys, a column in their order; None if they have none."""
+        """The members' keys as a column in their order; None if they have none."""
         return self._content.keys
 
     def __len__(self) -> int:
@@ -139,14 +140,14 @@ class SignIndex:
         return f"<SignIndex of {len(self):,} releases, {self.first.projection!r}, {self.first.guarantee}>"
 
     def nearest(self, queries: Sequence[Signs], top: int) -> Nearest:
-        """Find the nearest members for each query, by Hamming distance; ties go to the member that comes first.
+        """Find the nearest members for each query by Hamming distance. If members tie, the first one wins.
 
         Parameters
         ----------
         queries
             n releases of the members' projection, none of them a member.
         top
-            1 to the number of members.
+            Number of members to find, from 1 to the number of members.
 
         Returns
         -------
@@ -156,7 +157,7 @@ class SignIndex:
         Raises
         ------
         InvalidInputError
-            For top out of range, or no queries.
+            If ``top`` is out of range, or there are no queries.
         TypeError, IncompatibleProjectionsError, DependentNoiseError
             As in `hamming_distance`.
         """
@@ -181,25 +182,25 @@ class SignIndex:
         queries, found
             The arguments of `nearest`, and what it returned.
         norm_queries, norm_members
-            ‖x‖₂ of all queries and of all members in data units, as in `angle`, where flips depend on the cells.
+            ‖x‖₂ of all queries and of all members in data units, if flips depend on the cells; see `angle`.
         confidence
             In (0, 1).
         selected
-            Whether intervals hold for all members together, and so for those found, whichever they are
-            (`Estimate.selected_interval`). Otherwise each is that of a pair named beforehand, and too low for the
-            nearest of many. The estimates are those of `angle` in both cases: for the nearest they are biased down.
-            Where 100 to 1,000 members were at one angle, 95 % intervals of the nearest one covered it in 97 % of cases
-            or more, and in 10 % or fewer if not ``selected`` (simulated, 64 to 1,024 cells, constant flips).
+            Whether intervals hold for all members together, and so for those that were found
+            (`Estimate.selected_interval`). Otherwise each interval is for a pair chosen beforehand, and too low for the
+            nearest of many. The estimates are those of `angle` in both cases, and are biased downwards for the nearest.
+            In simulations with 100 to 1,000 members at one angle (64 to 1,024 cells, constant flips), 95 % intervals of
+            the nearest member covered its angle in 97 % of cases or more, and in 10 % or fewer if not ``selected``.
 
         Returns
         -------
         Angles
-            In radians, of the shape of ``found``.
+            Angles in radians, in the shape of ``found``.
 
         Raises
         ------
         InvalidInputError
-            As in `angle`, for a confidence out of range, or distances of another number of queries.
+            As in `angle`, and if the confidence is out of range, or ``found`` is for another number of queries.
         TypeError, IncompatibleProjectionsError, DependentNoiseError
             As in `hamming_distance`.
         """
@@ -226,25 +227,25 @@ class SignIndex:
         return Angles(*out)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index to a file that `load` maps, atomically: ⌈k / 64⌉ words and 8 bytes a member, and its keys.
+        """Write the index atomically to a file that `load` maps.
 
-        The file is for the machines that search it, and later versions read it. What others read is each release in the
-        exchange format.
+        It takes ⌈k / 64⌉ words and 8 bytes per member, and the keys. The file is for the machines that search it; later
+        versions can read it. To publish, use the exchange format of each release.
         """
         write_index(path, self._content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return an index that `save` wrote: its codes and keys are mapped, and read as they are compared.
+        """Return an index that `save` wrote. Codes and keys are mapped, and are read when they are compared.
 
-        Leave the file as it is while the index is in use; `save` replaces a file, and does not change it.
+        Do not change the file while the index is in use; `save` replaces a file and does not change it.
 
         Raises
         ------
         OSError
             If the file cannot be read.
         WireFormatError
-            If it is no such file, or is cut off.
+            If the file is not an index, or was cut off.
         """
         return cls._of(read_index(path))
 

@@ -79,21 +79,21 @@ class Signs(Published):
 
     @property
     def agreement(self) -> str | None:
-        """The fingerprint of the agreement that the data followed, in hexadecimal, if it is known."""
+        """The fingerprint of the agreement that the data followed, in hexadecimal; None if it is unknown."""
         return self._agreement
 
     def with_agreement(self, agreement: str | None) -> Self:
-        """Return the same release, of data that, as you assert, followed the agreement with this fingerprint."""
+        """Return the same release with this agreement's fingerprint: you assert that the data followed it."""
         return with_agreement(self, agreement)
 
     @property
     def summed_ids(self) -> frozenset[bytes]:
-        """The ids of the releases inside: its own."""
+        """The ids of the releases inside, here only its own."""
         return frozenset([self._release_id])
 
     @property
     def claim(self) -> Claim:
-        """What shows that this is the release that its id says: see `streamsketch.compose`."""
+        """The proof that this is the release that its id states; see `streamsketch.compose`."""
         return Claim((type(self), self._projection), self._words, None)
 
     @property
@@ -103,12 +103,15 @@ class Signs(Published):
 
     @property
     def release_id(self) -> bytes:
-        """8 random bytes that name this release."""
+        """The 8 random bytes that identify this release."""
         return self._release_id
 
     @property
     def words(self) -> Words:
-        """The signs as bits: uint64, (⌈k / 64⌉,), read-only; bit i mod 64 of word i // 64 is cell i's, 1 is +."""
+        """The signs as bits, uint64 of shape (⌈k / 64⌉,), read-only.
+
+        Bit i mod 64 of word i // 64 is 1 if the sign of cell i is +.
+        """
         return self._words
 
     @property
@@ -118,7 +121,7 @@ class Signs(Published):
 
     @property
     def signs(self) -> NDArray[np.int8]:
-        """The published signs: int8, (sketch_dim,), 1 or -1."""
+        """The published signs, int8 of shape (sketch_dim,), 1 or -1."""
         bits = np.unpackbits(self._words.view(np.uint8), count=self._projection.sketch_dim, bitorder="little")
         return (2 * bits.astype(np.int8) - 1).astype(np.int8)
 
@@ -138,24 +141,24 @@ class Signs(Published):
 class SignSketch(Signs):
     """A differentially private release of the signs of a sketch: k bits, for Hamming distances and angles.
 
-    Made by the mechanisms of `streamsketch.signs`. What is protected, and how well, says `guarantee`; how often a bit
-    is wrong, `law`.
+    The mechanisms of `streamsketch.signs` make it. `guarantee` states what is protected, and how well. `law` states how
+    often a bit is wrong.
 
     Parameters
     ----------
     projection, packed, release_id
         As in `Signs`.
     law
-        The flips' law.
+        The law by which signs are flipped.
     guarantee
-        What was guaranteed to the people in the data.
+        The guarantee to the people in the data.
     data_ids
         As in `PrivateSketch`.
 
     Raises
     ------
     InvalidInputError
-        For another number of bytes, bits behind the last cell, or data ids that repeat or have another length.
+        If the number of bytes is wrong, there are bits after the last cell, or data ids repeat or have another length.
 
     Examples
     --------
@@ -194,22 +197,22 @@ class SignSketch(Signs):
 
     @property
     def data_ids(self) -> tuple[bytes, ...]:
-        """Random ids of the data inside, as many for any data; empty where the data are unknown."""
+        """Random ids of the data inside. Their number does not depend on the data; none if the data are unknown."""
         return self._data_ids
 
     @property
     def law(self) -> FlipLaw:
-        """With which probability each sign is the wrong one."""
+        """The probability that each sign is wrong."""
         return self._law
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was guaranteed to the people in the data."""
+        """The guarantee to the people in the data."""
         guarantee: Guarantee = self._guarantee
         return guarantee
 
     def explain(self) -> "SignExplanation":
-        """Return who is protected and how, by which theorem, how often signs are wrong, and what is not protected."""
+        """Return a text: who is protected, by which theorem, how often signs are wrong, and what is not protected."""
         return cast("SignExplanation", super().explain())
 
     def _identity(self) -> tuple[Any, ...]:

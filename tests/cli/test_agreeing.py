@@ -220,7 +220,7 @@ def test_public_keys_are_of_the_agreed_type(folder: Path, forks: Forks) -> None:
     assert done.returncode == 0, done.stderr
     assert list(ss.load(folder / "a.parquet")) == [7, 9]
     refused = forks.refused(*release, "--again", "--public-key", "x", "-o", "b.parquet", cwd=folder)
-    assert "the agreement says" in refused
+    assert "not of the agreed type" in refused
 
 
 def test_the_operator_alone_is_warned_of_values_beyond_the_bound(folder: Path, forks: Forks) -> None:
