@@ -12,9 +12,9 @@ import pytest
 from tests.cli.running import ROOT
 
 BY_NAME = re.compile(
-    r"(?:pip3? install|uv add|uvx|uv pip install)\b[^`&.]*?[ '\"](streamsketch(?:-reader)?)(?![\w./*-])"
+    r"(?:pip3? install|uv add|uvx|uv pip install)\b(?! --no-index)[^`&.]*?[ '\"](streamsketch(?:-reader)?)(?![\w./*-])"
 )
-"""A line that installs the package by its name, which a stranger may register."""
+"""A line that installs the package by its name from an index, where a stranger may register it."""
 IN_BRACKETS = re.compile(r"(?:streamsketch|install ['\"]?\.|\.whl\)?)\[([a-z-]+(?:,[a-z-]+)*)\]")
 IN_WORDS = re.compile(r"\bextras? ``?([a-z]+)``?(?: and ``?([a-z]+)``?)?")
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
@@ -56,6 +56,7 @@ def test_extras_that_are_named_exist() -> None:
         ('pip install "$(ls /tmp/streamsketch-*.whl)[beam]"', False, {"beam"}),
         ("pip install ./reader` installs `streamsketch-reader`", False, set()),
         ("pip install . && streamsketch demo", False, set()),
+        ("pip install --no-index --find-links wheels 'streamsketch[parties]'", False, {"parties"}),
         ("needs Apache Beam (the extra `beam` of streamsketch)", False, {"beam"}),
         ("the extras ``beam`` and ``streams``", False, {"beam", "streams"}),
     ],
