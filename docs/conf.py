@@ -31,6 +31,7 @@ extensions = [
     "llms",
     "mathml",
     "names",
+    "notebooks",
     "search_words",
     "theory",
     "two_themes",

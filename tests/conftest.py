@@ -86,6 +86,7 @@ TOOLS = (
     "tests/benchmarks/",
     "tests/docs/test_architecture.py",
     "tests/docs/test_gallery.py",
+    "tests/docs/test_notebooks.py",
     "tests/docs/test_pages.py",
     "tests/docs/test_readme.py::test_the_demo_prints_a_table_and_writes_every_result",
     "tests/docs/test_readme.py::test_the_table_of_projections_holds_what_the_library_says",
