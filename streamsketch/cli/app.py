@@ -42,6 +42,7 @@ _PAGES = {  # of the documentation, in the repository; "" is for all that have n
     "sign": "docs/how-to/sign-and-verify.md",
     "sketch": "docs/reference/unbounded-streams.md",
     "verify": "docs/how-to/sign-and-verify.md",
+    "warmup": "docs/how-to/caches.md",
 }
 UsageError: Any = typer.BadParameter.__base__  # which older versions of typer take from click
 _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
@@ -91,6 +92,7 @@ _COMMANDS = {
     "job watch": "Serve metrics and health of a stream on 127.0.0.1, from what it has published alone.",
     "job publish": "Publish a stream's releases to a Kafka topic, each once.",
     "job replay": "Compute a topic once more in this process, and compare: each release must have the same bytes.",
+    "warmup": "Compile all kernels now, so that no later command or worker has to.",
 }
 # The headings of --help, each before the command that it begins with.
 _HEADINGS = {
@@ -195,7 +197,7 @@ def options(
 ) -> None:
     """Take the options that stand before any subcommand."""
     context.with_resource(_print_warnings())
-    if not wants_json():
+    if not wants_json() and context.invoked_subcommand != "warmup":  # which announces more
         context.with_resource(announce_compiling(say))
 
 

@@ -1,6 +1,6 @@
 from . import special
 from .files import append, appending, create_file, exclusive, locked, remove_partial, replacing, write_new, write_whole
-from .jit import compiled_kernels, compiles_for, intrinsic, kernel, literal_intrinsic, part, plain_kernel
+from .jit import compiles_for, intrinsic, kernel, kernel_files, literal_intrinsic, part, plain_kernel
 from .kernel_cache import announce_compiling, before_compiling
 from .libraries import (
     cgutils,
@@ -72,7 +72,6 @@ __all__ = [
     "check_length",
     "check_resolution",
     "check_text",
-    "compiled_kernels",
     "compiles_for",
     "create_file",
     "current_limits",
@@ -90,6 +89,7 @@ __all__ = [
     "jinja2",
     "json_fields",
     "kernel",
+    "kernel_files",
     "linalg",
     "literal_intrinsic",
     "locked",

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import hashlib
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -130,9 +131,14 @@ def _compiled(function: Callable[..., Any]) -> Any:
     return compiled
 
 
-def compiled_kernels() -> list[Any]:
-    """Return Numba's dispatchers of the kernels that were called so far, or compiled into others."""
-    return list(_COMPILED)
+def kernel_files() -> set[Path]:
+    """Return the files with machine code, of this version of Python, beside those of kernels called so far."""
+    caches = [compiled._cache for compiled in tuple(_COMPILED)]  # noqa: SLF001
+    folders = {folder for cache in caches if isinstance(cache, KernelCache) for folder in cache.folders}
+    stems = {Path(name).stem for name in SOURCES}
+    files = (file for folder in folders for file in folder.glob("*.nb[ci]"))
+    version = f".py{sys.version_info[0]}{sys.version_info[1]}"
+    return {file for file in files if file.name.partition(".")[0] in stems and version in file.name}
 
 
 def _inlined(function: Callable[..., Any]) -> Any:

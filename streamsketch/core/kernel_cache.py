@@ -64,11 +64,10 @@ class KernelCache:
         caches = [self._written] if self.is_writable else self._caches
         return str(caches[0].cache_path) if caches else None
 
-    def files(self) -> Iterator[Path]:
-        """Yield the files of this kernel's machine code."""
-        for cache in self._caches:
-            with contextlib.suppress(OSError):
-                yield from Path(cache.cache_path).glob(f"{cache._impl.filename_base}.*nb[ci]")  # noqa: SLF001
+    @property
+    def folders(self) -> set[Path]:
+        """The folders from which this cache reads."""
+        return {Path(cache.cache_path) for cache in self._caches}
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Return what was compiled for a signature and this processor, or None: Numba then compiles it."""

@@ -300,6 +300,7 @@ def joined_bytes(array: "pa.Array") -> tuple[NDArray[np.uint8], Ints]:
     is_sound = ends[0] >= 0 and ends[-1] <= data.size and bool(np.all(ends[1:] >= ends[:-1]))
     if not is_sound or (is_text and data[ends[0] : ends[-1]].max(initial=0) > _ASCII):  # ASCII is UTF-8 as it stands
         _validate(array, is_text)
+    data.flags.writeable = ends.flags.writeable = False  # kernels are compiled for each mix of such arrays and others
     return data, ends
 
 
