@@ -26,6 +26,10 @@ from streamsketch.errors import (
 
 _COLLECTED = 100_000  # objects; by default 700, and what modules make while they load is not garbage
 _HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
+_END = (
+    "Exit status: 0 when done; 1 if a command checked something and the answer is no (a signature, an audit, the goal "
+    "of a plan, a dry run that would be refused), or if a job failed; 2 for a mistake in the call or its input."
+)
 _PAGES = {  # of the documentation, in the repository; "" is for all that have none of their own
     "": "docs/reference/command-line.md",
     "agree": "docs/tutorials/customers.md",
@@ -76,7 +80,7 @@ _COMMANDS = {
     "ledger show": "Show what is left of each data set's budget, and when it is whole again.",
     "ledger charge": "Charge a release that another program makes, before it is made.",
     "ledger audit": "Check that no entry was removed, changed or reordered; ends with 1 if one was, and names it.",
-    "ledger export": "Write all entries as JSON lines, oldest first.",
+    "ledger export": "Write all entries as JSON lines, oldest first; with --json as one object.",
     "key": "Make and show the keys by which a party signs files and takes part in rounds.",
     "key new": "Make a party's keys: private ones, which stay here with mode 0600, and public ones for all others.",
     "key show": "Show a public key and its fingerprint, which two people compare; of a private key, its public half.",
@@ -144,7 +148,7 @@ app = typer.Typer(
     name="streamsketch",
     cls=Group,
     help=_HELP,
-    epilog="Begin with docs/index.md, in the repository.",
+    epilog=_END,
     no_args_is_help=True,
     **_LOOKS,
 )

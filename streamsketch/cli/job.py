@@ -1,6 +1,7 @@
 """``streamsketch job``: Apache Beam jobs on files and streams, and what stands beside them."""
 
 import contextlib
+import json
 import logging
 import time
 from pathlib import Path
@@ -23,7 +24,7 @@ from streamsketch.cli._jobs import (
     settings_in,
 )
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, guarantee_fields, plural, show_result
+from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result
 from streamsketch.core import names_given
 from streamsketch.estimation import below_noise_floor, block_of
 from streamsketch.privacy import mechanism_names
@@ -196,6 +197,7 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
     count_private_data: Annotated[
         bool, typer.Option("--count-private-data", help="Count late rows as Beam metrics, for the operator only.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     r"""Release each window of an unbounded stream once, from a Kafka topic or a folder that grows.
 
@@ -231,7 +233,10 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
             dead_letters_bytes=dead_letters_bytes,
             count_private_data=count_private_data,
         )
-    raise typer.Exit(job.run(beam or [], log=log.value))
+    status = job.run(beam or [], log=log.value)
+    if as_json:
+        show_json({"stream": job.stream, "status": status})
+    raise typer.Exit(status)
 
 
 def watch(  # noqa: PLR0913 - a command's options are its parameters
@@ -282,6 +287,7 @@ def watch(  # noqa: PLR0913 - a command's options are its parameters
             show_default=False,
         ),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Serve metrics and health of a stream on 127.0.0.1, from what it has published alone.
 
@@ -317,7 +323,9 @@ def watch(  # noqa: PLR0913 - a command's options are its parameters
         serve = jobs.Server
     watched.look()
     with contextlib.suppress(SystemExit), serve(watched, port) as server:  # it is ended by a signal
-        typer.echo(f"http://127.0.0.1:{server.server_port}/metrics and /health")
+        url = f"http://127.0.0.1:{server.server_port}"
+        fields = {"metrics": f"{url}/metrics", "health": f"{url}/health"}
+        typer.echo(json.dumps(fields) if as_json else f"{url}/metrics and /health")
         server.keep_on(every, health)
 
 
@@ -329,6 +337,7 @@ def publish(
     client_settings: ClientSettings = None,
     every: Annotated[float, typer.Option(help="Seconds between two checks.")] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Publish what is there, and end.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Publish a stream's releases to a Kafka topic, each once.
 
@@ -345,7 +354,7 @@ def publish(
         while True:
             count = publisher.publish(jobs.slots_in(Path(place.folder), place.stream))
             if count:
-                typer.echo(f"published {plural(count, 'slot')}")
+                typer.echo(json.dumps({"published": count}) if as_json else f"published {plural(count, 'slot')}")
             if once:
                 return
             time.sleep(every)

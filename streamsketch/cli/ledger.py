@@ -24,7 +24,7 @@ from streamsketch.cli._releasing import (
     parse_receipt,
     receipt_text,
 )
-from streamsketch.cli._saying import say_error
+from streamsketch.cli._saying import kind_of, say_error
 from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result
 from streamsketch.core import write_whole
 from streamsketch.errors import LedgerError
@@ -157,11 +157,13 @@ def audit(
         book = open_ledger(ledger)
         count = book.audit(*kept)
     except LedgerError as error:
-        say_error(f"{ledger_name(ledger)}: {error}", "ledger")
+        if as_json:
+            show_json({"ledger": ledger_name(ledger), "intact": False, "reason": str(error)})
+        say_error(f"{ledger_name(ledger)}: {error}", kind_of(error))
         raise typer.Exit(1) from None
     newest = receipt_text(book.newest)
     facts = {"entries": f"{count:,}, each as it was written"} | ({} if newest is None else {"receipt": newest})
-    fields = {"ledger": ledger_name(ledger), "entries": count, "receipt": newest}
+    fields = {"ledger": ledger_name(ledger), "intact": True, "entries": count, "receipt": newest}
     show_result(ledger_name(ledger), facts, fields, as_json=as_json)
 
 
@@ -171,19 +173,24 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to a .jsonl file. By default, to standard output.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Write all entries as JSON lines, oldest first.
+    """Write all entries as JSON lines, oldest first; with --json as one object.
 
     $ streamsketch ledger export ledger.db -o ledger.jsonl
     """
     if output is not None:
         new_file(output, ".jsonl", "an export")
-    lines = [json.dumps(dataclasses.asdict(entry), sort_keys=True) for entry in open_ledger(ledger).entries()]
-    if output is None:
+    entries = [dataclasses.asdict(entry) for entry in open_ledger(ledger).entries()]
+    lines = [json.dumps(entry, sort_keys=True) for entry in entries]
+    if output is not None:
+        write_whole(output, "".join(f"{line}\n" for line in lines).encode(), secret=True)
+    if as_json:
+        place = {"entries": entries} if output is None else {"file": str(output), "entries": len(entries)}
+        show_json({"ledger": ledger_name(ledger), **place})
+    elif output is None:
         for line in lines:
             typer.echo(line)
-    else:
-        write_whole(output, "".join(f"{line}\n" for line in lines).encode(), secret=True)
 
 
 def _fields(dataset: Dataset, left: Left) -> dict[str, Any]:

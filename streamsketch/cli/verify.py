@@ -9,7 +9,9 @@ import streamsketch as ss
 from streamsketch.cli._keys import Signers, public_keys
 from streamsketch.cli._layout import show_facts
 from streamsketch.cli._releasing import receipt_text
+from streamsketch.cli._saying import kind_of, say_error
 from streamsketch.cli._showing import Json, show_json
+from streamsketch.errors import SignatureError
 from streamsketch.parties import Statement
 from streamsketch.parties import verify as verify_file
 
@@ -32,16 +34,29 @@ def verify(
         raise ss.InvalidInputError(
             "say whose signature is expected: --signer NAME.pub, a public key known from elsewhere"
         )
-    statements = {str(file): verify_file(file, signers) for file in files}
+    found: dict[str, Statement | SignatureError] = {}
+    for path in files:
+        try:
+            found[str(path)] = verify_file(path, signers)
+        except SignatureError as error:
+            found[str(path)] = error
     if as_json:
-        show_json([{"file": file, **_fields(one)} for file, one in statements.items()])
-        return
-    for file, one in statements.items():
-        show_facts(file, {name.replace("_", " "): str(value) for name, value in _fields(one).items() if value})
+        show_json([{"file": file, **_fields(one)} for file, one in found.items()])
+    for file, one in found.items():
+        if isinstance(one, SignatureError):
+            say_error(str(one), kind_of(one))
+        elif not as_json:
+            facts = {name.replace("_", " "): str(value) for name, value in _fields(one).items() if value}
+            show_facts(file, {name: fact for name, fact in facts.items() if name != "valid"})
+    if any(isinstance(one, SignatureError) for one in found.values()):
+        raise typer.Exit(1)
 
 
-def _fields(statement: Statement) -> dict[str, Any]:
+def _fields(statement: Statement | SignatureError) -> dict[str, Any]:
+    if isinstance(statement, SignatureError):
+        return {"valid": False, "reason": str(statement)}
     return {
+        "valid": True,
         "signed_by": str(statement.signer),
         "holds": statement.kind,
         "guarantee": statement.guarantee,
