@@ -89,7 +89,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     as "north 2024-05.sketch", the page also says since when, and the last window of each site is compared.
 
     The page is one file without network access, and as public as the releases are. Its script makes the heat map
-    interactive; the page is complete without it. The page of a federation has no script.
+    interactive; the page is complete without it.
 
     $ streamsketch report shops.parquet -o report.html
     """

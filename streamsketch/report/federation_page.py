@@ -1,19 +1,31 @@
-"""The page of a federation: readable by a board, without scripts, network or other files."""
+"""The page of a federation: readable by a board, without network or other files, and complete without its script."""
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from streamsketch.estimation import Estimate, Interval, SiteComparison, estimate_cells, format_value
+from streamsketch.estimation import (
+    Estimate,
+    Estimates,
+    Interval,
+    SiteComparison,
+    estimate_cells,
+    format_value,
+    ordered_tree,
+)
 from streamsketch.explanation import format_rounded_up
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.report.changes import MOST_KEYS, drawing, step_rows
 from streamsketch.report.federation import Federation, column_words, differing_words, listed
 from streamsketch.report.guarantees import guarantees
-from streamsketch.report.pictures import map_of, round_step
+from streamsketch.report.page import made
+from streamsketch.report.pairs import Pairs, pairs_of
+from streamsketch.report.pictures import colour_key, display_unit, map_of, round_step, scale_of
 from streamsketch.report.scaling import classical_scaling
+from streamsketch.report.script import comparison_facts, facts_as_json, script, script_digest, tree_facts
 from streamsketch.report.text import shorten, templates
 
 _MOST_MEASURES = 6  # of one column, in the table of all sites
@@ -41,6 +53,8 @@ def page_of_federation(
         The page's heading.
     """
     comparison = federation.comparison
+    promised = guarantees(federation.releases, published or federation.releases)
+    order = _order(federation)
     return (
         templates()
         .get_template("federation.html.j2")
@@ -52,14 +66,17 @@ def page_of_federation(
             cells=f"{next(iter(federation.releases.values())).projection.sketch_dim:,}",
             sites=None if comparison is None else _sites(federation),
             differing=[] if comparison is None else _differing(federation),
-            map=_map(federation),
+            map=None if order is None else _map(federation, order),
+            live=None if order is None else _live(federation, order, title, promised["brief"]),
+            script=script(),
+            script_digest=script_digest(),
             people=_people(federation),
             tables=_tables(federation),
             drift=_drift(federation),
             pairs=_pairs(federation),
             absent=federation.absent,
             factor=_factor(federation),
-            guarantees=guarantees(federation.releases, published or federation.releases),
+            guarantees=promised,
         )
     )
 
@@ -203,17 +220,58 @@ def _value(row: Mapping[str, Any] | None) -> str:
     return f"{format_value(factor * value, factor * error)}{unit} ± {format_value(factor * error, factor * error)}"
 
 
-def _map(federation: Federation) -> dict[str, Any] | None:
+def _order(federation: Federation) -> list[int] | None:
+    """Return the sites in the order of the map, None of fewer than three: those that stand out are labelled first."""
     comparison = federation.comparison
     if comparison is None or comparison.sites.num_rows < 3:
         return None
-    names = [shorten(name) for name in comparison.sites["site"].to_pylist()]
-    out = comparison.sites["stands_out"].to_numpy()
-    order = np.argsort(~out, kind="stable")  # labels of those that stand out come first where there is little room
+    order: list[int] = np.argsort(~comparison.sites["stands_out"].to_numpy(), kind="stable").tolist()
+    return order
+
+
+def _map(federation: Federation, order: Sequence[int]) -> dict[str, Any]:
+    comparison = cast("SiteComparison", federation.comparison)
+    names = comparison.sites["site"].to_pylist()
     scaling = classical_scaling(comparison.distances)
     scaling = scaling._replace(places=scaling.places[order], covariances=scaling.covariances[order])
-    found = map_of([names[place] for place in order], scaling)
+    found = map_of([shorten(names[place]) for place in order], scaling)
     return found | {"out": {shorten(one) for one in comparison.outstanding}}
+
+
+def _live(federation: Federation, order: Sequence[int], title: str, guarantee: str) -> dict[str, Any]:
+    """Return the facts for the script, and the colours of its heat map: sites in the order of the map."""
+    comparison = cast("SiteComparison", federation.comparison)
+    chosen = np.ix_(order, order)
+    distances = _taken(comparison.distances, chosen)
+    names = [shorten(comparison.sites["site"][place].as_py()) for place in order]
+    units = [federation.sites[comparison.sites["site"][place].as_py()].units for place in order]
+    cells = [estimate_cells(one) for one in units]
+    tree, similar = ordered_tree(distances.value)
+    pairs: Pairs = pairs_of(distances)
+    scale, unit = scale_of(pairs, "mean"), display_unit(pairs, "mean")
+    facts = {
+        "title": shorten(title, 200),
+        "made": made(),
+        "guarantee": guarantee,
+        "ranked": True,
+        "size": f"number of {federation.unit}",
+        "sizes": [
+            (float(one.value), f"{value} ± {error}, 95\u00a0% interval {ends}")
+            for one, (value, error, ends) in zip(units, cells, strict=True)
+        ],
+        **comparison_facts(names, pairs, "mean", scale, unit, together=False),
+        **tree_facts(tree, similar, []),
+    }
+    return {"facts": facts_as_json(facts), "key": colour_key(scale, unit[0]), "unit": unit[1]}
+
+
+def _taken(distances: Estimates, chosen: Any) -> Estimates:
+    return dataclasses.replace(
+        distances,
+        value=distances.value[chosen],
+        projection_variance=distances.projection_variance[chosen],
+        noise_variance=distances.noise_variance[chosen],
+    )
 
 
 def _people(federation: Federation) -> dict[str, Any]:

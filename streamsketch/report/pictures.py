@@ -157,7 +157,7 @@ def heat_map(names: Sequence[str], pairs: Pairs, order: Sequence[int], by: By, s
         "unit": unit,
         "names": [names[j] for j in order],
         "tab_stop": 0 if len(names) <= _TAB_STOPS else -1,
-        "key": _colour_key(scale, factor),
+        "key": colour_key(scale, factor),
         "picture": None,
         "unclear": int(unclear.sum()) // 2,
         "many": len(names) > _FEW,
@@ -198,7 +198,8 @@ def unit_of(size: float) -> tuple[float, str]:
     return next((pair for pair in _SCALES if size >= pair[0]), (1.0, ""))
 
 
-def _colour_key(scale: Scale, factor: float) -> list[tuple[Colour, str]]:
+def colour_key(scale: Scale, factor: float) -> list[tuple[Colour, str]]:
+    """Return five colours of a scale and what they mean."""
     labels = [f"{step / factor:{',.0f' if step >= 100 * factor else '.2g'}}" for step in scale.steps()]
     labels[0] = f"{'≤' if scale.nearest < scale.farthest else '≥'} {labels[0]}"
     return [(colour(step / 4), label) for step, label in enumerate(labels)]

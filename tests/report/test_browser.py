@@ -14,6 +14,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.report import page_of
+from tests.report import test_federation
 from tests.report.test_page import HOSTILE, Page, releases
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
@@ -58,6 +59,13 @@ def weeks() -> str:
             sketch.update(np.arange(200), rng.poisson(4000 * kinds[week // 6]))
             found[f"{key} 2024-W{week:02}"] = sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
     return page_of(found, title="Weeks")
+
+
+def hospitals() -> str:
+    """Return the page of a federation, with tests that take no time."""
+    with pytest.MonkeyPatch.context() as patch:
+        test_federation.rough(patch)
+        return test_federation.page({"old": test_federation.OLD, **test_federation.ALIKE})
 
 
 def run(folder: Path, page: str, script: str, size: tuple[int, int] = SIZES[0]) -> tuple[Any, np.ndarray]:
@@ -214,6 +222,23 @@ def page_pairs(page: str) -> list[tuple[str, str, list[str]]]:
     return [(first, second, re.findall(r"<td>(.*?)</td>", rest)) for first, second, rest in rows]
 
 
+def test_a_federation_links_its_map_to_the_pairs(tmp_path: Path) -> None:
+    script = """
+    const table = document.querySelector(".vt table");
+    document.querySelectorAll(".vt thead button")[1].click(); // the farthest first
+    table.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+    const selected = [...document.querySelectorAll("svg.map circle.selected title")].map((one) => one.textContent);
+    const orange = [...document.querySelectorAll("svg.map circle.out title")].map((one) => one.textContent);
+    return { selected, orange, panel: document.querySelector(".panel h3").textContent,
+             size: document.querySelector(".panel .picks li").textContent };
+    """
+    found, _ = run(tmp_path, hospitals(), script)
+    assert found["orange"] == ["old"]
+    assert "old" in found["selected"]
+    assert found["panel"] in (" – ".join(found["selected"]), " – ".join(found["selected"][::-1]))
+    assert ": number of patients " in found["size"]
+
+
 def test_hostile_names_do_nothing_in_the_live_page(tmp_path: Path) -> None:
     script = """
     document.querySelector(".hm-box").dispatchEvent(new KeyboardEvent("keydown", { key: "s", bubbles: true }));
@@ -225,8 +250,11 @@ def test_hostile_names_do_nothing_in_the_live_page(tmp_path: Path) -> None:
     assert found["panel"] in json.loads(Page(page).scripts[0])["names"]
 
 
+PAGES = {"weeks": weeks, "sites": hospitals}
+
+
 @pytest.mark.skipif(not AXE.exists(), reason="no axe-core in web/node_modules: `make test-web` installs it")
-@pytest.mark.parametrize("which", ["16", "60", "weeks"])
+@pytest.mark.parametrize("which", ["16", "60", "weeks", "sites"])
 @pytest.mark.parametrize("size", [SIZES[0], SIZES[2]], ids=str)
 def test_axe_finds_no_fault(which: str, size: tuple[int, int], tmp_path: Path) -> None:
     script = """
@@ -235,5 +263,5 @@ def test_axe_finds_no_fault(which: str, size: tuple[int, int], tmp_path: Path) -
     const found = await axe.run(document, { resultTypes: ["violations"] });
     return found.violations.map((one) => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 200)]);
     """
-    found, _ = run(tmp_path, weeks() if which == "weeks" else shops(int(which)), script, size)
+    found, _ = run(tmp_path, PAGES[which]() if which in PAGES else shops(int(which)), script, size)
     assert found == []

@@ -1,8 +1,11 @@
 """The report of a federation: its answer in a sentence, what the page shows, and what it says is absent."""
 
+import base64
+import itertools
 import json
 import math
 import re
+import zlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +19,7 @@ from streamsketch.estimation import changes as changes_of_series
 from streamsketch.estimation import mean_distance, sites
 from streamsketch.features import Category, Features, Number
 from streamsketch.report import federation_of, page_of_federation
+from streamsketch.report.script import script, script_digest
 from tests.cli.running import Forks
 from tests.report.test_page import HOSTILE, Page
 
@@ -50,10 +54,15 @@ def roughly(a: Any, b: Any, tolerance: float, *, by: str, samples: bool) -> Any:
     return SimpleNamespace(p_value=p_value, distance=apart, line=lambda level: -usual * math.log(level))
 
 
-@pytest.fixture(autouse=True)
-def _rough_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+def rough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tests of sites and of windows be those rough ones."""
     for module in (sites, __import__(changes_of_series.__module__, fromlist=["test_same"])):
         monkeypatch.setattr(module, "test_same", roughly)
+
+
+@pytest.fixture(autouse=True)
+def _rough_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    rough(monkeypatch)
 
 
 def page(releases: dict[str, ss.PrivateSketch], **options: Any) -> str:
@@ -106,17 +115,20 @@ def test_the_page_has_the_facts_in_order_and_loads_nothing() -> None:
         "Who stands out",
         "What differs",
         "Map of the sites",
+        "All pairs",
         "How many patients",
         "What the patients are like",
-        "All pairs",
         "What is not on this page",
         "How one patient is protected",
         "What is guaranteed",
     ]
-    assert parsed.count("script") == parsed.count("link") == 0
-    assert not re.search(r"(?:src|href)=|url\(|http-equiv=\"refresh|@import", text)
+    assert (parsed.count("script"), parsed.count("link")) == (2, 0)
+    still = text.replace(parsed.scripts[1], "")
+    assert not re.search(r"(?:src|href)=|url\(|http-equiv=\"refresh|@import", still)
     assert "default-src 'none'" in text
-    drawn = text[text.index("Map of the sites") : text.index("How many patients")]
+    policies = [one["content"] for name, one in parsed.tags if one.get("http-equiv") == "Content-Security-Policy"]
+    assert policies == [f"default-src 'none'; style-src 'unsafe-inline'; script-src {script_digest()}"]
+    drawn = text[text.index("Map of the sites") : text.index("<h2>All pairs")]
     assert all(name in drawn for name in ("old", *ALIKE))
     assert "tiny" not in drawn
     assert "Left out above:</strong> tiny" in text
@@ -192,8 +204,26 @@ def test_many_sites_are_all_there(number: int, pairs: str) -> None:
 def test_names_cannot_change_the_page() -> None:
     names = dict(zip(HOSTILE, [site(1000) for _ in HOSTILE], strict=True))
     text = page_of_federation(federation_of(names, AGREEMENT), title=HOSTILE[0])
-    assert "<script>" not in text
-    assert Page(text).count("script") == 0
+    assert Page(text).scripts[1] == script()
+    assert Page(text).count("script") == len(Page(text).scripts) == 2
+
+
+def test_the_script_has_the_sites_in_the_order_of_the_map_with_the_numbers_of_the_table() -> None:
+    found = federation_of({"old": OLD, "tiny": TINY, **ALIKE}, AGREEMENT)
+    text = page_of_federation(found, title="Hospitals")
+    facts = json.loads(Page(text).scripts[0])
+    names = facts["names"]
+    assert names[0] == "old", "it stands out, and is labelled first"
+    assert re.findall(r'<circle data-stream="\d+" class="point.*?<title>(.*?)</title>', text) == names
+    values = np.frombuffer(zlib.decompress(base64.b64decode(facts["pairs"]["base64"])), np.uint8).reshape(4, 8, -1)
+    estimates = values[0].T.copy().view("<f8")[:, 0]
+    assert found.comparison is not None
+    rows = {frozenset((row["first"], row["second"])): row for row in found.comparison.pairs.to_pylist()}
+    expected = [rows[frozenset(pair)]["estimate"] for pair in itertools.combinations(names, 2)]
+    assert estimates == pytest.approx(expected)
+    assert facts["size"] == "number of patients"
+    assert [size for size, _ in facts["sizes"]] == [found.sites[name].units.value for name in names]
+    assert Page(page({"old": OLD, "north": ALIKE["north"]})).count("script") == 0, "two sites have one pair"
 
 
 def test_machines_get_all_numbers() -> None:

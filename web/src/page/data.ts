@@ -34,6 +34,8 @@ export interface PageData {
   /** The tree: each row joins two groups at a height; streams are 0 to n - 1, row i makes group n + i. */
   readonly tree: readonly (readonly [number, number, number])[];
   readonly groups: readonly (readonly number[])[];
+  /** What sizes are, "squared norm" by default. */
+  readonly size?: string;
   /** Of each stream, to sort by and in words. */
   readonly sizes: readonly (readonly [number, string])[];
   /** Of windows: the keys, the windows in time order, and both of each stream. */

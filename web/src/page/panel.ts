@@ -52,7 +52,7 @@ export class Panel {
   }
 
   #size(stream: number): string {
-    return `squared norm ${this.view.data.sizes[stream][1]}`;
+    return `${this.view.data.size ?? "squared norm"} ${this.view.data.sizes[stream][1]}`;
   }
 
   #stream(stream: number): Node[] {
