@@ -1,2 +1,17 @@
 // Excerpts of pages among the results of a search are fetched, which browsers refuse for files.
 DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = location.protocol !== "file:";
+
+// Code that is wider than its place can be scrolled by keys, too.
+function focusScrolling() {
+  for (const block of document.querySelectorAll(".highlight pre, .table-wrapper")) {
+    if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
+    else block.removeAttribute("tabindex");
+  }
+}
+
+addEventListener("DOMContentLoaded", () => {
+  document.querySelector(".sidebar-drawer")?.setAttribute("aria-label", "Pages");
+  document.querySelector(".toc-drawer")?.setAttribute("aria-label", "On this page");
+  focusScrolling();
+});
+addEventListener("resize", focusScrolling);

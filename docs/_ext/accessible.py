@@ -1,0 +1,31 @@
+"""What Sphinx and the theme write, as screen readers need it: axe-core's rules are the measure.
+
+``site.js`` does the rest, which depends on the width of the window.
+"""
+
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+_CHANGES = (
+    # parameters on lines of their own are no definitions
+    ('<dl>\n<dd><em class="sig-param">', '<dl role="presentation">\n<dd><em class="sig-param">'),
+    # the corner of a table heads nothing
+    ('<th class="head"></th>', '<td class="head"></td>'),
+    ('<th class="head"><p></p></th>', '<td class="head"></td>'),
+)
+
+
+def mend(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: nodes.document | None) -> None:
+    """Change the body and the navigation of a page."""
+    for before, after in _CHANGES if "body" in context else ():
+        context["body"] = context["body"].replace(before, after)
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Come after the theme."""
+    app.connect("html-page-context", mend, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
