@@ -38,6 +38,11 @@ class SignatureError(StreamsketchError, ValueError):
     """Bytes are not signed by one of the keys expected, or were changed after they were signed."""
 
 
+_VERBS = frozenset(
+    {"are", "begins", "do", "does", "has", "have", "holds", "is", "must", "needs", "says", "should", "state"}
+)
+
+
 class WireFormatError(StreamsketchError, ValueError):
     """Bytes do not follow the exchange format.
 
@@ -53,7 +58,8 @@ class WireFormatError(StreamsketchError, ValueError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.problem}"
+        verb = self.problem.partition(" ")[0] in _VERBS  # then both are one sentence: "bytes 0-7 are not …"
+        return f"{self.where}{'' if verb else ':'} {self.problem}"
 
 
 class UnknownKeyError(StreamsketchError, KeyError):

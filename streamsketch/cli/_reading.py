@@ -21,7 +21,7 @@ from streamsketch.storage import SUFFIX, is_raw, load_raw
 from streamsketch.streams import key_of_file
 from streamsketch.wire import kind_of
 
-SIGNS, TABLE = ".signs", ".parquet"
+SKETCH, SIGNS, TABLE = ".sketch", ".signs", ".parquet"
 
 _MOST_WARNINGS = 5  # of one file
 _TAKES_RAW = {"compare": "compare", "describe": "describe", "frequency": "query"}
@@ -292,6 +292,14 @@ def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = No
     except ss.WireFormatError as error:
         if path.is_file() and is_raw(path):
             raise ss.InvalidInputError(f"{path} is a raw sketch, which is secret; release it first") from None
+        if (
+            path.is_file()
+            and path.suffix not in {SKETCH, SIGNS, TABLE}
+            and not is_index(path)
+            and kind_of(path) is None
+        ):
+            remedy = f"To sketch a table: streamsketch sketch {path} …"
+            raise ss.InvalidInputError(f"{path} is not a release ({SKETCH}, {SIGNS} or {TABLE}). {remedy}") from None
         raise ss.InvalidInputError(f"{path} is not a valid {_NAMES[_kind_of(path)]}: {error}") from None
     if kinds and not isinstance(found, kinds):
         wanted, name = _NAMES[kinds[0]], _NAMES[type(found)]

@@ -19,7 +19,7 @@ def release(
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> list[PrivateSketch | PrivateTable]:
-    """Return what is published of windows by a schedule: a row for each, all under one guarantee.
+    """Release windows by a schedule: return one row for each window, all under one guarantee.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def release(
     public_keys, keys_are_public
         For tables, as in `SketchTable.release`; all windows have the same keys.
     assert_bounds, ledger, dataset
-        As in `Sketch.release`, for all windows together: they are charged once.
+        As in `Sketch.release`, for all windows together, which are charged once.
 
     Raises
     ------

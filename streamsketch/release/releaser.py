@@ -33,9 +33,9 @@ class HistoryState(NamedTuple):
     Parameters
     ----------
     history
-        The id of the history: 8 bytes.
+        The id of the history, 8 bytes.
     window
-        How many windows were added.
+        The number of windows that were added.
     guarantee
         What every row states.
     agreement
@@ -58,22 +58,22 @@ class HistoryState(NamedTuple):
 
 
 class Releaser:
-    """Publishes windows by a schedule: adds one after the other, and returns the row of each, with noise.
+    """Publishes windows by a schedule: takes one window after the other, and returns the row of each, with noise.
 
-    All rows together, and all that is computed from them, are (ε, δ)-differentially private for one unit in as many
-    windows as the schedule says, also if what later windows hold depends on rows that were published (Theory 11.2).
-    It holds exact sums of earlier windows, and so is secret.
+    All rows together, and everything computed from them, are (ε, δ)-differentially private for one unit in as many
+    windows as the schedule allows, even if later windows depend on published rows (Theory 11.2). A releaser holds exact
+    sums of earlier windows, and so is secret.
 
     Parameters
     ----------
     publisher
-        `AdditiveNoise` with a schedule; or that, calibrated, with a guarantee of which the basis is stated.
+        `AdditiveNoise` with a schedule; or its calibrated form with a stated basis of the guarantee.
     projection
         The public map of all windows.
     history
-        The id of the history, 8 random bytes that are the same for all of its keys; by default new.
+        The id of the history, 8 random bytes that all of its keys share; by default a new one.
     assert_bounds
-        As in `Sketch.release`, of all windows.
+        As in `Sketch.release`, for all windows.
 
     Raises
     ------
@@ -122,27 +122,27 @@ class Releaser:
 
     @property
     def schedule(self) -> Schedule:
-        """Which sums of windows are published."""
+        """The schedule, that is, which sums of windows are published."""
         return self._schedule
 
     @property
     def history(self) -> bytes:
-        """The id of the history: 8 bytes."""
+        """The id of the history, 8 bytes."""
         return self._history
 
     @property
     def windows(self) -> int:
-        """How many windows were added."""
+        """The number of windows that were added."""
         return 0 if self._progress is None else self._progress.window
 
     @property
     def state(self) -> HistoryState:
-        """All that `restored` needs: **secret**.
+        """The state that `restored` needs. **Secret**.
 
         Raises
         ------
         InvalidInputError
-            Before the first window was added, when there is none.
+            Before the first window was added.
         """
         if self._of is None or self._progress is None:
             raise InvalidInputError("no window was added yet, so there is no state of a history")
@@ -161,17 +161,17 @@ class Releaser:
         *,
         assert_bounds: bool = False,
     ) -> Self:
-        """Return a releaser that goes on from a state.
+        """Return a releaser that continues from a state.
 
-        A row that was published after the state was taken must not be drawn again, unless with the same ``bits`` of
-        the same window: it would be published twice, with two noises, and be charged once.
+        Do not draw a row again that was published after the state was taken, except with the same ``bits`` for the same
+        window. Otherwise it would be published twice, with two noises, and charged once.
 
         Parameters
         ----------
         publisher, projection, assert_bounds
             As before the restart.
         state
-            What `state` was.
+            The earlier value of `state`.
 
         Raises
         ------

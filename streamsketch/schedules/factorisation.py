@@ -18,7 +18,7 @@ class Factorisation(Schedule):
     """Weighted sums of all windows so far, by the square root of the matrix of prefix sums.
 
     A window that is n windows old has the weight C(2n, n)/4^n, times 2^bits and rounded. Older windows are held as
-    blocks of 1, 2, 4, … windows with one weight, the mean, so that few exact sums are kept. For Gaussian noise: a
+    blocks of 1, 2, 4, … windows with the mean weight, so that few exact sums are kept. It is for Gaussian noise: a
     window is in all later rows, so its ℓ1 norm is large.
 
     Source: Fichtenberger, Henzinger and Upadhyay, "Constant matters", ICML 2023, for the square root; Andersson and
@@ -28,17 +28,18 @@ class Factorisation(Schedule):
     Parameters
     ----------
     horizon, max_windows, gap
-        As of `Schedule`.
+        As in `Schedule`.
     blocks
-        At most so many blocks of each size are held, 2 or more. With 8 the worst error is 4 % above that of all
-        windows for a year of hours, where 80 sums are held.
+        The largest number of blocks of each size that are held, 2 or more. For a year of hours, 8 blocks of each size
+        make 80 sums, with a worst error 4 % above that of keeping all windows.
     band
-        Instead: the last ``band`` windows alone, each by itself. The best for ranges of about that length anywhere in
-        the stream, and worse for long ones.
+        Only the last ``band`` windows are held, each by itself, instead of blocks. This is best for ranges of about
+        that length anywhere in the stream, and worse for long ranges.
     bits
-        Weights are multiples of 2^-bits: 1 to 12. Cells are as much larger, and so is their noise, which must stay
-        below the widest that can be drawn. So are sums: a row of 2^63 steps or more wraps around, as cells do, but
-        its ranges cannot be solved for. Where a stream's cells reach 2^63 steps over √horizon · 2^bits, take a `Tree`.
+        Weights are multiples of 2^-bits, with bits from 1 to 12. Cells are larger by that factor, and so is their
+        noise, which must stay below the widest that can be drawn. Sums are larger, too: a row of 2^63 steps or more
+        wraps around, as cells do, but its ranges then cannot be solved for. If a stream's cells reach 2^63 steps over
+        √horizon · 2^bits, use a `Tree`.
 
     Examples
     --------
@@ -71,7 +72,7 @@ class Factorisation(Schedule):
 
     @property
     def most_blocks(self) -> int:
-        """The band, or ``blocks`` of each size that fits the horizon, for each window."""
+        """For each window, the band, or ``blocks`` of each size that fits the horizon."""
         sizes = (self.horizon // self.blocks).bit_length() + 1
         return self.horizon * min(self.horizon, self.band or self.blocks * sizes)
 

@@ -17,7 +17,7 @@ KINDS: dict[str, type[Schedule]] = {kind.kind: kind for kind in (Separate, Tree,
 
 
 def schedule_of(fields: Any) -> Schedule:
-    """Return the schedule that `Schedule.to_dict` returned; fields that it has a default for may be left out.
+    """Return the schedule that `Schedule.to_dict` wrote. Fields with a default may be left out.
 
     Raises
     ------

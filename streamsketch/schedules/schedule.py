@@ -61,7 +61,7 @@ class Layout(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Schedule(ABC):
-    """Which sums of windows are published: row t = Σ_{j≤t} C[t, j] · window j, for a public integer matrix C.
+    """A schedule of sums of windows: it publishes row t = Σ_{j≤t} C[t, j] · window j, for a public integer matrix C.
 
     One row is published as each window ends, with noise of its own, and readers solve for any range of windows. C is
     lower triangular, with one positive integer on its diagonal and none below 0 (Theory 11).
@@ -69,11 +69,11 @@ class Schedule(ABC):
     Parameters
     ----------
     horizon
-        T, how many windows there are: 1 to 100,000. The noise is for all of them, so it must be known before the first.
+        The number T of windows, 1 to 100,000. The noise is for all of them, so T must be known before the first.
     max_windows
-        In how many windows a unit may be; None for as many as ``gap`` allows.
+        The number of windows that a unit may be in; None for as many as ``gap`` allows.
     gap
-        How far apart its windows are, at least: 7 for a unit that is in at most one of 7 windows in a row.
+        The smallest distance between a unit's windows: 7 for a unit that is in at most one of 7 consecutive windows.
 
     Raises
     ------
@@ -124,7 +124,7 @@ class Schedule(ABC):
     @property
     @abstractmethod
     def most_blocks(self) -> int:
-        """How many blocks all rows have together, at most: what it costs to look through them."""
+        """A bound on the number of blocks of all rows together, which is the cost of enumerating them."""
 
     @property
     def layout(self) -> Layout:
@@ -133,11 +133,11 @@ class Schedule(ABC):
 
     @property
     def norms(self) -> Norms:
-        """How far one unit moves all rows together, exactly for a unit in one window, else at most."""
+        """How far one unit moves all rows together: exactly for a unit in one window, otherwise at most."""
         return _norms_of(self)
 
     def matrix(self) -> Ints:
-        """Return C: int64, (T, T). For looking at small ones.
+        """Return C, int64 of shape (T, T), to look at small schedules.
 
         Examples
         --------
@@ -178,16 +178,16 @@ class Schedule(ABC):
             raise InvalidInputError(f"a range is of windows from 0 to {most}, start < stop, got {start} and {stop}")
 
     def error(self, start: int, stop: int, *, laplace: bool = False) -> float:
-        """Return the standard deviation of the noise in a range, over that of one window released alone.
+        """Return the standard deviation of a range's noise, relative to that of one window released alone.
 
-        Alone, it would be for a unit in that window, with the same ε and δ.
+        The window released alone has the same ε and δ, for a unit in that window.
 
         Parameters
         ----------
         start, stop
             The range of windows, counted from 0; without ``stop``.
         laplace
-            For Laplace noise, whose scale goes by ℓ1; otherwise Gaussian, by ℓ2.
+            Whether the noise is Laplace, whose scale follows from ℓ1, or Gaussian, from ℓ2.
 
         Raises
         ------
@@ -204,9 +204,10 @@ class Schedule(ABC):
         return size * (self.norms.l1 if laplace else math.sqrt(self.norms.l2_squared))
 
     def worst_error(self, length: int | None = None, *, laplace: bool = False) -> float:
-        """Return the largest `error` of a range of that many windows; by default of those that begin with the first.
+        """Return the largest `error` of a range of that many windows; by default of ranges from the first window on.
 
-        Exact for up to 512 windows, and for longer schedules of some 200 ranges, evenly spaced and at powers of 2.
+        It is exact for up to 512 windows. For longer schedules it covers some 200 ranges, evenly spaced and at powers
+        of 2.
         """
         if length is None:
             ranges = [(0, stop) for stop in _some(self.horizon)]
@@ -234,7 +235,7 @@ class Schedule(ABC):
     def is_unit(self, text: str) -> bool:
         """Return whether a text is a `unit_text` of this schedule, with any name of the unit and of the windows.
 
-        Any text is, where a unit may be in all windows.
+        If a unit may be in all windows, any text is.
 
         Examples
         --------
@@ -250,7 +251,7 @@ class Schedule(ABC):
         return bool(found) and (not length or (length.startswith(" of ") and not length.endswith(" apart")))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schedule as what JSON can hold."""
+        """Return the schedule as a dict that JSON can hold."""
         return {"kind": self.kind, **dataclasses.asdict(self)}
 
     def to_json(self) -> str:
@@ -268,7 +269,7 @@ class Schedule(ABC):
     @property
     @abstractmethod
     def words(self) -> str:
-        """What kind of schedule it is, for people."""
+        """The kind of schedule, in words."""
 
 
 def toeplitz_norms(envelope: Ints, column: tuple[int, int], schedule: Schedule) -> Norms:

@@ -13,12 +13,12 @@ from streamsketch.schedules.schedule import Norms, Schedule
 class Separate(Schedule):
     """Each window by itself: a range of n windows has √n times the noise of one.
 
-    The best for units that are in every window, where other schedules gain nothing.
+    This is best for units that are in every window, for which other schedules gain nothing.
 
     Parameters
     ----------
     horizon, max_windows, gap
-        As of `Schedule`.
+        As in `Schedule`.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Separate(Schedule):
 
     @property
     def words(self) -> str:
-        """What kind of schedule it is."""
+        """The kind of schedule, in words."""
         return "each by itself"
 
     def rows(self) -> Iterator[tuple[Ints, Ints]]:

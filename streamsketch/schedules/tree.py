@@ -17,9 +17,9 @@ _DEEPEST = 64
 class Tree(Schedule):
     """Sums of nested blocks of windows, one as each window ends; any prefix is the sum of a few of them.
 
-    A window is in at most ``depth`` blocks, and a prefix of at most b, with C(depth + b, b) > T: a block is closed by
-    its last window, and holds smaller ones before it. Noise may be Laplace, so δ may be 0, and ranges are exact
-    in integers. No tree of this kind has a smaller product of the two numbers.
+    A window is in at most ``depth`` blocks, and a prefix consists of at most b blocks, with C(depth + b, b) > T. A
+    block ends with its last window, and contains smaller blocks before it. Noise may be Laplace, so δ may be 0, and
+    ranges are exact in integers. No tree of this kind has a smaller product of the two numbers.
 
     Source: Andersson and Pagh, "A smooth binary mechanism for efficient private continual observation", NeurIPS 2023,
     of which these are the nodes that are used; Dwork, Naor, Pitassi and Rothblum 2010; Chan, Shi and Song 2011.
@@ -27,10 +27,10 @@ class Tree(Schedule):
     Parameters
     ----------
     horizon, max_windows, gap
-        As of `Schedule`.
+        As in `Schedule`.
     depth
-        In how many sums a window is: 1 to 64. By default that with the least worst error of prefixes under Gaussian
-        noise; for Laplace noise fewer are better (`for_laplace`).
+        The number of sums that a window is in, 1 to 64. The default has the smallest worst error of prefixes under
+        Gaussian noise. For Laplace noise a smaller depth is better (`for_laplace`).
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Tree(Schedule):
 
     @classmethod
     def for_laplace(cls, *, horizon: int, max_windows: int | None = 1, gap: int = 1) -> "Tree":
-        """Return the tree whose prefixes have the least worst error under Laplace noise.
+        """Return the tree whose prefixes have the smallest worst error under Laplace noise.
 
         Examples
         --------
@@ -68,7 +68,7 @@ class Tree(Schedule):
 
     @property
     def most_blocks(self) -> int:
-        """As many as the depth, and one, for each window."""
+        """The depth plus one, for each window."""
         return self.horizon * (1 + min(self.depth or 1, self.horizon))
 
     @property
@@ -77,7 +77,7 @@ class Tree(Schedule):
         return f"tree of depth {self.depth}"
 
     def nodes(self) -> tuple[Ints, Ints]:
-        """Return the first window of the block that each window closes, and its level: int64, (T,) each.
+        """Return the first window of the block that each window ends, and its level, two int64 arrays of shape (T,).
 
         Blocks of one level are disjoint, and those of a level are inside those of the next.
         """

@@ -319,7 +319,7 @@ def _check_schema(connection: sqlite3.Connection, kind: bytes) -> None:
     if _pragma(connection, "application_id") != int.from_bytes(kind):
         raise WireFormatError("first page", "is of an SQLite file of another kind")
     if (version := _pragma(connection, "user_version")) != _VERSION:
-        raise WireFormatError("version", f"{version}, this release reads {_VERSION}")
+        raise WireFormatError("version", f"{version}, but this version of streamsketch reads {_VERSION}")
     if connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 2").fetchall() != [(_SCHEMA,)]:
         raise WireFormatError("schema", "is not one that this library writes")
 

@@ -88,7 +88,9 @@ def _raw_sketch(rest: _Bytes) -> RawSketch:
     rest.take(len(_RAW), "first line")
     version, header_bytes, length = _RAW_FRAME.unpack(rest.take(_RAW_FRAME.size, "frame"))
     if version != _RAW_VERSION:
-        raise WireFormatError("version", f"{version}, this release reads {_RAW_VERSION}; sketch the data again")
+        raise WireFormatError(
+            "version", f"{version}, but this version of streamsketch reads {_RAW_VERSION}; sketch the data again"
+        )
     if header_bytes > (most := current_limits().max_header_bytes):
         raise WireFormatError("header", f"{header_bytes} bytes, over the limit of {most}; raise max_header_bytes")
     text = rest.take(header_bytes, "header")
@@ -135,7 +137,7 @@ def read_old_state(data: bytes) -> tuple[dict[str, Any], dict[int, bytes], dict[
     body.take(len(_STREAM), "first line")
     version, length = _STREAM_FRAME.unpack(body.take(_STREAM_FRAME.size, "frame"))
     if version != _STREAM_VERSION:
-        raise WireFormatError("version", f"{version}, this release reads {_STREAM_VERSION}")
+        raise WireFormatError("version", f"{version}, but this version of streamsketch reads {_STREAM_VERSION}")
     header = json.loads(bytes(body.take(length, "header")))
     windows, waiting = (
         {number: bytes(body.take(size, name)) for number, size in header.pop(name)} for name in ("windows", "waiting")

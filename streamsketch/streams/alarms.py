@@ -14,22 +14,22 @@ OTHER_BYTES = "the slot holds other bytes than this result, which is not publish
 
 
 class Alarm(NamedTuple):
-    """A slot that somebody has written before, with other bytes, of which the first stay; or that a ledger refused.
+    """A slot that already holds other bytes, which stay; or one that a ledger refused.
 
-    Secret, for the operator alone: what was refused is not public, and its digest would let others check a guess of it.
+    Secret, for the operator only: what was refused is not public, and its digest would let others check a guess of it.
 
     Parameters
     ----------
     slot
         The slot.
     result
-        Which result of the slot: the end of its file's name, or the name of its table. ``"refused"`` of a slot whose
-        window the ledger did not cover, so that nothing was drawn; ``"withheld"`` of one that was not offered to its
-        sink, since an earlier slot of the window holds other bytes.
+        The slot's result: the end of its file's name, or the name of its table. ``"refused"`` if the ledger did not
+        cover the window, so that nothing was drawn. ``"withheld"`` if the result was not offered to its sink, because
+        an earlier slot of the window holds other bytes.
     epoch
         Epoch of the job that was refused, or None if the sink was made without one.
     held, offered
-        SHA-256 of the bytes that are there and of those that were refused, in hexadecimal digits, if there are any.
+        SHA-256 of the bytes in the slot and of the refused bytes, in hexadecimal, if there are any.
     """
 
     slot: Slot
@@ -40,5 +40,5 @@ class Alarm(NamedTuple):
 
     @classmethod
     def of(cls, slot: Slot, result: str, epoch: int | None, held: bytes, offered: bytes) -> Self:
-        """Return the alarm of a slot that holds other bytes than it was offered."""
+        """Return the alarm of a slot that holds other bytes than those that it was offered."""
         return cls(slot, result, epoch, *(hashlib.sha256(one).hexdigest() for one in (held, offered)))

@@ -16,7 +16,7 @@ _SUFFIX = ".json"
 
 
 class RowCounts(NamedTuple):
-    """How many rows were read, and how many of them were dropped: private data, without noise.
+    """How many rows were read, and how many of them were dropped. Private data, without noise.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ class RowCounts(NamedTuple):
     ahead
         Rows that were too far ahead of the log's clock.
     malformed
-        Messages of which rows could not be read, or rows.
+        Rows that could not be read, or messages with such rows.
     lost
-        Of those dropped, how many are not among the dead letters, as their folder is full.
+        Dropped rows that are not among the dead letters, because their folder is full.
     """
 
     read: int = 0
@@ -48,7 +48,7 @@ class RowCounts(NamedTuple):
         return RowCounts(*(one + two for one, two in zip(self, other, strict=True)))
 
     def since(self, before: "RowCounts") -> "RowCounts":
-        """Return the differences, at least 0: what was counted after ``before``."""
+        """Return the differences, at least 0, that is, what was counted after ``before``."""
         return RowCounts(*(max(0, one - two) for one, two in zip(self, before, strict=True)))
 
     def complaints(self, most: float, words: str) -> list[str]:
@@ -59,7 +59,7 @@ class RowCounts(NamedTuple):
         most
             The largest share of rows that may be dropped.
         words
-            When they were read, such as ``"in 300 s"``.
+            When the rows were read, such as ``"in 300 s"``.
         """
         found = []
         if self.dropped > most * self.read:

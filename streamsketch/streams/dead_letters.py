@@ -17,20 +17,20 @@ _NAME = re.compile(r"(?P<kind>[a-z]+)-(?P<stream>[0-9a-f]+)-(?P<first>\d+)\.parq
 class DeadLetters:
     """Files of rows that a stream dropped: ``KIND-STREAM-NUMBER.parquet``, mode 0600, with the columns as read.
 
-    The number is how many rows of the kind were dropped before. So after an interruption the files of rows that the
-    state does not have are known, and are written again: no row is there twice, and none is missing.
+    The number counts the rows of the kind that were dropped before. So after an interruption, files of rows that the
+    state does not have are recognised and written again: no row is missing or there twice.
 
     Parameters
     ----------
     folder
         A folder that is not published.
     most_bytes
-        How large all files together may be; beyond that, or beyond 10,000 files, rows are not kept, and counted.
+        Limit on the size of all files together. Beyond it, or beyond 10,000 files, rows are counted, but not kept.
 
     Raises
     ------
     InvalidInputError
-        If it is no folder.
+        If ``folder`` is not a folder.
     """
 
     def __init__(self, folder: Path, most_bytes: int = 1 << 30) -> None:
@@ -44,7 +44,7 @@ class DeadLetters:
         """How many rows had no room."""
 
     def begin(self, stream: str, before: dict[str, int]) -> None:
-        """Go on with a stream of this name, of which so many rows of each kind were dropped before its state."""
+        """Continue a stream of this name, after its state has counted these numbers of dropped rows by kind."""
         self._stream, self._next = stream, dict(before)
         self._waiting = {kind: [] for kind in before}
         for path in self._folder.glob("*.parquet"):
@@ -53,7 +53,13 @@ class DeadLetters:
                 path.unlink()  # of rows that are read again
 
     def add(self, kind: str, rows: pa.RecordBatch) -> None:
-        """Keep rows that were dropped; raise `OSError`, and keep none of them, if those before cannot be written."""
+        """Keep rows that were dropped.
+
+        Raises
+        ------
+        OSError
+            If earlier rows cannot be written. None of the new rows is kept then.
+        """
         if rows.num_rows:
             if sum(batch.nbytes for batch in self._waiting[kind]) > _FILE_BYTES:
                 self._write(kind)

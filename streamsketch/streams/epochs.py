@@ -7,22 +7,22 @@ _CONTENT = b"streamsketch epoch 1\n"
 
 
 def claim_epoch(claims: Sink, stream: str) -> int:
-    """Claim the next epoch of a stream and return it: a number that no other launch has, or gets.
+    """Claim the next epoch of a stream and return it, a number that no other launch gets.
 
-    A launch that reads a stream anew into a sink of its own takes an epoch, so that its noise is independent of that of
-    other launches. One that goes on with a stream, after it was killed or from an earlier state, keeps its number.
+    A launch that reads a stream again into a sink of its own claims an epoch, so that its noise is independent of that
+    of other launches. A launch that continues a stream, after it was killed or from an earlier state, keeps its number.
 
     Parameters
     ----------
     claims
-        A sink, opened, that holds nothing but claims: ``FileSink(folder, "epoch")``. They are not secret.
+        An open sink for claims only: ``FileSink(folder, "epoch")``. Claims are not secret.
     stream
         Name of the stream.
 
     Raises
     ------
     InvalidInputError
-        For a name that is none of a stream.
+        If the name is not valid for a stream.
 
     Examples
     --------

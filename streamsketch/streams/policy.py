@@ -50,78 +50,80 @@ Comparisons: TypeAlias = Literal["distance", "cosine", "mean"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StreamPolicy:
-    """What is released of an unbounded stream: one release for each window of event time, of every public key.
+    """What to release of an unbounded stream: every public key in each window of event time.
 
     ``streamsketch sketch --policy`` follows it on one machine, ``streamsketch job stream`` on a cluster.
 
     Windows follow each other without gaps from ``start`` on. The watermark is the newest time in the log less
-    ``delay``, and no clock is read: a window is over once the watermark is past its end, and an event is late, and
-    dropped, if its window was over before it in the log. So what is in a window is a function of the log.
+    ``delay``; no clock is read. A window is over once the watermark is past its end. An event is late, and is dropped,
+    if its window was over before the event in the log. So the content of a window is a function of the log.
 
     Parameters
     ----------
     time, time_format
-        Column of event times; what text in it looks like, as of ``strptime``, by default ISO 8601. Times without a
+        Column of event times, and the format of text in it, as for ``strptime``; by default ISO 8601. Times without a
         zone are in UTC.
     window, offset
-        Length of a window, in seconds or as ``"1 hour"``; where windows start, as long after 1970-01-01T00:00Z and
-        every window from there. Or ``"day"``, ``"week"`` (from Monday on) or ``"month"``: those of the calendar.
+        Length of a window, in seconds or as ``"1 hour"``, and the offset of window starts from 1970-01-01T00:00Z. Or,
+        for windows of the calendar, ``"day"``, ``"week"`` (from Monday on) or ``"month"``.
     zone
         The time zone of the calendar, such as ``"Europe/Berlin"``; by default UTC. Not for jobs on a cluster.
     start
-        The first window, by its start as ISO 8601 has it: which windows are released must not depend on the data. Of
-        the calendar, its first local date: ``"2026-11-22"``, or ``"2026-11"`` for a month.
+        Start of the first window, in ISO 8601. For windows of the calendar, its first local date: ``"2026-11-22"``, or
+        ``"2026-11"`` for a month. It must not depend on the data.
     delay
         How far events may be out of order, in seconds or as ``"5 min"``.
     clock
-        What moves the watermark. ``"events"``: every row. One unit's events can then make others' late, so the
-        guarantee states a condition: none is ahead of those that follow by more than the delay. ``"heartbeats"``: only
-        rows whose agreed columns are all empty, which the log's writer puts in. Nothing a unit does then changes
-        which events are late or which windows are over, and no condition is needed. Nor does a row end the stream: one
-        that cannot be read, or is further ahead of the heartbeats than ``max_ahead``, is dropped and counted.
+        What moves the watermark. With ``"events"``, every row does. One unit's events can then make others' late, so
+        the guarantee states a condition: no event is ahead of those that follow by more than the delay. With
+        ``"heartbeats"``, only rows whose agreed columns are all empty do, which the log's writer inserts. A unit then
+        cannot change which events are late or which windows are over, and no condition is needed. A row cannot end the
+        stream either: rows that cannot be read, or are further ahead of the heartbeats than ``max_ahead``, are dropped
+        and counted.
     max_ahead
         How far a row may be ahead of the newest time in the log, in seconds or as ``"1 hour"``, rounded up to whole
-        windows; by default 10,000 windows. A row that is further ahead is dropped with an alarm, and does not move the
-        watermark: otherwise one wrong clock would end all windows up to its time. After a longer gap in the log, its
-        writer puts in heartbeats, each within ``max_ahead`` of the one before.
+        windows; by default 10,000 windows. A row that is further ahead is dropped with an alarm and does not move the
+        watermark. Otherwise one wrong clock would end all windows up to its time. After a longer gap in the log, its
+        writer inserts heartbeats, each within ``max_ahead`` of the one before.
     max_dropped
-        Which share of rows may be late or malformed before the operator gets an alarm, from 0 to 1; by default 0.01.
+        The share of rows that may be late or malformed before the operator gets an alarm, from 0 to 1; by default 0.01.
     epsilon, delta, mechanism
         As in `Sketch.release`, for each window's table as a whole.
     neighbours
-        How much one unit adds to one window, where the agreement does not say.
+        How much one unit adds to one window, if the agreement does not state it.
     clip
-        As in `bound`, where the agreement names a unit and a bound: by default as agreed on, else ``"scale"``.
+        As in `bound`, if the agreement has a unit column and a bound; by default the agreed way, else ``"scale"``.
         ``"none"`` asserts that rows keep to the bound.
     public_keys
         The keys to release, if the agreement has a key column.
     folder
-        Where releases are written; of a stream with a name also the URL of a place in an object store.
+        Folder for releases. For a stream with a name, it may be the URL of a place in an object store.
     ledger, dataset
-        A ledger to charge each window to, and the data set in it. The charge is for ``neighbours`` as agreed on: a unit
-        in several windows pays for each. All windows of a schedule are charged at once, before the first.
+        A ledger to which each window is charged, and the data set in it. The charge is for ``neighbours`` as agreed: a
+        unit in several windows pays for each. All windows of a schedule are charged at once, before the first.
     stream
-        Name of the stream, which a job needs. On one machine each key is then released by itself, as by a job; the
-        fields below are for jobs alone.
+        Name of the stream, which a job needs. On one machine, each key is then released by itself, as in a job. The
+        fields below are for jobs only.
     stop
-        No window is released that starts at this time or later, as ISO 8601 has it; by default there is no end.
+        Time in ISO 8601. Windows that start at this time or later are not released. By default there is no end.
     comparisons
-        What a job publishes beside releases, of each key with the window before and of the keys of a window: squared
-        ``"distance"``, the default, ``"cosine"``, or ``"mean"``, the distance of averages where units are counted.
+        What a job publishes beside releases, between each key and itself in the window before, and between the keys of
+        a window: squared ``"distance"``, the default; ``"cosine"``; or ``"mean"``, the distance of averages if units
+        are counted.
     period, max_windows
-        Bound a unit in each period, in seconds or as ``"1 day"``, instead of in each window: it may contribute in
-        ``max_windows`` windows of a period, by default 1, and the guarantee is for a period.
+        Bounds a unit in each period, in seconds or as ``"1 day"``, instead of in each window. The unit may contribute
+        in ``max_windows`` windows of a period, by default 1, and the guarantee is for a period.
     schedule
-        For any range of windows at about the noise of one: a `Schedule`, or its JSON object. Its horizon is how many
-        windows there are from ``start`` on; after the last one nothing is released. ``epsilon`` and ``delta`` are then
-        for all windows together, for a unit in as many of them as the schedule says, and ``neighbours`` still bound
-        what it adds to each. Where units are clipped, they are also kept to so many windows. A job on a cluster does
-        not keep these apart, so it takes no ``gap``.
+        A `Schedule`, or its JSON object, to read any range of windows at about the noise of one. Its horizon is the
+        number of windows from ``start`` on; after the last one nothing is released. ``epsilon`` and ``delta`` are then
+        for all windows together, for a unit in as many of them as the schedule allows. ``neighbours`` still bound what
+        it adds to each. If units are clipped, they are also kept to that many windows. A job on a cluster does not keep
+        these apart, so it accepts no ``gap``.
 
     Raises
     ------
     InvalidInputError
-        For values out of range, or lengths that are no whole number of microseconds.
+        If a value is out of range, or a length is not a whole number of microseconds.
 
     Examples
     --------
@@ -234,7 +236,7 @@ class StreamPolicy:
                 raise InvalidInputError("max_windows goes with period: in how many windows of which period")
 
     def check_one_machine(self, *, is_named: bool = False) -> None:
-        """Raise `InvalidInputError` if the policy has a field that only jobs follow; with a name, if it has none."""
+        """Raise `InvalidInputError` for a field that only jobs follow, or, if ``is_named``, without a stream name."""
         if is_named:
             check_stream(self.stream)
         fields = [name for name in _OF_JOBS if not (is_named and name == "stream")]
@@ -293,7 +295,7 @@ class StreamPolicy:
 
     @property
     def stop_micros(self) -> int | None:
-        """From where on no window is released, in microseconds since 1970."""
+        """The time from which on no window is released, in microseconds since 1970."""
         return None if self.stop is None else int(micros_in(pa.array([self.stop]), "stop")[0])
 
     # --- guarantee ------------------------------------------------------------------------------------------
@@ -304,7 +306,7 @@ class StreamPolicy:
         Raises
         ------
         InvalidInputError
-            Unless the agreement says so, or the policy, and what is clipped fits to it.
+            If neither the agreement nor the policy states it, or the way to clip does not fit it.
         """
         if (self.neighbours is None) == (agreement.neighbours is None):
             both = self.neighbours is not None
@@ -328,19 +330,19 @@ class StreamPolicy:
         return found
 
     def clip_in(self, agreement: Agreement) -> Clip:
-        """Return how units are clipped, as agreed on or as the policy says; errors as `Agreement.clip_of`."""
+        """Return how units are clipped, by agreement or policy. Raises the same errors as `Agreement.clip_of`."""
         return agreement.clip_of(cast("Clip | None", self.clip))
 
     @property
     def is_enforced(self) -> bool:
-        """Whether units are clipped to the bound; else it is asserted that rows keep to it."""
+        """Whether units are clipped to the bound. Otherwise it is asserted that rows keep to it."""
         return self.clip != WITHIN
 
     def noise(self, agreement: Agreement) -> AdditiveNoise:
-        """Return what a window's release adds, for the unit and the bound that `bounds_in` says; errors as there.
+        """Return the noise of a window's release, for the unit and bound of `bounds_in`, with the same errors.
 
-        Units are counted as the agreement says, if they are clipped. With a schedule, it is the noise of a row: a bound
-        on a unit's sketches is then on those of all of its windows together, √m of that in each (Theory 11.2).
+        Units are counted as agreed, if they are clipped. With a schedule, it is the noise of a row: a bound on a unit's
+        sketches is then on those of all of its windows together, √m times that in each (Theory 11.2).
         """
         neighbours, schedule = self.bounds_in(agreement), self.schedule
         if schedule is not None and isinstance(neighbours, SketchL2):
@@ -351,7 +353,7 @@ class StreamPolicy:
         return AdditiveNoise(**budget, neighbours=neighbours, counting=counting, schedule=schedule)
 
     def publisher(self, agreement: Agreement) -> CalibratedNoise:
-        """Return what draws a window's release, or its row, calibrated; errors as `bounds_in` and `AdditiveNoise`."""
+        """Return the calibrated mechanism of a window's release or row; errors as `bounds_in` and `AdditiveNoise`."""
         noise, one, schedule = self.noise(agreement), self.windows.words, self.schedule
         unit = noise.neighbours.unit
         unit = f"{unit} in {one}" if schedule is None else schedule.unit_text(unit, one.removeprefix("one window of "))
@@ -370,7 +372,7 @@ class StreamPolicy:
     # --- as JSON --------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the policy as what JSON can hold."""
+        """Return the policy as a dict that JSON can hold."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
         keys = None if self.public_keys is None else list(self.public_keys)
         neighbours = None if self.neighbours is None else self.neighbours.to_dict()
@@ -379,7 +381,7 @@ class StreamPolicy:
         return {name: value for name, value in found.items() if name not in _LATER or value is not None}
 
     def changed(self, before: dict[str, Any]) -> list[str]:
-        """Return which fields differ from those of an earlier `to_dict`, but for those that say where files are."""
+        """Return the fields that differ from an earlier `to_dict`, except for those that give the places of files."""
         now: dict[str, Any] = json.loads(json.dumps(self.to_dict()))
         # where the agreement does not say how units are clipped, null is "scale", as it said before
         one, other = ({**policy, "clip": policy.get("clip") or "scale"} for policy in (now, before))
@@ -412,7 +414,7 @@ class StreamPolicy:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "StreamPolicy":
-        """Return the policy in a file; relative paths in it are from the file's folder; errors name the file."""
+        """Return the policy in a file. Relative paths in it start from the file's folder. Errors name the file."""
         try:
             found = StreamPolicy.from_json(read_bounded(path, current_limits().max_json_bytes, "max_json_bytes"))
         except (InvalidInputError, WireFormatError) as error:

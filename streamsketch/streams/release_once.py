@@ -26,15 +26,15 @@ _LOG = logging.getLogger(__name__)
 
 
 class Released(NamedTuple):
-    """What became of a window.
+    """The result of releasing a window.
 
     Parameters
     ----------
     held
-        The releases that the window's slots hold, by key: what is public of it. Compute from them whatever else you
-        publish; a comparison with a release that was refused would reveal it.
+        The releases that the window's slots hold, by key. These are public. Compute everything else that you publish
+        from them: a comparison with a refused release would reveal it.
     alarms
-        One for each other key: **secret**.
+        One alarm for each other key. **Secret**.
     """
 
     held: dict[Any, Any]
@@ -42,48 +42,49 @@ class Released(NamedTuple):
 
 
 class ReleaseOnce:
-    """Releases each window of a stream once, whatever engine adds its rows up, and however often it tries.
+    """Releases each window of a stream once, with any engine and after any number of retries.
 
-    What is released of a key in a window is a function of the secret, the stream's name, the epoch, the window, the key
-    and the exact sums. So a window that is released again, by a batch that is tried again, a driver that was restarted
-    or a second process, gets the bytes that it had; and other sums get independent noise. The sink fills each slot
-    once, so that independent noise for a second version of a window is never published: it raises an alarm.
+    The release of a key in a window is a function of the secret, the stream's name, the epoch, the window, the key and
+    the exact sums. So a window that is released again, by a retried batch, a restarted driver or a second process, gets
+    the same bytes, while other sums get independent noise. The sink fills each slot once. A second version of a window,
+    with independent noise, is therefore not published: it raises an alarm.
 
-    A release costs what ``publisher`` guarantees, for all keys of a window together, if no unit adds more to one window
-    than its neighbour relation says: bound rows before they are sketched (`streamsketch.bound`). All slots of a window
-    hold releases of the same sums: they are put in one order, and after one that holds other bytes no more are put
-    (Theory 4.2).
+    A release has the guarantee of ``publisher``, for all keys of a window together, if no unit adds more to one window
+    than its neighbour relation allows: bound rows before they are sketched (`streamsketch.bound`). All slots of a
+    window hold releases of the same sums. They are filled in one order, which stops at the first slot that holds other
+    bytes (Theory 4.2).
 
     Parameters
     ----------
     publisher
-        What draws a release, such as ``AdditiveNoise(…).calibrated(projection)``.
+        The mechanism that draws a release, such as ``AdditiveNoise(…).calibrated(projection)``.
     secret
-        32 bytes from the operating system's CSPRNG that outlive the process; or where to fetch them: a `pathlib.Path`
+        32 bytes from the operating system's CSPRNG that outlive the process, or where to fetch them: a `pathlib.Path`
         to a file of mode 0600 with 32 bytes or 64 hexadecimal digits, the name of an environment variable with 64
-        digits, or a function. Whoever knows them can subtract the noise.
+        digits, or a function. Anyone who knows them can subtract the noise.
     sink
-        Where releases are published, opened.
+        The open sink in which releases are published.
     stream
         Name of the stream: 1 to 64 letters, digits, ``_`` and ``-``.
     public_keys
-        The keys, each of which is released in every window, with rows in it or without; sketches of other keys are left
-        out. None asserts that the keys that are given are public, and do not depend on the data.
+        The keys to release in every window, even without rows; sketches of other keys are left out. None asserts that
+        the keys of the sketches are public and do not depend on the data.
     ledger, dataset
-        Charge each window to a data set before it is drawn, once: the same sums cost nothing more. Other sums are
-        charged again, unless all slots of the window are filled, so that nothing more of it can be published.
+        A ledger, and the data set in it. Each window is charged once, before it is drawn: the same sums cost nothing
+        more. Other sums are charged again, unless all slots of the window are filled, so that nothing more can be
+        published.
     unit
-        The unit that the ledger knows, where the guarantee's is one in a window, such as ``"customer in one hour"``:
-        a unit in several windows spends what each of them costs.
+        The ledger's unit, if the guarantee's unit is one in a window, such as ``"customer in one hour"``. A unit in
+        several windows then spends the cost of each.
     epoch
-        Number of the launch. The same number goes on with a stream, from any earlier state. A new number draws
-        independent noise of the same sums: for a stream that is read anew into *another* sink. Noise of an earlier
-        epoch in the same sink stays, and raises alarms.
+        Number of the launch. The same number continues a stream, from any earlier state. A new number draws independent
+        noise for the same sums, for a stream that is read again into *another* sink. Releases of an earlier epoch in
+        the same sink stay, and raise alarms.
 
     Raises
     ------
     InvalidInputError
-        For values out of range, a secret that cannot be fetched, or the noise of a schedule's rows.
+        If a value is out of range, the secret cannot be fetched, or the noise is that of a schedule's rows.
 
     Examples
     --------
@@ -139,28 +140,28 @@ class ReleaseOnce:
         self._spent = dataclasses.replace(publisher.guarantee, neighbours=neighbours)
 
     def release(self, window: int | dt.datetime, sketches: Mapping[Any, Sketch] | SketchTable) -> Released:
-        """Release a window: charge it, draw it and publish it, each unless that was done.
+        """Release a window: charge it, draw it and publish it, skipping the steps that were already done.
 
         Parameters
         ----------
         window
             Start of the window: microseconds after 1970-01-01T00:00Z, or a time with its zone.
         sketches
-            The exact sketch of each key, with all rows of the window; of one stream without keys, that of ``""``. In a
-            table, public keys may be missing, which have no rows.
+            The exact sketch of each key, with all rows of the window. A stream without keys has the key ``""``. In a
+            table, public keys without rows may be missing.
 
         Returns
         -------
         held, alarms
-            As `Released` has them. If the ledger refuses, nothing is drawn, and all keys have an alarm. A window whose
-            slots are all filled is not charged.
+            The fields of `Released`. If the ledger refuses, nothing is drawn, and all keys have an alarm. A window
+            whose slots are all filled is not charged.
 
         Raises
         ------
         InvalidInputError, IncompatibleProjectionsError
-            For sketches that the publisher does not fit, or a public key without one. Nothing is charged or drawn then.
+            If a sketch does not fit the publisher, or a public key has no sketch. Nothing is charged or drawn then.
         OSError
-            If the ledger or the sink cannot be reached, or the error of its driver. Try again: the same sums cost
+            If the ledger or the sink cannot be reached; or another error of its driver. Try again: the same sums cost
             nothing more.
         """
         start, exact = start_of(window), self._exact(sketches)

@@ -21,7 +21,7 @@ _PATIENCE = (0.1, 0.3, 1.0, 3.0)  # seconds between attempts at an object that a
 
 
 class Sink:
-    """Where releases of a stream are published: a slot for each, which is filled once.
+    """The place where releases of a stream are published. Each has a slot, which is filled once.
 
     Extend it for a sink of your own. A sink is opened before it is written to, and is a context manager that opens and
     closes itself. Copies that are pickled are not open.
@@ -47,28 +47,28 @@ class Sink:
 
     @abstractmethod
     def put(self, slot: Slot, content: bytes) -> bytes | None:
-        """Fill a slot that is empty, in one step that no other writer comes between.
+        """Fill a slot if it is empty, atomically.
 
         Parameters
         ----------
         slot
             The slot.
         content
-            What is put into it, if it is empty.
+            The bytes for the slot.
 
         Returns
         -------
         bytes or None
-            None if the slot was empty, and holds the content now; what it held before and still holds otherwise.
+            None if the slot was empty and now holds the content. Otherwise the bytes that it holds.
         """
 
     def get(self, slot: Slot) -> bytes | None:
-        """Return what a slot holds; None if it is empty, or if the sink cannot tell without filling it, as here."""
+        """Return the bytes in a slot; None if it is empty, or if the sink cannot find out, as here."""
         del slot
         return None
 
     def name(self, slot: Slot) -> str:
-        """Return what people call the place of a slot."""
+        """Return the name of a slot's place, for people."""
         return str(slot)
 
     def __enter__(self) -> Self:
@@ -87,7 +87,7 @@ class FileSink(Sink):
     Parameters
     ----------
     folder
-        A folder on a local or mounted file system that knows hard links. What does not exist of it is made.
+        A folder on a local or mounted file system with hard links. It is made if it does not exist.
     suffix
         End of the files' names.
     """
@@ -100,7 +100,7 @@ class FileSink(Sink):
         return Path(self.folder, slot.stream, slot.window, f"{slot.file}.{self.result}")
 
     def put(self, slot: Slot, content: bytes) -> bytes | None:
-        """Create the file of a slot; as `Sink.put`.
+        """Create the file of a slot; see `Sink.put`.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class FileSink(Sink):
         return None if create_file(path, content, mode=_PUBLIC) else path.read_bytes()
 
     def get(self, slot: Slot) -> bytes | None:
-        """Return what the file of a slot holds; as `Sink.get`."""
+        """Return what the file of a slot holds; see `Sink.get`."""
         return _content(self.path(slot))
 
     def name(self, slot: Slot) -> str:
@@ -142,12 +142,12 @@ class WindowFiles(Sink):
         return self._folder / f"{self._windows.name(self._windows.number(slot.start))}.{self.result}"
 
     def put(self, slot: Slot, content: bytes) -> bytes | None:
-        """Create the file of a window; as `Sink.put`."""
+        """Create the file of a window; see `Sink.put`."""
         path, end = self.path(slot), self._windows.start(self._windows.number(slot.start) + 1)
         return None if write_new(path, content, modified=end / 10**6) else path.read_bytes()
 
     def get(self, slot: Slot) -> bytes | None:
-        """Return what the file of a window holds; as `Sink.get`."""
+        """Return what the file of a window holds; see `Sink.get`."""
         return _content(self.path(slot))
 
     def name(self, slot: Slot) -> str:
@@ -174,7 +174,7 @@ class DatabaseSink(Sink):
     Raises
     ------
     InvalidInputError
-        For a table's name of other characters than letters, digits and ``_``.
+        If the table's name has characters other than letters, digits and ``_``.
 
     Examples
     --------
@@ -212,7 +212,7 @@ class DatabaseSink(Sink):
         Raises
         ------
         InvalidInputError
-            For a driver of another parameter style than SQLite's or PostgreSQL's.
+            If the driver's parameter style is not that of SQLite or PostgreSQL.
         """
         self._connection = self._connect()
         driver = importlib.import_module(type(self._connection).__module__.partition(".")[0])
@@ -234,13 +234,13 @@ class DatabaseSink(Sink):
             self._connection = None
 
     def put(self, slot: Slot, content: bytes) -> bytes | None:
-        """Insert the row of a slot; as `Sink.put`. Errors are those of the driver; nothing is inserted then."""
+        """Insert the row of a slot; see `Sink.put`. Errors are those of the driver; nothing is inserted then."""
         marks = ", ".join([self._mark] * 5)
         insert = f"INSERT INTO {self.result} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - checked name
         return None if self._run(insert, *slot, content).rowcount == 1 else self.get(slot)
 
     def get(self, slot: Slot) -> bytes | None:
-        """Return what the row of a slot holds; as `Sink.get`."""
+        """Return what the row of a slot holds; see `Sink.get`."""
         where = " AND ".join(f"{name} = {self._mark}" for name in ("stream", "window_start", "kind", "key"))
         found = self._run(f"SELECT release FROM {self.result} WHERE {where}", *slot).fetchone()  # noqa: S608 - as above
         return None if found is None else bytes(found[0])
@@ -268,7 +268,7 @@ class DatabaseSink(Sink):
 
 
 class ObjectSink(Sink):
-    """Objects of S3, Google Cloud Storage, Azure and stores like them, by conditional puts.
+    """Objects in S3, Google Cloud Storage, Azure and similar stores, written by conditional puts.
 
     Their names are ``PREFIX/STREAM/2013-01-01T05-00-00Z/KEY.sketch``, as those of `FileSink`. Needs the extra
     ``objects``.
@@ -276,9 +276,9 @@ class ObjectSink(Sink):
     Parameters
     ----------
     store
-        Of `obstore.store`, such as ``S3Store("bucket", region="eu-central-1")`` or ``from_url("gs://bucket")``.
+        A store of `obstore.store`, such as ``S3Store("bucket", region="eu-central-1")`` or ``from_url("gs://bucket")``.
     prefix
-        What all names begin with.
+        Beginning of all names.
     suffix
         End of the names.
 
@@ -303,13 +303,13 @@ class ObjectSink(Sink):
         return "/".join(part for part in parts if part)
 
     def open(self) -> None:
-        """Check that the store refuses a second put, by an object ``PREFIX/.streamsketch``.
+        """Check with an object ``PREFIX/.streamsketch`` that the store refuses a second put.
 
         Raises
         ------
         InvalidInputError
-            If the store has no conditional puts, or replaces an object all the same, as some that follow S3's protocol
-            do. Nothing of the stream is written to such a store.
+            If the store has no conditional puts, or replaces an object nevertheless, as some stores with S3's protocol
+            do. Nothing of the stream is written then.
         ImportError
             Without the extra ``objects``.
         """
@@ -325,7 +325,7 @@ class ObjectSink(Sink):
             )
 
     def put(self, slot: Slot, content: bytes) -> bytes | None:
-        """Put the object of a slot, if there is none; as `Sink.put`. Errors are those of the store."""
+        """Put the object of a slot, if there is none; see `Sink.put`. Errors are those of the store."""
         for patience in _PATIENCE:
             if self._create(self.name(slot), content):
                 return None
@@ -335,7 +335,7 @@ class ObjectSink(Sink):
         raise OSError(f"{self.name(slot)} is neither there nor can it be put: another writer has not finished")
 
     def get(self, slot: Slot) -> bytes | None:
-        """Return what the object of a slot holds; as `Sink.get`."""
+        """Return what the object of a slot holds; see `Sink.get`."""
         try:
             return bytes(importlib.import_module("obstore").get(self._store, self.name(slot)).bytes())
         except FileNotFoundError:
@@ -364,7 +364,7 @@ def sink_in(place: str) -> Sink:
     Raises
     ------
     InvalidInputError
-        For the URL of a store that is not known.
+        If the URL is of an unknown store.
     ImportError
         For an object store, without the extra ``objects``.
 

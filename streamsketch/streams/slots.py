@@ -28,7 +28,7 @@ class Slot(NamedTuple):
     start
         Start of the window, in microseconds after 1970-01-01T00:00Z.
     kind, key
-        The key as text, and what it was: ``text``, ``integer`` or ``bytes`` (in hexadecimal digits).
+        The key's type (``text``, ``integer`` or ``bytes``), and the key as text, with bytes in hexadecimal.
     """
 
     stream: str
@@ -38,12 +38,12 @@ class Slot(NamedTuple):
 
     @property
     def window(self) -> str:
-        """Start of the window as people and file systems read it: 2013-01-01T05-00-00Z."""
+        """The start of the window as text that file names can hold, such as 2013-01-01T05-00-00Z."""
         return f"{(_1970 + self.start * _MICRO).replace(tzinfo=None).isoformat()}Z".replace(":", "-")
 
     @property
     def file(self) -> str:
-        """Name of a file for the slot: no two keys share one, and none begins with a dot, which hides a file."""
+        """The name of the slot's file. No two keys share one, and none begins with a dot, which would hide the file."""
         if not self.key and self.kind == "text":
             return _NO_KEY
         name = {"text": "", "integer": "=", "bytes": "=x"}[self.kind] + quote(self.key, safe=" ")

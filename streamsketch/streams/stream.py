@@ -34,46 +34,46 @@ _MOST_WAITING = 1 << 26  # bytes of releases that are drawn before they are writ
 
 
 class Stream:
-    """Sums of a log by window of event time, each released once for all public keys when it is over.
+    """Sums of a log by window of event time. Each window is released once, for all public keys, when it is over.
 
-    A release is drawn, written into the state together with how far the log was read, and only then published, by
-    exclusive create. Killed at any point, a restart publishes the same bytes; a file that is there is never replaced.
-    Windows are released in their order, those without events too.
+    A release is drawn, written into the state together with the position in the log, and only then published, by
+    exclusive create. If the process is killed at any point, a restart publishes the same bytes. Existing files are
+    never replaced. Windows are released in order, including those without events.
 
-    A stream has one log, or several sources, such as the partitions of a topic (`add_sources`). A row is late by the
-    clock of its own source, and a window ends when the last source is past it. So what is in a window is a function of
-    the logs, in whatever order they are read beside each other.
+    A stream has one log, or several sources, such as the partitions of a topic (`add_sources`). Each source has its own
+    clock, which decides which of its rows are late. A window ends when the last source is past it. So the content of a
+    window is a function of the logs; the order in which they are read does not matter.
 
     All draws are functions of the state's secret, the window and its exact sketches. So a state that is restored from a
-    backup draws the same bytes of the same log, which costs nothing more; of another log, independent noise, which is
-    charged again. Whoever has the state can compute the noise of later windows, of earlier ones not.
+    backup draws the same bytes for the same log, which costs nothing more, and independent noise for another log, which
+    is charged again. Anyone who has the state can compute the noise of later windows, but not of earlier ones.
 
-    With a schedule, what is released of a window is its row, and all rows are charged at once before the first. Later
-    rows need sums that are in the state alone, so a folder with rows of a state that is not there is refused; and so is
-    a state whose rows differ from those that are published.
+    With a schedule, the release of a window is its row, and all rows are charged at once, before the first. Later rows
+    need sums that only the state has. So a folder with rows is refused if their state is missing, and a state is
+    refused if its rows differ from the published ones.
 
     Parameters
     ----------
     policy, agreement
-        What is released, and what rows are cast to.
+        The policy, which states what is released, and the agreement, to whose types rows are cast.
     path
-        The secret state. The caller holds it (`exclusive`) until the stream ends.
+        Path of the secret state. The caller holds it (`exclusive`) until the stream ends.
     charge
-        Charges each window before it is drawn, or all rows of a schedule before the first.
+        A function that charges each window before it is drawn, or all rows of a schedule before the first.
     sink
-        Where releases are published, opened: each public key of a window in the slot of its own that a job on a cluster
-        fills, of the policy's ``stream``. By default files of whole windows in the policy's ``folder``.
+        The open sink for releases. Each public key of a window then has its own slot in the policy's ``stream``, as
+        with a job on a cluster. By default, each window is a file in the policy's ``folder``.
     strict
-        Whether `add` also raises for a row that cannot be added where heartbeats move the watermark: for callers that
-        then add the others without it.
+        Whether `add` raises for a row that cannot be added even if heartbeats move the watermark, for callers that then
+        add the other rows.
     dead_letters
-        Where rows are kept that are late, too far ahead or malformed; by default they are counted alone.
+        Where to keep rows that are late, too far ahead or malformed. By default they are only counted.
 
     Raises
     ------
     InvalidInputError
-        If policy and agreement do not fit together, or the state is of another stream; if there is none, and rows of a
-        schedule are published already.
+        If policy and agreement do not fit together, the state is of another stream, or there is no state although rows
+        of a schedule are already published.
     OSError
         If the state cannot be read.
     """
@@ -151,7 +151,7 @@ class Stream:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What was read and dropped, for the operator alone: secret."""
+        """What was read and dropped, for the operator only. Secret."""
         counts = self.windows.counts
         late = {"rows_late": counts.rows_late, "rows_before_start": counts.rows_before_start}
         if self._rows is not None:
@@ -160,7 +160,7 @@ class Stream:
 
     @property
     def row_counts(self) -> RowCounts:
-        """How many rows were read and dropped: secret. Rows before the first window are not among them."""
+        """How many rows were read and dropped, without rows before the first window. Secret."""
         counts = self.windows.counts
         late, malformed = counts.rows_late, counts.bounding.rows_malformed + self.bad_lines
         ahead, lost = counts.rows_ahead, 0 if self._dead_letters is None else self._dead_letters.lost
@@ -169,15 +169,15 @@ class Stream:
     # --- sources --------------------------------------------------------------------------------------------
 
     def add_sources(self, names: Iterable[str]) -> list[str]:
-        """Add sources, each a log with a clock of its own, and return those that the stream did not have.
+        """Add sources, each a log with its own clock, and return those that are new to the stream.
 
-        Add all of them before the first row of one: windows end once the least clock is past their end, and a source
-        without rows has none. Rows of a source that is added later are late where their window is closed.
+        Add all of them before the first row. A window ends once the earliest clock is past its end; a source without
+        rows has no clock yet. If a source is added later, its rows are late if their window is closed.
 
         Parameters
         ----------
         names
-            Of the sources, such as ``"sales/0"``: the topic and the partition.
+            Names of the sources, such as ``"sales/0"`` for topic and partition.
 
         Raises
         ------
@@ -193,56 +193,56 @@ class Stream:
 
     @property
     def idle(self) -> frozenset[str]:
-        """Sources for which no window waits."""
+        """The sources for which no window waits."""
         return frozenset(self.windows.clocks.idle)
 
     def set_idle(self, source: str) -> None:
-        """Let windows end without a source, until its watermark moves; its rows of windows that are closed are late.
+        """Let windows end without a source until its watermark moves. Its rows in closed windows are then late.
 
-        What a window holds is then a function of the logs and of when this was said, which the state keeps. Say it of a
-        source whose log was read to its end, and whose watermark has not moved for long: where heartbeats move it, rows
-        of units must not decide.
+        The content of a window then depends on the logs and on when this was called, which the state records. Call it
+        for a source whose log was read to its end and whose watermark has not moved for long. If heartbeats move the
+        watermark, rows of units must not decide about the call.
         """
         self.windows.clocks.of(source)
         self.windows.clocks.idle.add(source)
 
     def add(self, batch: pa.RecordBatch, first: int, source: str | None = None) -> None:
-        """Add rows in the order of their log; nothing has changed after an error.
+        """Add rows in the order of their log. After an error nothing has changed.
 
         Parameters
         ----------
         batch
             The rows, with the columns of the agreement and the time.
         first
-            The number of the first row in its log, for messages of errors.
+            The number of the first row in its log, for error messages.
         source
-            Whose log it is, if the stream has several.
+            The source of the rows, if the stream has several.
         """
         self.events += self.windows.add(batch, first, source)
 
     # --- windows --------------------------------------------------------------------------------------------
 
     def save(self, position: dict[str, Any]) -> list[Alarm]:
-        """Write the state with how far the log was read, and publish what is over.
+        """Write the state with the position in the log, and publish the windows that are over.
 
         Parameters
         ----------
         position
-            How far the log was read, or each of the sources: what JSON can hold, and `position` says to a restart.
+            How far the log, or each source, was read, as JSON can hold it. After a restart, it is in `position`.
 
         Returns
         -------
         list of Alarm
-            Slots that hold other bytes, which stay as they are, and others of their windows.
+            Alarms for slots that hold other bytes, which stay as they are, and for the other slots of their windows.
 
         Raises
         ------
         OSError
             If something cannot be written.
         LedgerError
-            If a release does not fit into what is left of the budget. It is not drawn; those before it are published.
+            If a release exceeds what is left of the budget. It is not drawn; those before it are published.
         OtherRowsError
-            If another row of a schedule is published where one of this state is to be.
+            If another row is already published in the place of a row of this state.
         """
         alarms: list[Alarm] = []
         self.position = position
@@ -344,7 +344,7 @@ class Stream:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all windows of a schedule's horizon were drawn; `save` publishes what waits."""
+        """Whether all windows of a schedule's horizon were drawn. `save` publishes those that wait."""
         return self.windows.is_finished
 
     @property

@@ -66,7 +66,7 @@ def _look_over(kind: Descriptor, payload: bytes, start: int, end: int, depth: in
         numbers = field.is_repeated and field.type not in _LENGTH_BEFORE  # 8 bytes each, however short they are here
         if count > min(most, _FEWER.get(field.name, most)) or (numbers and ends - begins > _NUMBER_BYTES * most):
             most = min(most, _FEWER.get(field.name, most))
-            raise WireFormatError(field.name, f"has more than {most} entries; if they are sound, raise max_items")
+            raise WireFormatError(field.name, f"has more than {most} entries; if you trust the source, raise max_items")
         last = field.number
         if field.message_type is not None:
             if depth >= _DEEPEST:

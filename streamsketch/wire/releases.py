@@ -100,13 +100,17 @@ def unframe(magic: bytes, what: str, data: bytes, max_bytes: int | None) -> byte
     if data[: len(magic)] != magic[: len(data)]:
         raise WireFormatError("bytes 0-7", f"are not the first bytes of a {what}")
     if len(data) < least:
-        raise WireFormatError("length", f"{len(data)} bytes, a {what} has {least} or more: it was cut off")
+        raise WireFormatError("length", f"{len(data)} bytes, but a {what} has at least {least}: it was cut off")
     _, version, length = HEADER.unpack_from(data)
     if version != VERSION:
-        raise WireFormatError("byte 8", f"says format version {version}, this release reads {VERSION}; upgrade")
+        raise WireFormatError(
+            "byte 8",
+            f"has format version {version}, but this version of streamsketch reads {VERSION}: upgrade streamsketch",
+        )
     if length != len(data) - least:
         raise WireFormatError(
-            "bytes 9-16", f"say {length} bytes of payload, {len(data) - least} are there: cut off or run together"
+            "bytes 9-16",
+            f"state {length} bytes of payload, but {len(data) - least} follow: it was cut off, or joined with another",
         )
     if checksum(data[:-CHECKSUM_BYTES]) != data[-CHECKSUM_BYTES:]:
         raise WireFormatError("checksum", "does not match: the bytes were changed on the way; fetch them again")

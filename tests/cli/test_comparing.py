@@ -128,7 +128,7 @@ def test_inspect_refuses_what_is_no_sketch(tmp_path: Path, forks: Forks) -> None
     (tmp_path / "cut.raw-sketch").write_bytes((tmp_path / "mine.raw-sketch").read_bytes()[:-1])
     assert "cut off" in forks.refused("inspect", "cut.sketch", cwd=tmp_path)
     assert "fetch the file from a backup" in forks.refused("inspect", "cut.raw-sketch", cwd=tmp_path)
-    assert "bytes 0-7" in forks.refused("inspect", "notes.txt", cwd=tmp_path)
+    assert "notes.txt is not a release" in forks.refused("inspect", "notes.txt", cwd=tmp_path)
     assert "not a valid table" in forks.refused("inspect", "notes.parquet", cwd=tmp_path)
     assert "Is a directory" in forks.refused("inspect", ".", cwd=tmp_path)
     assert "nowhere.sketch cannot be read" in forks.refused("inspect", "nowhere.sketch", cwd=tmp_path)
@@ -330,7 +330,10 @@ def test_mean_refuses_what_it_cannot_average(tmp_path: Path, files: list[Path], 
         (good, "--populations disjoint"),
         ([*files, "-o", "north.sketch", *disjoint], "already exists and is not replaced"),
         ([*files, "-o", "mean.txt", *disjoint], "named *.sketch"),
-        ([files[0], "notes.txt", "-o", "mean.sketch", *disjoint], "is not a valid private sketch"),
+        (
+            [files[0], "notes.txt", "-o", "mean.sketch", *disjoint],
+            "notes.txt is not a release (.sketch, .signs or .parquet). To sketch a table: streamsketch",
+        ),
         ([files[0], "disguised.sketch", "-o", "mean.sketch", *disjoint], "is a raw sketch, which is secret"),
         ([files[0], files[0], "-o", "mean.sketch", *disjoint], "share the noise"),
         ([files[0], "other.sketch", "-o", "mean.sketch", *disjoint], "seed (3 here, 4 there)"),

@@ -79,10 +79,10 @@ def test_another_agreement_is_refused_in_files_and_bytes(tmp_path: Path) -> None
     nothing.save(tmp_path / "none.sketch")
     elsewhere = AGREEMENT.replace(projection=ss.SJLT(sketch_dim=64, sparsity=4, seed=8))
     for name, expect, said in (
-        ("a.sketch", other, f"agreement: is {AGREEMENT.fingerprint}, and {other.fingerprint} was expected"),
+        ("a.sketch", other, f"agreement is {AGREEMENT.fingerprint}, and {other.fingerprint} was expected"),
         ("a.sketch", other.fingerprint, f"and {other.fingerprint} was expected"),
         ("none.sketch", AGREEMENT, "agreement: names none"),
-        ("a.sketch", elsewhere, "projection: is not the expected one"),
+        ("a.sketch", elsewhere, "projection is not the expected one"),
     ):
         for read in (ss.load, lambda path, **given: ss.PrivateSketch.from_bytes(path.read_bytes(), **given)):
             with pytest.raises(WireFormatError, match=said):

@@ -190,7 +190,7 @@ def test_a_total_needs_slack() -> None:
     assert released.counts is not None
     assert released.counts.shape == (1,)
     assert released.units.standard_error > 0
-    with pytest.raises(InvalidInputError, match="none of the slack"):
+    with pytest.raises(InvalidInputError, match="but no slack"):
         _ = released.total
 
 

@@ -70,7 +70,7 @@ def test_one_table_has_one_guarantee(tmp_path: Path) -> None:
         ss.PrivateTable({"a": alone(), "b": alone(2.0)})
     mixed = pa.table({"key": ["a", "b"], "sketch": [alone().to_bytes(), alone(2.0).to_bytes()]})
     pq.write_table(mixed, tmp_path / "mixed.parquet")
-    with pytest.raises(ss.WireFormatError, match="row 1, guarantee: is not that of the rows before"):
+    with pytest.raises(ss.WireFormatError, match="row 1, guarantee is not that of the rows before"):
         ss.load(tmp_path / "mixed.parquet")
 
 

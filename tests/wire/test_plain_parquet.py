@@ -91,7 +91,7 @@ def test_keys_and_codecs(keys: Any, options: dict[str, Any], plainly: Read) -> N
         (written(["a", "b"], data_page_version="2.0"), "version 2, which need Arrow"),
         (written([1.5, 2.5]), "must be text, bytes, integers, dates or times"),
         (written(pa.array([1, 2], pa.timestamp("ns"))), "finer than microseconds"),
-        (written(["a", "b"], [RELEASES[0], None]), "row 1: has no sketch"),
+        (written(["a", "b"], [RELEASES[0], None]), "row 1 has no sketch"),
         (written(["a", "a"]), "appeared before"),
         (written(["a", None]), "must be text"),
         (KIT[next(iter(KIT))][:-9], "does not end as a Parquet file does"),

@@ -127,7 +127,7 @@ class WriteRowsOnce(WriteOnce):
     Raises
     ------
     InvalidInputError
-        For a table's name of other characters than letters, digits and ``_``.
+        If the table's name has characters other than letters, digits and ``_``.
     """
 
     def __init__(
