@@ -93,7 +93,7 @@ function makeView(release: Release): View {
 /** Refuse releases that are not comparable. */
 export function checkComparable(x: View, y: View): void {
   if (x.map.name !== y.map.name) throw new IncompatibleError("releases of different projections, or with noise at different places, are not comparable");
-  if (x.release.agreement !== y.release.agreement) throw new IncompatibleError("releases of different agreements are not comparable");
+  if (x.release.agreement !== y.release.agreement) throw new IncompatibleError(`one release follows the agreement ${x.release.agreement ?? "(none)"}, the other ${y.release.agreement ?? "(none)"}: where one states none and its data followed the other's, assert it by release.withAgreement(fingerprint)`);
   const ids = new Set(x.release.releaseIds);
   if (y.release.releaseIds.some((id) => ids.has(id))) throw new DependentNoiseError("the two share a release, and so noise");
 }

@@ -35,3 +35,4 @@ export { Features, type Entry } from "./features.ts";
 export { addContributions, readContribution, readRound, type Contribution, type Round } from "./rounds.ts";
 export { sameness } from "./sameness.ts";
 export { matrixOf, rangeOf, weightsOfRange, type Windows } from "./history.ts";
+export { distinct, entropy, l1Norm, type HistogramOptions } from "./histograms.ts";

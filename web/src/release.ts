@@ -1,6 +1,7 @@
 /** A published, differentially private sketch. */
-import { hex, type Bytes } from "./bytes.ts";
+import { hex, unhex, type Bytes } from "./bytes.ts";
 import { checkSketch, weightsOf } from "./checks.ts";
+import { demand } from "./errors.ts";
 import type { Ratio } from "./exact.ts";
 import { readFrame, writeFrame } from "./frame.ts";
 import type { Integers } from "./integers.ts";
@@ -53,6 +54,14 @@ export class Release {
   /** Fingerprint of the agreement that the data followed, hexadecimal; null where none is known. */
   get agreement(): string | null {
     return this.message.agreement === undefined ? null : hex(this.message.agreement);
+  }
+
+  /** Return the same release with the fingerprint of an agreement, or none: you assert that the data followed it. */
+  withAgreement(fingerprint: string | null): Release {
+    const { agreement: _, ...rest } = this.message;
+    if (fingerprint === null) return new Release(rest);
+    demand(/^[0-9a-f]{32}$/.test(fingerprint), "the fingerprint of an agreement is 32 hexadecimal digits");
+    return new Release({ ...rest, agreement: unhex(fingerprint) });
   }
 
   /** `scale` or `equal`: how units were clipped to a bound in sketch space; null for others. */

@@ -19,7 +19,7 @@ const DAMPED = 1e-12; // of what is a whole transform away
 const MOST_POINTS = 2 ** 20, MOST_DRAWS = 64, MOST_SUMS = 2 ** 29;
 
 /** A law on the multiples of a step, in data units; `lattice` is the step in grid steps of the cells, where that is exact. */
-interface Noise {
+export interface Noise {
   readonly step: number;
   readonly weights: Float64Array;
   readonly lattice: Ratio | null;
@@ -86,14 +86,15 @@ function leastFavourable(noise: Noise, view: View, tolerance: number, value: num
 
 // --- noise -----------------------------------------------------------------------------------------------------
 
-interface Term {
+/** One draw of noise in each cell. */
+export interface Term {
   readonly multiplier: Ratio;
   readonly noise: AddedNoise;
   readonly variance: number;
 }
 
-/** Return the law of all noises in a cell of the difference. */
-function noiseOf(releases: readonly Release[], grid: number): Noise {
+/** Return the noises in each cell of all releases together. */
+export function termsOf(releases: readonly Release[]): Term[] {
   const terms: Term[] = [];
   for (const release of releases) {
     const parts = release.parts.length > 0 ? release.parts : [{ noise: release.noise, guarantee: release.guarantee, multiplier: release.multiplier, count: 1 }];
@@ -108,6 +109,12 @@ function noiseOf(releases: readonly Release[], grid: number): Noise {
       for (let i = 0; i < Math.round(draws); i++) terms.push({ multiplier: part.multiplier.magnitude(), noise, variance: each });
     }
   }
+  return terms;
+}
+
+/** Return the law of all noises in a cell of the difference. */
+export function noiseOf(releases: readonly Release[], grid: number): Noise {
+  const terms = termsOf(releases);
   const common = terms.map((term) => term.multiplier).reduce((p, q) => new Ratio(gcd(p.numerator * q.denominator, q.numerator * p.denominator), p.denominator * q.denominator));
   const factors = terms.map((term) => term.multiplier.over(common).toNumber());
   const deviation = Math.sqrt(terms.reduce((sum, term, i) => sum + factors[i] ** 2 * term.variance, 0));
