@@ -1,13 +1,15 @@
 """Whether two sketches of one projection were made under one agreement."""
 
 import re
-from typing import Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, Union, overload
 
-from streamsketch.agreement.agreement import Agreement
 from streamsketch.core import short
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 
-Agreed: TypeAlias = Agreement | str | None
+if TYPE_CHECKING:
+    from streamsketch.agreement.agreement import Agreement
+
+Agreed: TypeAlias = Union["Agreement", str, None]
 """An agreement, or the fingerprint that a release has of one; None where nothing is known of one."""
 
 
@@ -22,11 +24,11 @@ def check_fingerprint(text: str) -> None:
 
 def fingerprint_of(agreed: Agreed) -> str | None:
     """Return the fingerprint of what is known of an agreement."""
-    return agreed.fingerprint if isinstance(agreed, Agreement) else agreed
+    return agreed if agreed is None or isinstance(agreed, str) else agreed.fingerprint
 
 
 @overload
-def check_agreed(first: Agreement | None, second: Agreement | None) -> Agreement | None: ...
+def check_agreed(first: "Agreement | None", second: "Agreement | None") -> "Agreement | None": ...
 @overload
 def check_agreed(first: Agreed, second: Agreed) -> Agreed: ...
 def check_agreed(first: Agreed, second: Agreed) -> Agreed:
@@ -39,7 +41,7 @@ def check_agreed(first: Agreed, second: Agreed) -> Agreed:
     """
     if first is None or second is None:
         return None
-    if isinstance(first, Agreement) and isinstance(second, Agreement):
+    if not isinstance(first, str) and not isinstance(second, str):
         first.check_same(second)
     elif fingerprint_of(first) != fingerprint_of(second):
         raise IncompatibleAgreementsError(
@@ -47,7 +49,7 @@ def check_agreed(first: Agreed, second: Agreed) -> Agreed:
             "Compare the parties' agreement files to find the fields that differ, and sketch both streams under one "
             "of them"
         )
-    return first if isinstance(first, Agreement) else second
+    return second if isinstance(first, str) else first
 
 
 def check_alike(first: Agreed, second: Agreed) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import typer
@@ -36,7 +36,9 @@ from streamsketch.estimation import (
     is_secret,
     value_text,
 )
-from streamsketch.signs import Signs, needs_norms
+
+if TYPE_CHECKING:
+    from streamsketch.signs import Signs
 
 BY_HELP = (
     "Measure to compare by. distance: squared distance, which also measures size. cosine: similarity of direction. "
@@ -264,7 +266,7 @@ class SignPairs:
         For norms that are no numbers, or of unknown names.
     """
 
-    def __init__(self, releases: Mapping[str, Signs], norms: list[str] | None) -> None:
+    def __init__(self, releases: "Mapping[str, Signs]", norms: list[str] | None) -> None:
         self.names = list(releases)
         self._releases = list(releases.values())
         self._norms = _norms_of(norms or [], self.names)
@@ -280,7 +282,7 @@ class SignPairs:
             angle = cosine = None
             with name_in_errors(first, second):
                 differing = ss.signs.hamming_distance(x, y)
-                if None not in norms or not (needs_norms(x) or needs_norms(y)):
+                if None not in norms or not (ss.signs.needs_norms(x) or ss.signs.needs_norms(y)):
                     angle = ss.signs.angle(x, y, norm_x=norms[0], norm_y=norms[1]).scaled(_DEGREES)
                     cosine = _cosine(x, y, norms)
             self._known[pair] = _SignPair(differing, angle, cosine)
@@ -347,7 +349,7 @@ def _for_each(confidence: float, candidates: int | None) -> float:
     return confidence if candidates is None or candidates == 1 else 1 - (1 - confidence) / candidates
 
 
-def _cosine(x: Signs, y: Signs, norms: tuple[float | None, float | None]) -> ss.Estimate | None:
+def _cosine(x: "Signs", y: "Signs", norms: tuple[float | None, float | None]) -> ss.Estimate | None:
     try:
         return ss.signs.cosine(x, y, norm_x=norms[0], norm_y=norms[1])
     except ss.InvalidInputError:

@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -16,22 +16,23 @@ from streamsketch.cli._saying import say
 from streamsketch.estimation import AnySketch
 from streamsketch.intake import key_and_window, window_time
 from streamsketch.release import check_independent, check_release, mismatch
-from streamsketch.signs import Signs, check_comparable, check_signs, is_index
 from streamsketch.storage import SUFFIX, is_raw, load_raw
 from streamsketch.streams import key_of_file
 from streamsketch.wire import kind_of
+
+if TYPE_CHECKING:
+    from streamsketch.signs import Signs
 
 SKETCH, SIGNS, TABLE = ".sketch", ".signs", ".parquet"
 
 _MOST_WARNINGS = 5  # of one file
 _TAKES_RAW = {"compare": "compare", "describe": "describe", "frequency": "query"}
-_NAMES: dict[type[Any], str] = {
-    ss.PrivateSketch: "private sketch",
-    ss.PrivateTable: "table of private sketches",
-    ss.signs.SignSketch: "sign sketch",
-    ss.signs.SignTable: "table of sign sketches",
-    ss.signs.IndividualSignSketch: "individual sign sketch",
+_SIGNS = {
+    "SignSketch": "sign sketch",
+    "SignTable": "table of sign sketches",
+    "IndividualSignSketch": "individual sign sketch",
 }
+_NAMES = _SIGNS | {"PrivateSketch": "private sketch", "PrivateTable": "table of private sketches"}
 
 Files = Annotated[
     list[Path],
@@ -150,7 +151,7 @@ def _of(key: str) -> str:
     return f" of {key}" if key else ""
 
 
-def load_signs(paths: list[Path], *, least: int, command: str, signer: list[Path] | None = None) -> dict[str, Signs]:
+def load_signs(paths: list[Path], *, least: int, command: str, signer: list[Path] | None = None) -> "dict[str, Signs]":
     """Return the published signs of files by short names.
 
     Raises
@@ -166,7 +167,7 @@ def load_signs(paths: list[Path], *, least: int, command: str, signer: list[Path
         first = names.setdefault(release.release_id, name)
         if first != name:
             with name_in_errors(first, name):
-                check_comparable([found[first], release])
+                ss.signs.check_comparable([found[first], release])
     return found
 
 
@@ -181,7 +182,7 @@ def hold_signs(paths: list[Path]) -> bool:
         If a file cannot be read.
     """
     for path in paths:
-        if is_index(path):
+        if _is_index(path):
             raise ss.InvalidInputError(
                 f"{path} is an index of signs, which nearest --index searches: give the releases whose neighbours are "
                 f"asked for, or those that it was made of"
@@ -196,6 +197,14 @@ def hold_signs(paths: list[Path]) -> bool:
     return any(signs.values())
 
 
+def _is_index(path: Path) -> bool:
+    """Return whether a file is an index of signs, of which nothing is loaded for files that publish something."""
+    try:
+        return kind_of(path) is None and ss.signs.is_index(path)
+    except ss.WireFormatError:
+        return False  # a damaged table
+
+
 def holds_signs(path: Path) -> bool:
     """Return whether a file holds published signs, or a table of them, by its first bytes and its columns.
 
@@ -204,7 +213,7 @@ def holds_signs(path: Path) -> bool:
     OSError
         If the file cannot be read.
     """
-    return issubclass(_kind_of(path), Signs | ss.signs.SignTable)
+    return _kind_of(path).__name__ in _SIGNS
 
 
 @contextlib.contextmanager
@@ -295,15 +304,16 @@ def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = No
         if (
             path.is_file()
             and path.suffix not in {SKETCH, SIGNS, TABLE}
-            and not is_index(path)
+            and not ss.signs.is_index(path)
             and kind_of(path) is None
         ):
             remedy = f"To sketch a table: streamsketch sketch {path} …"
             raise ss.InvalidInputError(f"{path} is not a release ({SKETCH}, {SIGNS} or {TABLE}). {remedy}") from None
-        raise ss.InvalidInputError(f"{path} is not a valid {_NAMES[_kind_of(path)]}: {error}") from None
+        expected = _NAMES.get(_kind_of(path).__name__, "release")
+        raise ss.InvalidInputError(f"{path} is not a valid {expected}: {error}") from None
     if kinds and not isinstance(found, kinds):
-        wanted, name = _NAMES[kinds[0]], _NAMES[type(found)]
-        signs = ": inspect, explain, compare and nearest take signs" if isinstance(found, Signs) else ""
+        wanted, name = _NAMES[kinds[0].__name__], _NAMES[type(found).__name__]
+        signs = ": inspect, explain, compare and nearest take signs" if type(found).__name__ in _SIGNS else ""
         raise ss.InvalidInputError(f"{path} holds a {name}, not a {wanted}{signs}")
     warn_of_mismatches(path, _by_key(found))
     return found
@@ -322,7 +332,7 @@ def warn_of_mismatches(path: Path, releases: Mapping[Any, Any]) -> None:
     """Print a sentence on each release that contradicts what it states of its noise."""
     short = 0
     for key, release in releases.items():
-        check = check_signs(release) if isinstance(release, Signs) else check_release(release)
+        check = check_release(release) if isinstance(release, ss.PrivateSketch) else ss.signs.check_signs(release)
         if check.verdict == "too little":
             short += 1
             if short <= _MOST_WARNINGS:

@@ -3,7 +3,7 @@
 import dataclasses
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,8 +14,10 @@ from streamsketch.cli._layout import show, show_facts, table_of
 from streamsketch.cli._reading import load_published, load_raw_file
 from streamsketch.cli._showing import Json, estimate_fields, guarantee_fields, plural, show_json, show_result
 from streamsketch.estimation import interval_text, published_counts
-from streamsketch.signs import Signs
 from streamsketch.storage import SUFFIX, RawSketch, is_raw
+
+if TYPE_CHECKING:
+    from streamsketch.signs import Signs
 
 
 def inspect(
@@ -107,7 +109,7 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
     show_result(str(file), facts, fields, as_json=as_json)
 
 
-def _inspect_signs(file: Path, published: Signs | ss.signs.SignTable, *, as_json: bool) -> None:
+def _inspect_signs(file: Path, published: "Signs | ss.signs.SignTable", *, as_json: bool) -> None:
     individual = isinstance(published, ss.signs.IndividualSignSketch)
     kind = "individual differential privacy" if individual else "differential privacy"
     projection = published.projection
@@ -128,7 +130,7 @@ def _inspect_signs(file: Path, published: Signs | ss.signs.SignTable, *, as_json
     show_result(str(file), facts | {"size": f"{file.stat().st_size:,} bytes"}, fields, as_json=as_json)
 
 
-def _sign_fields(release: Signs) -> dict[str, Any]:
+def _sign_fields(release: "Signs") -> dict[str, Any]:
     return {"guarantee": str(release.guarantee), "release_ids": [release.release_id.hex()]}
 
 

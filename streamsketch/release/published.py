@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from streamsketch.agreement import Agreement, check_fingerprint
+from streamsketch.agreement import check_fingerprint
 from streamsketch.core import write_whole
 
 if TYPE_CHECKING:
+    from streamsketch.agreement import Agreement
     from streamsketch.projections import Projection
 from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol

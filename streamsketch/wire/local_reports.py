@@ -15,14 +15,12 @@ from streamsketch.local import (
     step_exponent_of,
 )
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.parsing import Codec, at, parse
+from streamsketch.wire.codecs import MEANS, REPORTS
+from streamsketch.wire.parsing import at, parse
 from streamsketch.wire.releases import frame, unframe, values_message, values_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-REPORT_MAGIC = b"\x89SSR\r\n\x1a\n"
-MEAN_MAGIC = b"\x89SSM\r\n\x1a\n"
 
 _COMMON = ("kind", "dim", "epsilon", "ball")
 _FRAME_BYTES = 64  # of a report beside its values
@@ -30,14 +28,14 @@ _FRAME_BYTES = 64  # of a report beside its values
 
 def encode_report(report: Report) -> bytes:
     """Return a report as a framed message; equal reports give equal bytes."""
-    return frame(REPORT_MAGIC, _report_message(report).SerializeToString(deterministic=True))
+    return frame(REPORTS.magic, _report_message(report).SerializeToString(deterministic=True))
 
 
 def decode_report(data: bytes, *, mechanism: Mechanism) -> Report:
     """Return the report in a framed message; see `Report.from_bytes`."""
     layout = mechanism.layout
     packed_bytes = -(-layout.value_bits // 8)
-    payload = unframe(REPORT_MAGIC, "report", data, packed_bytes + _FRAME_BYTES)
+    payload = unframe(REPORTS.magic, "report", data, packed_bytes + _FRAME_BYTES)
     message = wire_pb2.LocalReport()
     parse(message, payload)
     if message.mechanism != _number(mechanism.fingerprint):
@@ -61,12 +59,12 @@ def decode_report(data: bytes, *, mechanism: Mechanism) -> Report:
 
 def encode_aggregator(aggregator: MeanAggregator) -> bytes:
     """Return an aggregator as a framed message; equal aggregators give equal bytes."""
-    return frame(MEAN_MAGIC, _aggregator_message(aggregator).SerializeToString(deterministic=True))
+    return frame(MEANS.magic, _aggregator_message(aggregator).SerializeToString(deterministic=True))
 
 
 def decode_aggregator(data: bytes, *, max_bytes: int | None) -> MeanAggregator:
     """Return the aggregator in a framed message; see `MeanAggregator.from_bytes`."""
-    payload = unframe(MEAN_MAGIC, "local mean", data, max_bytes)
+    payload = unframe(MEANS.magic, "local mean", data, max_bytes)
     message = wire_pb2.LocalMean()
     parse(message, payload)
     given = {descriptor.name: value for descriptor, value in message.mechanism.ListFields()}
@@ -109,7 +107,3 @@ def _number(fingerprint: str) -> int:
 def _check_canonical(message: Any, payload: bytes) -> None:
     if message.SerializeToString(deterministic=True) != payload:
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
-
-
-REPORTS = Codec(Report, "report", REPORT_MAGIC, encode_report, decode_report)
-MEANS = Codec(MeanAggregator, "local mean", MEAN_MAGIC, encode_aggregator, decode_aggregator)

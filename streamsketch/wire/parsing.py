@@ -7,7 +7,7 @@ are parsed at once.
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
@@ -112,28 +112,6 @@ def _varint(kind: Descriptor, payload: bytes, at: int, end: int) -> tuple[int, i
 
 def _invalid(kind: Descriptor) -> WireFormatError:
     return WireFormatError("payload", f"is not a {kind.name} message")
-
-
-class Codec(NamedTuple):
-    """How one kind of object becomes bytes, and how the bytes are known.
-
-    Parameters
-    ----------
-    kind
-        The class.
-    name
-        What it is called in errors.
-    magic
-        The first bytes, by which files are distinguished.
-    encode, decode
-        ``encode(thing)`` returns bytes; ``decode(data, **agreed)`` an object, or raises `WireFormatError`.
-    """
-
-    kind: type[Any]
-    name: str
-    magic: bytes
-    encode: Callable[[Any], bytes]
-    decode: Callable[..., Any]
 
 
 Part = TypeVar("Part")

@@ -4,40 +4,30 @@ import io
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, Union
 
-from streamsketch.agreement import Agreement, check_fingerprint, fingerprint_of
-from streamsketch.core import current_limits, pa, read_open
+from streamsketch import agreement as agreements
+from streamsketch import signs
+from streamsketch.agreement import check_fingerprint, fingerprint_of
+from streamsketch.core import current_limits, read_open
 from streamsketch.errors import WireFormatError
 from streamsketch.projections import Projection
-from streamsketch.signs import Signs, SignTable, is_index
 from streamsketch.storage import is_raw
-from streamsketch.wire import local_reports, releases, signs, tables
-from streamsketch.wire.parsing import Codec
-from streamsketch.wire.sign_tables import SignRows, rows_of_table
+from streamsketch.wire import tables
+from streamsketch.wire.codecs import CODECS, LONGEST_MAGIC, MEANS, PRIVATE_TABLES, REPORTS, Codec, is_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
+    from streamsketch.agreement import Agreement
     from streamsketch.parties import PublicKey
 
-Expected: TypeAlias = Projection | Agreement | str | None
+Expected: TypeAlias = Union[Projection, "Agreement", str, None]
 
-CODECS = (
-    releases.RELEASES,
-    signs.SIGNS,
-    signs.INDIVIDUAL_SIGNS,
-    tables.PRIVATE_TABLES,
-    tables.SIGN_TABLES,
-    local_reports.REPORTS,
-    local_reports.MEANS,
-)
 _LOCAL = {
-    local_reports.REPORTS: "a report: read it by streamsketch.local.Report.from_bytes(data, mechanism)",
-    local_reports.MEANS: "a sum of reports: read it by streamsketch.local.MeanAggregator.from_bytes(data)",
+    REPORTS: "a report: read it by streamsketch.local.Report.from_bytes(data, mechanism)",
+    MEANS: "a sum of reports: read it by streamsketch.local.MeanAggregator.from_bytes(data)",
 }
-_BY_KIND = {codec.kind: codec for codec in CODECS}
-_LONGEST_MAGIC = max(len(codec.magic) for codec in CODECS)
 
 
 def encode(thing: Any) -> bytes:
@@ -62,10 +52,10 @@ def decode(data: bytes, kind: type[Any], **agreed: Any) -> Any:
 
 def decode_any(data: bytes) -> Any:
     """Return what bytes hold, as the first of them say; see `Encoded.any_from_bytes`."""
-    codec = _codec_with(data[:_LONGEST_MAGIC])
-    if codec is None or codec is local_reports.REPORTS:
+    codec = _codec_with(data[:LONGEST_MAGIC])
+    if codec is None or codec is REPORTS:
         raise WireFormatError("bytes 0-7", "are not those of any release, or mean of reports")
-    if codec.magic == tables.MAGIC:
+    if codec.magic == PRIVATE_TABLES.magic:
         return tables.read_table(io.BytesIO(data), len(data), None, expect=None, max_bytes=None)
     return codec.decode(data, max_bytes=None, **({} if codec in _LOCAL else {"expect": None}))
 
@@ -122,48 +112,23 @@ def load(
         most = current_limits().max_bytes if max_bytes is None else max_bytes
         # the first read of a pipe may return fewer bytes than the magic has
         piped = None if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else read_open(file, most)
-        start = (file.peek(_LONGEST_MAGIC) if piped is None else piped)[:_LONGEST_MAGIC]
+        start = (file.peek(LONGEST_MAGIC) if piped is None else piped)[:LONGEST_MAGIC]
         codec = _codec_with(start)
         if codec is None:
             raise WireFormatError("bytes 0-7", _not_published(path, start))
         if codec in _LOCAL:
             raise WireFormatError("bytes 0-7", f"are those of {_LOCAL[codec]}")
         found: Any
-        if codec.magic != tables.MAGIC:
+        if codec.magic != PRIVATE_TABLES.magic:
             data = _verified(read_open(file, most) if piped is None else piped, path, signer)
             found = codec.decode(data, expect=projection, max_bytes=most)
         else:
-            image, size = _table_in(file, path, signer, max_bytes)
+            image, size = table_in(file, path, signer, max_bytes)
             found = tables.read_table(image, size, None, expect=projection, max_bytes=max_bytes)
     return _following(agreement, found)
 
 
-def sign_rows(
-    path: str | os.PathLike[str], *, signer: "PublicKey | Iterable[PublicKey] | None" = None
-) -> "Iterator[SignRows]":
-    """Yield the published signs of a file, in its order, a part of a table at a time; see `SignIndex.from_files`.
-
-    Raises
-    ------
-    TypeError
-        If the file publishes something else.
-    WireFormatError, SignatureError, OSError
-        As in `load`.
-    """
-    with open(path, "rb") as file:  # noqa: PTH123 - as above
-        if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and file.peek(_LONGEST_MAGIC).startswith(tables.MAGIC):
-            image, size = _table_in(file, path, signer, None)
-            if tables.kind_of(image, size) is SignTable:
-                if not (yield from rows_of_table(image, size)):
-                    tables.read_table(image, size, SignTable, expect=None, max_bytes=None)
-                return
-    release = load(path, signer=signer)
-    if not isinstance(release, Signs):
-        raise TypeError(f"an index holds published signs, and {os.fspath(path)} has a {type(release).__name__}")
-    yield SignRows(release, release.words[None], release.release_id, pa.array([Path(path).stem]))
-
-
-def _table_in(
+def table_in(
     file: BinaryIO,
     path: str | os.PathLike[str],
     signer: "PublicKey | Iterable[PublicKey] | None",
@@ -190,15 +155,15 @@ def kind_of(path: str | os.PathLike[str]) -> type[Any] | None:
         If the file cannot be read.
     """
     with Path(path).open("rb") as file:
-        start = file.read(_LONGEST_MAGIC)
+        start = file.read(LONGEST_MAGIC)
         codec = _codec_with(start)
-        if codec is not None and codec.magic == tables.MAGIC:
+        if codec is not None and codec.magic == PRIVATE_TABLES.magic:
             return tables.kind_of(file, _size_of(file))
     return None if codec is None else codec.kind
 
 
 def _codec_of(kind: type[Any]) -> Codec:
-    found = _BY_KIND.get(kind) or next((codec for codec in CODECS if issubclass(kind, codec.kind)), None)
+    found = next((codec for codec in CODECS if is_of(kind, codec)), None)
     if found is None:
         raise TypeError(f"a {kind.__name__} has no bytes in the exchange format")
     return found
@@ -220,7 +185,7 @@ def _expected(expect: Expected) -> tuple[Projection | None, str | None]:
     if isinstance(expect, str):
         check_fingerprint(expect)
         return None, expect
-    if not isinstance(expect, Agreement):
+    if not isinstance(expect, agreements.Agreement):
         raise TypeError(f"expect a Projection, an Agreement or its fingerprint, got a {type(expect).__name__}")
     return expect.projection, fingerprint_of(expect)
 
@@ -240,7 +205,7 @@ def _codec_with(start: bytes) -> Codec | None:
 def _not_published(path: str | os.PathLike[str], start: bytes) -> str:
     if Path(path).is_file() and is_raw(path):
         return "are those of a raw sketch, which is secret: read it by streamsketch.storage.load_raw(path)"
-    if Path(path).is_file() and is_index(path):
+    if Path(path).is_file() and signs.is_index(path):
         return "are those of an index of signs, which is searched: read it by streamsketch.signs.SignIndex.load(path)"
     cut = any(codec.magic.startswith(start) for codec in CODECS)
     return "are not there: it was cut off" if cut else "are not those of any release"

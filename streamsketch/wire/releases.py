@@ -20,10 +20,10 @@ from streamsketch.privacy import Guarantee, NoiseMoments
 from streamsketch.projections import Projection, projection_from_fields
 from streamsketch.release import HistoryPart, NoisePart, PrivateSketch, SketchClip
 from streamsketch.wire import wire_pb2
+from streamsketch.wire.codecs import RELEASES
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, place_name, place_of
-from streamsketch.wire.parsing import Codec, at, parse, ratio_message, ratio_of
+from streamsketch.wire.parsing import at, parse, ratio_message, ratio_of
 
-MAGIC = b"\x89SSK\r\n\x1a\n"  # as PNG's: shows up text-mode mangling and seven-bit transport
 VERSION = 1
 
 HEADER = struct.Struct("<8sBQ")  # magic, version, payload length
@@ -38,12 +38,12 @@ _MOST_KEPT = 4096  # bytes of a guarantee
 
 def encode_release(release: PrivateSketch) -> bytes:
     """Return a release as a framed message; equal releases give equal bytes."""
-    return frame(MAGIC, _bytes_of(_message(release)))
+    return frame(RELEASES.magic, _bytes_of(_message(release)))
 
 
 def decode_release(data: bytes, *, expect: Projection | None, max_bytes: int | None) -> PrivateSketch:
     """Return the release in a framed message; see `PrivateSketch.from_bytes`."""
-    payload = unframe(MAGIC, "private sketch", data, max_bytes)
+    payload = unframe(RELEASES.magic, "private sketch", data, max_bytes)
     message = wire_pb2.PrivateSketch()
     parse(message, payload)
     message.DiscardUnknownFields()
@@ -330,6 +330,3 @@ def values_of(where: str, message: wire_pb2.Values, count: int) -> Ints:
             f"{len(message.cells)} bytes, but {count} cells of {message.width} bytes were announced",
         )
     return np.frombuffer(message.cells, dtype=f"<i{message.width}").astype(np.int64)
-
-
-RELEASES = Codec(PrivateSketch, "private sketch", MAGIC, encode_release, decode_release)

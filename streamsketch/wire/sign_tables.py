@@ -4,8 +4,11 @@ The rows of a table differ in a few fields alone: signs and ids. Their first byt
 compared with them. Whatever is not alike is read as a release of its own.
 """
 
-from collections.abc import Generator
-from typing import Any, BinaryIO, NamedTuple
+import os
+import stat
+from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +21,14 @@ from streamsketch.projections import Projection
 from streamsketch.release import RELEASE_ID_BYTES
 from streamsketch.signs import Signs, SignSketch, SignTable
 from streamsketch.wire import wire_pb2
+from streamsketch.wire.codecs import LONGEST_MAGIC, SIGN_TABLES
 from streamsketch.wire.parsing import fields
+from streamsketch.wire.registry import load, table_in
 from streamsketch.wire.releases import CHECKSUM_BYTES, HEADER, checksum
-from streamsketch.wire.tables import checked
+from streamsketch.wire.tables import checked, kind_of, read_table
+
+if TYPE_CHECKING:
+    from streamsketch.parties import PublicKey
 
 Bytes = NDArray[np.uint8]
 
@@ -40,6 +48,31 @@ class SignRows(NamedTuple):
     """Their release ids, 8 bytes each."""
     keys: "pa.Array"
     """Their n keys."""
+
+
+def sign_rows(
+    path: str | os.PathLike[str], *, signer: "PublicKey | Iterable[PublicKey] | None" = None
+) -> Iterator[SignRows]:
+    """Yield the published signs of a file, in its order, a part of a table at a time; see `SignIndex.from_files`.
+
+    Raises
+    ------
+    TypeError
+        If the file publishes something else.
+    WireFormatError, SignatureError, OSError
+        As in `load`.
+    """
+    with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and file.peek(LONGEST_MAGIC).startswith(SIGN_TABLES.magic):
+            image, size = table_in(file, path, signer, None)
+            if kind_of(image, size) is SignTable:
+                if not (yield from rows_of_table(image, size)):
+                    read_table(image, size, SignTable, expect=None, max_bytes=None)
+                return
+    release = load(path, signer=signer)
+    if not isinstance(release, Signs):
+        raise TypeError(f"an index holds published signs, and {os.fspath(path)} has a {type(release).__name__}")
+    yield SignRows(release, release.words[None], release.release_id, pa.array([Path(path).stem]))
 
 
 def rows_of_table(file: BinaryIO, size: int) -> Generator[SignRows, None, bool]:

@@ -7,8 +7,9 @@ from streamsketch.privacy import IndividualGuarantee
 from streamsketch.projections import Projection
 from streamsketch.signs import IndividualSignSketch, Signs, SignSketch
 from streamsketch.wire import wire_pb2
+from streamsketch.wire.codecs import INDIVIDUAL_SIGNS, SIGNS, Codec
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, law_message, law_of
-from streamsketch.wire.parsing import Codec, at, parse
+from streamsketch.wire.parsing import at, parse
 from streamsketch.wire.releases import (
     agreement_bytes,
     agreement_of,
@@ -90,9 +91,3 @@ def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Sign
         ),
     )
     return IndividualSignSketch(projection, message.signs, message.method, individual, release_id=message.release_id)
-
-
-SIGNS = Codec(SignSketch, "sign sketch", b"\x89SSG\r\n\x1a\n", encode_signs, decode_signs)
-INDIVIDUAL_SIGNS = Codec(
-    IndividualSignSketch, "individual sign sketch", b"\x89SSI\r\n\x1a\n", encode_signs, decode_individual_signs
-)

@@ -1,7 +1,6 @@
 """Parquet tables of releases: one row a key."""
 
 import contextlib
-import functools
 import io
 import sys
 from collections.abc import Iterator
@@ -9,17 +8,16 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from streamsketch import signs
 from streamsketch.core import check_length, current_limits, is_installed, pa, pq, short
 from streamsketch.data import is_key_type, key_column, times_of
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.projections import Projection
 from streamsketch.release import PrivateSketch, PrivateTable, PublishedTable
-from streamsketch.signs import SignTable
 from streamsketch.wire import plain_parquet
 from streamsketch.wire.parquet_pages import check_footer, measure, read_footer
-from streamsketch.wire.parsing import Codec, at
+from streamsketch.wire.parsing import at
 
-MAGIC = b"PAR1"
 _BATCH_ROWS = 1024
 _LEAST_FOOTER = 1 << 16
 _ID_BYTES = 120  # of a release id: the bytes object, and its places
@@ -142,7 +140,19 @@ def _plain_rows(
 
 
 def _kind_with(names: list[str]) -> type[PublishedTable[Any]] | None:
-    return next((kind for kind in (PrivateTable, SignTable) if kind.column in names), None)
+    if PrivateTable.column in names:
+        return PrivateTable
+    return signs.SignTable if signs.SignTable.column in names else None
+
+
+def decode_private_table(data: bytes, **agreed: Any) -> PublishedTable[Any]:
+    """Return the table of private sketches in bytes; see `read_table`."""
+    return _decode(PrivateTable, data, **agreed)
+
+
+def decode_sign_table(data: bytes, **agreed: Any) -> PublishedTable[Any]:
+    """Return the table of sign sketches in bytes; see `read_table`."""
+    return _decode(signs.SignTable, data, **agreed)
 
 
 def _decode(
@@ -254,9 +264,3 @@ def _keys(column: "pa.Array") -> list[Any]:
 def _values(keys: "pa.Array") -> list[Any]:
     values: list[Any] = times_of(keys) if pa.types.is_timestamp(keys.type) else keys.to_pylist()
     return values
-
-
-PRIVATE_TABLES = Codec(
-    PrivateTable, "table of private sketches", MAGIC, encode_table, functools.partial(_decode, PrivateTable)
-)
-SIGN_TABLES = Codec(SignTable, "table of sign sketches", MAGIC, encode_table, functools.partial(_decode, SignTable))

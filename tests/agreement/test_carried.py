@@ -14,7 +14,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.errors import BoundExceededWarning
 from streamsketch.storage import RawSketch
-from streamsketch.wire.releases import MAGIC, frame
+from streamsketch.wire.codecs import RELEASES
+from streamsketch.wire.releases import frame
 from tests.tampering import raw_bytes, raw_from_bytes, with_fields
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
@@ -141,7 +142,7 @@ def test_bytes_of_a_release_without_an_agreement_are_as_they_were() -> None:
 @pytest.mark.parametrize("length", [0, 15, 17])
 def test_other_fingerprints_on_the_wire_are_refused(length: int) -> None:
     payload = release(None).to_bytes()[17:-16]
-    forged = frame(MAGIC, payload + bytes([9 << 3 | 2, length]) + bytes(length))
+    forged = frame(RELEASES.magic, payload + bytes([9 << 3 | 2, length]) + bytes(length))
     with pytest.raises(ss.WireFormatError, match="16 bytes in hexadecimal"):
         ss.PrivateSketch.from_bytes(forged)
 

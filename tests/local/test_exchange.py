@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streamsketch.errors import WireFormatError
 from streamsketch.local import MeanAggregator, Mechanism, PrivUnitG, Report
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.local_reports import MEAN_MAGIC, REPORT_MAGIC
+from streamsketch.wire.codecs import MEANS, REPORTS
 from streamsketch.wire.releases import frame
 from tests.golden.test_wire_bytes import double, fields, one
 from tests.local.directions import bits, directions
@@ -118,8 +118,8 @@ def test_damaged_bytes_are_refused(name: str, data: st.DataObject) -> None:
 @given(payload=st.binary(max_size=60), cut=st.integers(0, 40))
 def test_arbitrary_payloads_in_sound_frames_are_refused(payload: bytes, cut: int) -> None:
     for magic, read in (
-        (REPORT_MAGIC, lambda data: Report.from_bytes(data, MECHANISMS["PrivHS"])),
-        (MEAN_MAGIC, MeanAggregator.from_bytes),
+        (REPORTS.magic, lambda data: Report.from_bytes(data, MECHANISMS["PrivHS"])),
+        (MEANS.magic, MeanAggregator.from_bytes),
     ):
         for given_payload in (payload, server_of("PrivHS").to_bytes()[17:-16][:cut] + payload):
             with pytest.raises(WireFormatError):
@@ -138,7 +138,7 @@ def hostile_server(**changes: Any) -> bytes:
             message.mechanism.ClearField(name)
         else:
             setattr(message.mechanism, name, value)
-    return frame(MEAN_MAGIC, message.SerializeToString(deterministic=True))
+    return frame(MEANS.magic, message.SerializeToString(deterministic=True))
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_hostile_fields_of_a_report_are_refused_at_their_place() -> None:
         fields_of = {"mechanism": good.mechanism, "seed": 0, "values": good.values} | changes
         payload = wire_pb2.LocalReport(**fields_of).SerializeToString(deterministic=True)
         with pytest.raises(WireFormatError) as caught:
-            Report.from_bytes(frame(REPORT_MAGIC, payload), mechanism)
+            Report.from_bytes(frame(REPORTS.magic, payload), mechanism)
         return caught.value.where
 
     assert refused(mechanism=1) == "mechanism"
@@ -187,7 +187,7 @@ def test_hostile_fields_of_a_report_are_refused_at_their_place() -> None:
     assert refused(values=np.full(DIM, np.nan, dtype="<f4").tobytes()) == "values"
     assert refused(values=bytes(10**6)) == "length"
     with pytest.raises(WireFormatError, match="not the first bytes of a report"):
-        Report.from_bytes(frame(MEAN_MAGIC, b""), mechanism)
+        Report.from_bytes(frame(MEANS.magic, b""), mechanism)
     with pytest.raises(WireFormatError, match="not the first bytes of a local mean"):
         MeanAggregator.from_bytes(report_of("PrivUnit").to_bytes())
     with pytest.raises(TypeError, match="from bytes"):
@@ -200,7 +200,7 @@ def test_spare_bits_behind_the_last_are_refused() -> None:
     message.ParseFromString(report_of("RePrivHS").to_bytes()[17:-16])
     message.values = bytes([message.values[0] | 0x80])
     with pytest.raises(WireFormatError, match="canonical"):
-        Report.from_bytes(frame(REPORT_MAGIC, message.SerializeToString(deterministic=True)), mechanism)
+        Report.from_bytes(frame(REPORTS.magic, message.SerializeToString(deterministic=True)), mechanism)
 
 
 def test_a_limit_on_bytes_is_kept() -> None:

@@ -27,7 +27,7 @@ from streamsketch.local import (
 )
 from streamsketch.local.plausible_lengths import Lengths
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.local_reports import MEAN_MAGIC
+from streamsketch.wire.codecs import MEANS
 from streamsketch.wire.releases import frame, values_message
 from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import DIM, zoo
@@ -261,7 +261,7 @@ def test_a_false_sum_is_refused_from_bytes() -> None:
     message.ParseFromString(server.to_bytes()[17:-16])
     message.totals.CopyFrom(values_message(100 * server.totals))
     with pytest.raises(WireFormatError, match="not honest"):
-        MeanAggregator.from_bytes(frame(MEAN_MAGIC, message.SerializeToString(deterministic=True)))
+        MeanAggregator.from_bytes(frame(MEANS.magic, message.SerializeToString(deterministic=True)))
 
 
 def test_a_small_message_that_announces_many_cells_is_refused_before_they_are_made() -> None:
@@ -272,7 +272,7 @@ def test_a_small_message_that_announces_many_cells_is_refused_before_they_are_ma
     tracemalloc.start()
     try:
         with pytest.raises(WireFormatError, match="16777216 cells"):
-            MeanAggregator.from_bytes(frame(MEAN_MAGIC, message.SerializeToString(deterministic=True)))
+            MeanAggregator.from_bytes(frame(MEANS.magic, message.SerializeToString(deterministic=True)))
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()

@@ -21,7 +21,7 @@ from streamsketch import signs
 from streamsketch.privacy import FlippedSigns, IndividualGuarantee, Mechanism
 from streamsketch.signs.sketch import Method, Signs, pack_signs
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.releases import MAGIC
+from streamsketch.wire.codecs import RELEASES
 
 SIGNS_MAGIC, INDIVIDUAL_SIGNS_MAGIC = b"\x89SSG\r\n\x1a\n", b"\x89SSI\r\n\x1a\n"
 
@@ -349,7 +349,7 @@ def test_no_kind_is_taken_for_another() -> None:
     with pytest.raises(ss.WireFormatError):
         signs.SignSketch.from_bytes(framed(individual_of().to_bytes()[17:-16]))
     with pytest.raises(ss.WireFormatError):
-        ss.PrivateSketch.from_bytes(framed(release_of().to_bytes()[17:-16], MAGIC))
+        ss.PrivateSketch.from_bytes(framed(release_of().to_bytes()[17:-16], RELEASES.magic))
 
 
 def test_limits_and_expectations_are_kept(tmp_path: Path) -> None:

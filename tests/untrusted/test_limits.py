@@ -123,7 +123,7 @@ def test_repeated_fields_are_counted_before_objects_are_made_of_them() -> None:
     message.ClearField("release_ids")
     message.ClearField("data_ids")  # which come behind them
     rest = message.SerializeToString(deterministic=True)
-    ids = wire.frame(wire.MAGIC, rest + b"\x32\x00" * 200_000)
+    ids = wire.frame(wire.RELEASES.magic, rest + b"\x32\x00" * 200_000)
 
     def refused(data: bytes, what: str) -> None:
         with ss.reading_limits(max_items=1000), pytest.raises(ss.WireFormatError, match=what):
@@ -143,7 +143,7 @@ def test_repeated_fields_are_counted_before_objects_are_made_of_them() -> None:
         (b"\x32\x00" * 100_000, "steps has more than 16 entries"),
     ):
         nested = b"\x22" + varint(len(guarantee + more)) + guarantee + more
-        data = wire.frame(wire.MAGIC, before.SerializeToString() + nested + behind.SerializeToString())
+        data = wire.frame(wire.RELEASES.magic, before.SerializeToString() + nested + behind.SerializeToString())
         assert peak_of(lambda data=data, what=what: refused(data, what)) < 3 * len(data)  # type: ignore[misc]
 
 
@@ -169,7 +169,7 @@ def test_a_bound_that_no_release_could_carry_on_is_refused() -> None:
     message = _message()
     message.guarantee.neighbours.bound.denominator = (1 << 64) - 1
     with pytest.raises(ss.WireFormatError, match="ratio of 63-bit integers"):
-        ss.PrivateSketch.from_bytes(wire.frame(wire.MAGIC, message.SerializeToString(deterministic=True)))
+        ss.PrivateSketch.from_bytes(wire.frame(wire.RELEASES.magic, message.SerializeToString(deterministic=True)))
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------

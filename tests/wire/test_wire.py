@@ -26,7 +26,7 @@ from streamsketch.privacy import (
     StatedInText,
 )
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.releases import MAGIC
+from streamsketch.wire.codecs import RELEASES
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=8, sparsity=2, seed=5)
 GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.of_noise(DiscreteLaplace(Fraction(2))))
@@ -38,7 +38,7 @@ def release_of(values: list[int], projection: ss.Projection = PROJECTION) -> ss.
     )
 
 
-def framed(payload: bytes, *, magic: bytes = MAGIC, version: int = 1, length: int | None = None) -> bytes:
+def framed(payload: bytes, *, magic: bytes = RELEASES.magic, version: int = 1, length: int | None = None) -> bytes:
     """Frame a payload as a hostile writer would: with a right checksum."""
     data = struct.pack("<8sBQ", magic, version, len(payload) if length is None else length) + payload
     return data + hashlib.blake2b(data, digest_size=16).digest()
@@ -153,7 +153,7 @@ def test_bytes_behind_the_end_are_refused() -> None:
 @given(st.binary(max_size=300))
 @settings(max_examples=2 * settings.default.max_examples)
 def test_rubbish_raises_the_one_error(data: bytes) -> None:
-    for attempt in (data, framed(data), MAGIC + data):
+    for attempt in (data, framed(data), RELEASES.magic + data):
         with pytest.raises(ss.WireFormatError):
             ss.PrivateSketch.from_bytes(attempt)
 
