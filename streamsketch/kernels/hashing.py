@@ -36,14 +36,16 @@ def field_elements(seed: int, label: str, count: int) -> list[int]:
     >>> field_elements(seed=7, label="example", count=2)
     [15196580579576872688, 298247208608270830]
     """
-    key, start = seed.to_bytes(8, "little"), label.encode() + b"\0"
-    digests = (
-        hashlib.blake2b(
-            start + index.to_bytes(8, "little"), digest_size=8, key=key, person=b"streamsketch.gf2"
-        ).digest()
-        for index in range(count)
+    start = hashlib.blake2b(
+        label.encode() + b"\0", digest_size=8, key=seed.to_bytes(8, "little"), person=b"streamsketch.gf2"
     )
-    return [int.from_bytes(digest, "little") for digest in digests]
+    digests = []
+    for index in range(count):
+        each = start.copy()
+        each.update(index.to_bytes(8, "little"))
+        digests.append(each.digest())
+    found: list[int] = np.frombuffer(b"".join(digests), dtype="<u8").tolist()
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Which sums stand out from the noise of a release, known before any data."""
 
 import dataclasses
+import functools
 import math
 from typing import Any, ClassVar, Self
 
@@ -82,7 +83,7 @@ class NoiseFloor:
         norms: Floats = np.asarray(squared_norms, dtype=np.float64)
         if not self.k2:
             return np.where(norms > 0, 0.0, 1.0)
-        shape, scale = self._law(norms / self.k2)
+        shape, scale = _law(self, norms / self.k2)
         found: Floats = special.gammainc(shape, (self.squared_norm / self.k2 + self.cells) / scale)
         return found
 
@@ -102,13 +103,7 @@ class NoiseFloor:
         """
         if not (isinstance(chance, float) and 0 < chance < 1):
             raise InvalidInputError(f"a chance must lie in (0, 1), got {short(chance)}")
-        low, high = 0.0, _MOST * self.squared_norm
-        if not self.k2 or self.chance(0.0) <= chance:
-            return 0.0
-        for _ in range(_STEPS):
-            middle = math.sqrt(max(low, 1e-6 * self.squared_norm) * high)
-            low, high = (middle, high) if self.chance(middle) > chance else (low, middle)
-        return math.sqrt(high)
+        return _length(self, chance)
 
     def visible_distance(self, power: float = 0.8, level: float = 0.05, *, drift: float = 0.0) -> float:
         """Return the smallest distance of two sums that `streamsketch.test_same` finds in releases with this noise.
@@ -129,22 +124,37 @@ class NoiseFloor:
         float
             ‖x - y‖₂ in data units.
         """
-        if not self.k2:
-            return 0.0
-        extra = drift / (2 * self.k2)  # in units of the variance of the two noises
-        shape, scale = self._law(np.asarray(extra), draws=2)
-        line = float(special.gammainccinv(shape, level) * scale)
-        low, high = 0.0, _MOST * line
-        for _ in range(_STEPS):
-            middle = math.sqrt(max(low, line / _MOST) * high)
-            shape, scale = self._law(np.asarray(middle + extra), draws=2)
-            low, high = (low, middle) if special.gammaincc(shape, line / scale) >= power else (middle, high)
-        return math.sqrt(2 * high * self.k2)
+        return _visible_distance(self, power, level, drift) if self.k2 else 0.0
 
-    def _law(self, norms: Floats, draws: int = 1) -> tuple[Floats, Floats]:
-        """Return shape and scale of the gamma law of N̂ + k·K2, all in units of the variance of so many noises."""
-        one = np.ones_like(norms)
-        fourth = self.k4 / self.k2**2 / draws
-        of_noise: Floats = OutputNoise(self.cells).squared_norm_variance(norms, one, fourth * one)
-        variance, mean = of_noise + self.map_variance * norms**2, norms + self.cells
-        return mean**2 / variance, variance / mean
+
+@functools.lru_cache(maxsize=1024)
+def _length(floor: NoiseFloor, chance: float) -> float:
+    low, high = 0.0, _MOST * floor.squared_norm
+    if not floor.k2 or floor.chance(0.0) <= chance:
+        return 0.0
+    for _ in range(_STEPS):
+        middle = math.sqrt(max(low, 1e-6 * floor.squared_norm) * high)
+        low, high = (middle, high) if floor.chance(middle) > chance else (low, middle)
+    return math.sqrt(high)
+
+
+@functools.lru_cache(maxsize=1024)
+def _visible_distance(floor: NoiseFloor, power: float, level: float, drift: float) -> float:
+    extra = drift / (2 * floor.k2)  # in units of the variance of the two noises
+    shape, scale = _law(floor, np.asarray(extra), draws=2)
+    line = float(special.gammainccinv(shape, level) * scale)
+    low, high = 0.0, _MOST * line
+    for _ in range(_STEPS):
+        middle = math.sqrt(max(low, line / _MOST) * high)
+        shape, scale = _law(floor, np.asarray(middle + extra), draws=2)
+        low, high = (low, middle) if special.gammaincc(shape, line / scale) >= power else (middle, high)
+    return math.sqrt(2 * high * floor.k2)
+
+
+def _law(floor: NoiseFloor, norms: Floats, draws: int = 1) -> tuple[Floats, Floats]:
+    """Return shape and scale of the gamma law of N̂ + k·K2, all in units of the variance of so many noises."""
+    one = np.ones_like(norms)
+    fourth = floor.k4 / floor.k2**2 / draws
+    of_noise: Floats = OutputNoise(floor.cells).squared_norm_variance(norms, one, fourth * one)
+    variance, mean = of_noise + floor.map_variance * norms**2, norms + floor.cells
+    return mean**2 / variance, variance / mean
