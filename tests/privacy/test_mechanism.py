@@ -161,7 +161,8 @@ def readers_of_mechanisms(source: str) -> Iterator[int]:
 def test_nothing_in_the_library_reads_the_text_of_a_guarantee() -> None:
     for path in sorted(ROOT.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
-        assert list(readers_of_mechanisms(source)) == [], path
+        if any(name in source for name in OF_MECHANISMS):
+            assert list(readers_of_mechanisms(source)) == [], path
     for read in (
         "'flips with' in guarantee.mechanism",
         "guarantee.mechanism.partition(', ')",
