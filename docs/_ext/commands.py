@@ -20,6 +20,14 @@ def help_at(command: Any, path: list[str]) -> Help:
     return help_of(full, typer.Context(full, info_name=" ".join(["streamsketch", *path])))
 
 
+def coded(text: str) -> str:
+    """Return text in Markdown, in which options are code, as what is between backticks is already."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part if part[:1] == "`" else re.sub(r"(?<![\w-])--[a-z][a-z0-9-]*", r"`\g<0>`", part) for part in parts
+    )
+
+
 class Commands(SphinxDirective):
     """Write a section for each command, in the order of ``--help``."""
 
@@ -47,14 +55,16 @@ class Commands(SphinxDirective):
         """Return a command's section, in Markdown."""
         lines = [f"{level} {name}", "", "```sh", found.usage, "```", ""]
         for paragraph in found.paragraphs:
-            lines += [paragraph, ""]
+            lines += [coded(paragraph), ""]
         if found.example:
             lines += ["```sh", *call_lines(found.example, 100, ""), "```", ""]
         for heading, entries in found.groups.items():
-            lines += [f"**{heading}**", ""]
+            if heading == "General":  # --json and --help, which the page describes
+                continue
+            lines += [f"**{coded(heading)}**", ""]
             for entry in entries:
                 text = re.sub(r"\s*\[([^][]*)\]$", r" (\1)", entry.text)
-                lines += [f"`{entry.names}`", f": {text}", ""]
+                lines += [f"`{entry.names}`", f": {coded(text)}", ""]
         return lines
 
 
