@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import combinations
 from pathlib import Path
@@ -36,6 +36,7 @@ from streamsketch.estimation import (
     is_secret,
     value_text,
 )
+from streamsketch.report import measure_of
 
 if TYPE_CHECKING:
     from streamsketch.signs import Signs
@@ -43,9 +44,10 @@ if TYPE_CHECKING:
 BY_HELP = (
     "Measure to compare by. distance: squared distance, which also measures size. cosine: similarity of direction. "
     "profile: squared distance of streams scaled to length 1, which compares what they consist of. mean: squared "
-    "distance of what one unit adds on average, where units were counted."
+    "distance of what one unit adds on average, where units were counted. By default cosine, if it can tell most "
+    "streams apart, otherwise distance."
 )
-ByOption = Annotated[By, typer.Option("--by", help=BY_HELP, metavar="MEASURE")]
+ByOption = Annotated[By | None, typer.Option("--by", help=BY_HELP, metavar="MEASURE", show_default=False)]
 Only = Annotated[
     list[str] | None,
     typer.Option(
@@ -71,6 +73,7 @@ Pair: TypeAlias = tuple[int, int]
 """The places of two names."""
 
 Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 WITHOUT_NORMS = (
     "These signs were flipped with probabilities that depend on the cells, so angles need the vectors' Euclidean "
@@ -114,13 +117,15 @@ def load_pairs(
     files: list[Path],
     command: str,
     *,
-    by: By,
+    by: By | None,
     only: list[str] | None,
     norm: list[str] | None,
     signer: list[Path] | None,
     raw: bool = False,
 ) -> Pairs:
     """Return all pairs of what files hold; parameters are the options of a command.
+
+    Without ``by``, sketches are compared by what the report compares them by.
 
     Raises
     ------
@@ -130,7 +135,7 @@ def load_pairs(
         As `load_sketches`.
     """
     if hold_signs(files):
-        if by != "distance":
+        if by not in (None, "distance"):
             raise ss.InvalidInputError(
                 f"--by {by} is for sketches; published signs are compared by how many differ, beside which their "
                 f"cosine is shown"
@@ -143,13 +148,14 @@ def load_pairs(
 
 
 class SketchPairs:
-    """Pairs of sketches: the measure that was asked for, and another one; see `Pairs`."""
+    """Pairs of sketches: the measure that was asked for, or the report's choice, and another one; see `Pairs`."""
 
-    def __init__(self, sketches: Mapping[str, AnySketch], by: By) -> None:
+    def __init__(self, sketches: Mapping[str, AnySketch], by: By | None) -> None:
         self.names = list(sketches)
         self.sketches = sketches
-        self._by: By = by
-        self._beside: By = "cosine" if by == "distance" else "distance"
+        self._asked = by is not None
+        self._by: By = _named(sketches, measure_of) if by is None else by
+        self._beside: By = "cosine" if self._by == "distance" else "distance"
 
     @functools.cached_property
     def _estimates(self) -> Estimates:
@@ -213,6 +219,10 @@ class SketchPairs:
             say("Raw sketches took part: what is printed here is as secret as they are.")
         if self._by == "distance":
             return
+        if not self._asked:
+            say(
+                "Compared by cosine, which tells most of these streams apart. --by distance compares squared distances."
+            )
         of_means, block = self._by == "mean", block_of(list(self.sketches.values()))
         gone = few_units(block) if of_means else below_noise_floor(block)
         lost = [name for name, without in zip(self.names, gone, strict=True) if without]
@@ -230,9 +240,14 @@ def _estimate_at(estimates: Estimates | None, pair: Pair) -> ss.Estimate | None:
 
 
 def _compare_all(sketches: Mapping[str, AnySketch], by: By) -> Estimates:
-    """Compare all pairs; errors name the two sketches that cannot be compared."""
+    """Compare all pairs."""
+    return _named(sketches, lambda all_of_them: ss.pairwise(all_of_them, by=by))
+
+
+def _named(sketches: Mapping[str, AnySketch], compute: Callable[[list[AnySketch]], Result]) -> Result:
+    """Return what is computed of sketches; errors name the two that cannot be compared."""
     try:
-        return ss.pairwise(sketches.values(), by=by)
+        return compute(list(sketches.values()))
     except ss.StreamsketchError:
         for first, second in combinations(sketches, 2):
             with name_in_errors(first, second):

@@ -25,7 +25,7 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
         By | None,
         typer.Option(
             "--by",
-            help=f"{BY_HELP} By default, distance; of features, their discrepancy.",
+            help=f"{BY_HELP} For features, their discrepancy.",
             metavar="MEASURE",
             show_default=False,
         ),
@@ -105,7 +105,7 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     for option, value in (of_why | {"--agreement": None if agreed_on_features else agreement}).items():
         if value is not None:
             raise ss.InvalidInputError(f"{option} is for what separates two streams: say --why DICTIONARY")
-    among = load_pairs(files, "compare", by=by or "distance", norm=norm, **given)
+    among = load_pairs(files, "compare", by=by, norm=norm, **given)
     if isinstance(among, SketchPairs):
         if agreed_on_features is not None:
             load_agreement(agreed_on_features, among.sketches)

@@ -26,7 +26,7 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     to: Annotated[
         str | None, typer.Option(help="Name of the file or key whose neighbours are shown. By default, those of each.")
     ] = None,
-    by: ByOption = "distance",
+    by: ByOption = None,
     top: Annotated[int, typer.Option(help="Number of neighbours.")] = 3,
     index: Annotated[
         Path | None,
@@ -56,7 +56,7 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     """
     check_top(top)
     if index is not None:
-        if by != "distance":
+        if by not in (None, "distance"):
             raise ss.InvalidInputError(f"--by {by} is for sketches, and --index searches signs, by how many differ")
         if not hold_signs(files):
             raise ss.InvalidInputError(f"--index searches published signs, and {files[0]} holds none")

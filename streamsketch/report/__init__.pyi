@@ -1,5 +1,6 @@
 from .bounds import picture_of
 from .changes import LEAST_TYPICAL, picture_of_changes, picture_of_series
+from .choice import measure_of
 from .differences import Dictionary, item_text, more_in, picture_of_differences, row_cells
 from .federation import Drift, Federation, federation_of
 from .federation_page import page_of_federation
@@ -15,6 +16,7 @@ __all__ = [
     "Federation",
     "federation_of",
     "item_text",
+    "measure_of",
     "more_in",
     "page_of",
     "page_of_federation",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import (
     MEASURES,
+    AnySketch,
     By,
     Estimates,
     OutputNoise,
@@ -98,6 +99,25 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
     estimates = found[by] if by in found else compare_blocks(block, block, by, same=True)
     squares = found["profile" if by in ("cosine", "profile") else "distance"]
     return Chosen(by, kept, np.flatnonzero(lost).tolist(), shares, estimates, squares)
+
+
+def measure_of(sketches: Sequence[AnySketch]) -> By:
+    """Return by what streams are compared if nothing is asked for: the rule of `choose`.
+
+    Raises
+    ------
+    IncompatibleProjectionsError
+        If sketches cannot be compared.
+    """
+    lost = below_noise_floor(block_of(sketches))
+    kept = [sketch for sketch, gone in zip(sketches, lost, strict=True) if not gone]
+    if len(kept) < 2:
+        return "distance"
+    block = block_of(kept)
+    if not isinstance(block.effect, OutputNoise):
+        return "distance"
+    cosines = compare_blocks(block, block, "cosine", same=True)
+    return "cosine" if distinguishable_share(cosines) >= ENOUGH else "distance"
 
 
 def distinguishable_share(estimates: Estimates) -> float:

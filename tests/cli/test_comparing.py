@@ -184,8 +184,24 @@ def test_streams_are_compared_by_what_they_consist_of(by: str, one: Any, shapes:
     assert {(row["of"], row["neighbour"]) for row in near} >= {("small a", "large a"), ("large a", "small a")}
     assert not any("empty" in (row["of"], row["neighbour"]) for row in near)
     assert (near[0]["low"], near[0]["high"]) == pytest.approx(estimate.selected_interval(3), abs=1e-9)
-    by_size = json.loads(forks.run("nearest", shapes, "--to", "small a", "--json", cwd=shapes.parent).stdout)
+    by_size = json.loads(
+        forks.run("nearest", shapes, "--to", "small a", "--by", "distance", "--json", cwd=shapes.parent).stdout
+    )
     assert by_size[0]["neighbour"] != "large a"
+
+
+def test_unasked_streams_are_compared_by_what_the_report_chooses(shapes: Path, tmp_path: Path, forks: Forks) -> None:
+    done = forks.run("compare", shapes, "--json", cwd=tmp_path)
+    near = json.loads(forks.run("nearest", shapes, "--json", cwd=tmp_path).stdout)
+    assert all("cosine" in row and isinstance(row["cosine"], float | None) for row in json.loads(done.stdout))
+    assert all("cosine" in row for row in near)
+    assert "Compared by cosine" in json.loads(done.stderr.splitlines()[0])["note"]["message"]
+    forks.succeeded("report", shapes, "-o", "page.html", cwd=tmp_path)
+    assert "cosine" in (tmp_path / "page.html").read_text().lower()
+    small = tmp_path / "small.parquet"
+    ss.PrivateTable({name: release(1) for name in ("a", "b", "c")}).save(small)
+    unclear = json.loads(forks.run("compare", small, "--json", cwd=tmp_path).stdout)
+    assert all(isinstance(row["squared_distance"], float) for row in unclear), "where noise leaves no cosines"
 
 
 def test_some_pairs_and_some_keys(shapes: Path, forks: Forks) -> None:

@@ -199,7 +199,7 @@ def test_intervals_of_all_pairs_hold_together_whichever_are_shown(folder: Path, 
     everything = ss.pairwise(table.values())
     low, high = everything.interval(0.9, level="all")
     first, second = np.triu_indices(3, 1)
-    options = ["all.parquet", "--together", "--confidence", "0.9"]
+    options = ["all.parquet", "--by", "distance", "--together", "--confidence", "0.9"]
     rows = asked(forks, folder, *options)
     assert sorted(row["low"] for row in rows) == pytest.approx(sorted(low[first, second]))
     assert sorted(row["high"] for row in rows) == pytest.approx(sorted(high[first, second]))
