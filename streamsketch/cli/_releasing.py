@@ -29,8 +29,8 @@ DatasetOption = Annotated[
 PopulationsOption = Annotated[
     Populations | None,
     typer.Option(
-        help="Whether one privacy unit may be in several of the streams. disjoint: it is in one only, "
-        "and the largest ε holds. overlapping: it may be in all, and ε adds up.",
+        help="Whether one privacy unit may be in several of the streams. overlapping (the default): it may be in all, "
+        "and ε adds up. disjoint: you assert that it is in one only, and the largest ε holds.",
         show_default=False,
     ),
 ]
@@ -100,21 +100,15 @@ def sum_of_releases(files: list[Path], populations: Populations | None, signer: 
     Raises
     ------
     InvalidInputError
-        Unless ``populations`` is given: it decides the guarantee, and only you can know it. If they are said to be
-        disjoint and two of the files hold some of the same data.
+        If populations are said to be disjoint and two of the files hold some of the same data.
     SignatureError
         If one of ``signer`` must have signed, and did not.
     """
-    if populations is None:
-        raise ss.InvalidInputError(
-            "releases are added up with --populations disjoint, if no privacy unit is in two of the streams, or "
-            "--populations overlapping: it decides the guarantee of the result"
-        )
     releases: list[ss.PrivateSketch] = [load_published(file, ss.PrivateSketch, signer=signer) for file in files]
     if populations == "disjoint":
         for one, two in sharing_data(releases):
             raise ss.InvalidInputError(NOT_DISJOINT.format(files[one], files[two]))
     total, *others = releases
     for other in others:
-        total = total.combine(other, populations=populations)
+        total = total.combine(other, populations=populations or "overlapping")
     return total

@@ -9,7 +9,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import Files, load_published
-from streamsketch.cli._releasing import NOT_DISJOINT
+from streamsketch.cli._releasing import NOT_DISJOINT, PopulationsOption
 from streamsketch.cli._showing import Json, show_json
 from streamsketch.core import filled, printable
 from streamsketch.explanation import INDIVIDUAL, BaseExplanation, explain_jointly, heading_of, one_release
@@ -25,9 +25,7 @@ _DIFFERENT = "Together: these releases have different neighbour relations, {}, s
 def explain(
     files: Files,
     *,
-    populations: Annotated[
-        Populations, typer.Option(help="Whether one unit may be in several of the files.")
-    ] = "overlapping",
+    populations: PopulationsOption = None,
     delta: Annotated[
         float | None, typer.Option(help="δ at which to account for the files together. By default, the sum of theirs.")
     ] = None,
@@ -39,8 +37,7 @@ def explain(
 ) -> None:
     """Show who is protected and how, how much noise that takes, and what is not protected.
 
-    Several files are also accounted for together. If one unit may be in several of them, ε adds up: --populations says
-    so.
+    Several files are also accounted for together.
 
     With --registry, the files are one entry of the Differential Privacy Deployments Registry, in its fields. Fields
     that no release can fill are null, and listed under to_fill.
@@ -54,7 +51,7 @@ def explain(
     relations = list(dict.fromkeys(release.guarantee.neighbours for release in published))
     together = None
     if len(relations) == 1 and (len(published) > 1 or delta is not None):
-        together = explain_jointly(published, populations=populations, delta=delta)
+        together = explain_jointly(published, populations=populations or "overlapping", delta=delta)
         together = dataclasses.replace(together, sharing=())  # named below, by the files' names
     if registry:
         _show_entry(together or published[0].explain(), relations)
@@ -79,7 +76,9 @@ def explain(
         typer.echo(f"\n{filled(_DIFFERENT.format(', '.join(map(repr, relations))))}")
 
 
-def _find_sharing(files: list[Path], published: list[Published], populations: Populations) -> list[tuple[str, str]]:
+def _find_sharing(
+    files: list[Path], published: list[Published], populations: Populations | None
+) -> list[tuple[str, str]]:
     """Return which files share data; refuse populations that are said to be disjoint and are not."""
     sharing = [(str(files[i]), str(files[j])) for i, j in sharing_data(published)] if len(published) > 1 else []
     if sharing and populations == "disjoint":

@@ -42,7 +42,7 @@ def test_a_sum_of_raw_sketches_remembers_the_releases_of_all_parts(
 
 
 def test_merging_releases_adds_up_what_was_guaranteed(raws: Path, forks: Forks) -> None:
-    command = ["merge", "a.sketch", "b.sketch", "-o", "c.sketch", "--populations", "overlapping", "--json"]
+    command = ["merge", "a.sketch", "b.sketch", "-o", "c.sketch", "--json"]  # by default of overlapping populations
     assert json.loads(forks.run(*command, cwd=raws).stdout)["guarantee"]["epsilon"] == 2.0
     assert len(ss.load(raws / "c.sketch").release_ids) == 2
 
@@ -58,7 +58,6 @@ def test_merge_refuses_what_does_not_add_up(raws: Path, forks: Forks) -> None:
         (["a.raw-sketch", "b1.raw-sketch", *raw], "one holds one stream"),
         (["a.raw-sketch", "other.raw-sketch", *raw], "seed (3 here, 4 there)"),
         (["a.raw-sketch", "b.raw-sketch", *out], "named *.raw-sketch"),
-        (["a.sketch", "b.sketch", *out], "--populations disjoint"),
         (["a.raw-sketch", "b.raw-sketch", "-o", "b1.raw-sketch"], "already exists"),
         (["a.raw-sketch", "nowhere", *raw], "No such file"),
     ]:
