@@ -11,6 +11,7 @@ from sphinx.util.docutils import SphinxDirective
 from typer.core import TyperGroup
 
 from streamsketch.cli._help import Help, call_lines, help_of
+from streamsketch.cli._pages import PAGES
 from streamsketch.cli.app import app as streamsketch
 
 
@@ -45,10 +46,9 @@ class Commands(SphinxDirective):
         return self.parse_text_to_nodes(StringList(lines, source="streamsketch --help"), allow_section_headings=True)
 
     def more(self, command: Any) -> list[str]:
-        """Return a link to the page that the help names, unless that is this one."""
-        page = re.search(r"docs/(\S+)\.md", command.epilog or "")
-        there = page is not None and page[1] in self.env.found_docs and page[1] != self.env.current_document.docname
-        return [f"More: [](/{page[1]}.md).", ""] if page and there else []
+        """Return a link to the page that the help names."""
+        page = PAGES[str(command.epilog).rpartition(" ")[2]].removesuffix(".md")
+        return [f"More: [](/{page}.md).", ""] if page in self.env.found_docs else []
 
     @staticmethod
     def section(level: str, found: Help, name: str) -> list[str]:

@@ -14,6 +14,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._help import Command, Group
+from streamsketch.cli._pages import topic_of
 from streamsketch.cli._saying import kind_of, say, say_error, wants_json
 from streamsketch.core import announce_compiling, once_loaded, pa
 from streamsketch.errors import (
@@ -30,30 +31,13 @@ _END = (
     "Exit status: 0 when done; 1 if a command checked something and the answer is no (a signature, an audit, the goal "
     "of a plan, a dry run that would be refused), or if a job failed; 2 for a mistake in the call or its input."
 )
-_PAGES = {  # of the documentation, in the repository; "" is for all that have none of their own
-    "": "docs/reference/command-line.md",
-    "agree": "docs/tutorials/customers.md",
-    "choose_bound": "docs/how-to/choose-epsilon-and-bounds.md",
-    "compare": "docs/tutorials/two-parties.md",
-    "consume": "docs/how-to/kafka.md",
-    "describe": "docs/how-to/compare-sites.md",
-    "job": "docs/how-to/kafka.md",
-    "key": "docs/how-to/sign-and-verify.md",
-    "ledger": "docs/how-to/ledger.md",
-    "plan": "docs/how-to/choose-projection.md",
-    "release": "docs/explanation/what-an-outsider-may-see.md",
-    "round": "docs/explanation/threat-model.md",
-    "sign": "docs/how-to/sign-and-verify.md",
-    "sketch": "docs/reference/unbounded-streams.md",
-    "verify": "docs/how-to/sign-and-verify.md",
-    "warmup": "docs/how-to/caches.md",
-}
 UsageError: Any = typer.BadParameter.__base__  # which older versions of typer take from click
 _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
 # In the order of --help, with the first paragraph of each docstring, so that help imports no command: "choose-bound" is
 # the function choose_bound in choose_bound.py, "ledger init" is init in ledger.py, and "ledger" is the group.
 _COMMANDS = {
     "demo": "Sketch, release and compare the source of ten packages of Python's standard library.",
+    "guide": "Show a page of the documentation, or list the pages that are installed.",
     "plan": "Choose a projection and a mechanism, and predict the error.",
     "choose-bound": "Choose a bound that most units keep to, or with the least error, with differential privacy.",
     "agree": "Write down what all parties sketch by: projection, columns, bounds, and how to treat missing values.",
@@ -111,7 +95,7 @@ _HEADINGS = {
 
 def _more(file: str) -> str:
     """Return what stands below the help of a command."""
-    return f"More: {_PAGES.get(file, _PAGES[''])}, in the repository."
+    return f"More: streamsketch guide {topic_of(file)}"
 
 
 class _Command(Command):

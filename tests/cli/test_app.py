@@ -55,7 +55,7 @@ def test_what_is_said_of_commands_imports_none_of_them() -> None:
         assert "typer" in imported
         assert imported.isdisjoint({"numpy", "numba", "pyarrow", "scipy", "google.protobuf"})
         commands = {name.rpartition(".")[2] for name in imported if name.startswith("streamsketch.cli.")}
-        assert commands == {"app", "_help", "_saying", "_values"}
+        assert commands == {"app", "_help", "_pages", "_saying", "_values"}
 
 
 def test_every_file_of_the_folder_is_a_command_and_help_says_of_it_what_its_function_does() -> None:

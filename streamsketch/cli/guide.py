@@ -1,0 +1,64 @@
+"""``streamsketch guide``: pages of the documentation, where there is no site."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import streamsketch as ss
+from streamsketch.cli._layout import show, table_of
+from streamsketch.cli._pages import PAGES
+from streamsketch.cli._showing import Json, join_names, meant, show_json
+
+_INSTALLED, _SOURCE = Path(ss.__file__).parent / "pages", Path(ss.__file__).parent.parent / "docs"
+# What pages have for the site: comments for tests, directives, anchors, pictures and roles.
+_FOR_THE_SITE = [
+    (re.compile(r"^<!--.*?-->\n", re.MULTILINE | re.DOTALL), ""),
+    (re.compile(r"^```\{eval-rst\}.*?^```\n", re.MULTILINE | re.DOTALL), ""),
+    (re.compile(r"^```\{[a-z-]+\}[^\n]*\n(?::[^\n]*\n)*(.*?)^```\n", re.MULTILINE | re.DOTALL), r"\1"),
+    (re.compile(r"^\([\w-]+\)=\n", re.MULTILINE), ""),
+    (re.compile(r"^\{[^}\n\":]*\}\n", re.MULTILINE), ""),
+    (re.compile(r"!\[[^]]*\]\([^)]*\)\n?"), ""),
+    (re.compile(r"\{[a-z]+\}`([^`<]+?)(?: <[^`]*>)?`"), r"\1"),
+    (re.compile(r"(?<!`)\[([^]`]*(?:`[^`]*`)?[^]`]*)\]\((?!https?:)[^)\s]*\)"), r"\1"),
+    (re.compile(r"\n{3,}"), "\n\n"),
+]
+
+
+def guide(
+    topic: Annotated[str | None, typer.Argument(help="Name of the page. Without it, all are listed.")] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Show a page of the documentation, or list the pages that are installed.
+
+    These are the pages that `--help` names. The site has more, with links, pictures and a search.
+
+    $ streamsketch guide ledger
+    """
+    if topic is None:
+        titles = {name: _page(name).partition("\n")[0].lstrip("# ") for name in PAGES}
+        if as_json:
+            show_json([{"topic": name, "title": title} for name, title in titles.items()])
+        else:
+            show(table_of({"topic": list(titles), "page": list(titles.values())}, texts=2))
+        return
+    if topic not in PAGES:
+        raise ss.InvalidInputError(
+            f"there is no page {topic}; there are {join_names(list(PAGES))}{meant(topic, list(PAGES))}"
+        )
+    text = _page(topic)
+    if as_json:
+        show_json({"topic": topic, "text": text})
+    else:
+        typer.echo(text)
+
+
+def _page(topic: str) -> str:
+    """Return a page without what is for the site."""
+    folder = _INSTALLED if _INSTALLED.is_dir() else _SOURCE
+    text = (folder / PAGES[topic]).read_text(encoding="utf-8")
+    for pattern, instead in _FOR_THE_SITE:
+        text = pattern.sub(instead, text)
+    return text.strip()
