@@ -1,5 +1,6 @@
 """Every code block of the README runs, and figures on pages are what the library says."""
 
+import math
 import os
 import platform
 import re
@@ -151,6 +152,17 @@ def test_the_table_of_projections_holds_what_the_library_says() -> None:
         else:
             stated = float(variance.split()[-1])
         assert largest == pytest.approx(stated, rel=0.01)
+
+
+def test_the_officers_table_of_odds_is_that_of_epsilon() -> None:
+    """From even odds, e^ε to 1; 22,026 times is shown as 22,000."""
+    page = (ROOT / "docs/privacy-officer.md").read_text()
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.,]+) times \| ([\d.]+) % sure \|$", page, re.MULTILINE)
+    assert len(rows) == 6
+    for epsilon, times, sure in rows:
+        factor = math.exp(float(epsilon))
+        assert factor == pytest.approx(float(times.replace(",", "")), rel=0.05)
+        assert 100 * factor / (1 + factor) == pytest.approx(float(sure), abs=0.5 * 10 ** -len(sure.partition(".")[2]))
 
 
 def test_the_two_commands_are_makes() -> None:
