@@ -16,7 +16,7 @@ EXTRAS := $(foreach extra,beam objects parties postgres sklearn streams,--extra 
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web lint style types stubs docs docs-links pictures format bench proto conformance lock changelog clean
+.PHONY: help env demo parties-demo test test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web lint style types stubs dist docs docs-links pictures format bench proto conformance lock changelog clean
 
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "streamsketch needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
@@ -67,7 +67,7 @@ test-streams: env $(PRISM)  ## streams on Prism, Beam's local runner with event 
 coverage: env  ## every test, with the branch coverage of all but compiled kernels; fails below 95 %
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html:$(OUT)/coverage
 
-test-matrix: $(addprefix .matrix/tested-,3.11 3.12 3.13 lowest)  ## every test on other Pythons, and on the oldest dependencies (needs uv)
+test-matrix: $(addprefix .matrix/tested-,3.11 3.12 3.13 3.14 lowest)  ## every test on other Pythons, and on the oldest dependencies (needs uv)
 
 # A Python that is not on the PATH is left out, which the last line says.
 .matrix/tested-3.%: .FORCE
@@ -177,6 +177,9 @@ types: env
 
 stubs: env
 	$(BIN)/python -m mypy.stubtest --concise --mypy-config-file pyproject.toml --allowlist tests/stubtest.txt --ignore-unused-allowlist streamsketch
+
+dist: env  ## build both packages into out/dist, check them, and try their wheels in empty environments (TAG=v1.2.3: its version)
+	$(BIN)/python -m tests.distributions $(OUT)/dist $(if $(TAG),--tag '$(TAG)')
 
 docs: env  ## build the documentation into out/site; a warning fails, a reference to nothing too
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --nitpicky --quiet docs $(OUT)/site

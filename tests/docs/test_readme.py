@@ -50,7 +50,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in listed.split("\0")[:-1]:
         if (ROOT / name).exists():  # not deleted since the last commit
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, tmp_path / name)
+            shutil.copy2(ROOT / name, tmp_path / name, follow_symlinks=False)
     carry_kernels(tmp_path)
     venv = tmp_path / ".venv"
     venv.mkdir()

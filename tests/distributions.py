@@ -1,0 +1,165 @@
+"""Builds what is published, checks it, and tries it in an empty environment: ``make dist``.
+
+Each package is built from the repository, and its wheel once more from its source distribution: both wheels must have
+the same bytes. Their contents are compared with the files that git knows, and metadata are validated. Then the wheel is
+installed with what it depends on and nothing else, and its commands make, release, compare and report sketches.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import venv
+import zipfile
+from email.parser import BytesParser
+from pathlib import Path
+
+from packaging.metadata import Metadata
+
+from streamsketch import __version__
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {"streamsketch": ROOT, "streamsketch_reader": ROOT / "reader"}
+BESIDE = {  # the package itself, in a source distribution
+    "streamsketch": {"CHANGELOG.md", "CITATION.cff", "LICENSE", "README.md", "SECURITY.md", "pyproject.toml"},
+    "streamsketch_reader": {"LICENSE", "README.md", "pyproject.toml"},
+}
+ADDED = {"PKG-INFO", ".gitignore"}  # by hatchling
+MOST_BYTES = 4_000_000
+READ = """
+import streamsketch as ss
+releases = list(ss.load("all.parquet").values())
+print(len(releases), ss.cosine(releases[0], releases[1]).interval())
+"""
+
+
+def run(*command: object, cwd: Path) -> str:
+    """Return what a command prints; fail with what it says."""
+    environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    done = subprocess.run(  # noqa: S603
+        list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))} ends with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def build(name: str, source: Path, target: str, folder: Path) -> Path:
+    """Return the distribution of a kind that hatchling builds from a folder."""
+    run(sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder, cwd=source)
+    (built,) = folder.glob(f"{name}-[0-9]*.{'whl' if target == 'wheel' else 'tar.gz'}")
+    return built
+
+
+def known_files(*folders: str) -> set[str]:
+    """Return the files of folders that git knows."""
+    return set(run("git", "ls-files", "-z", *folders, cwd=ROOT).split("\0")) - {""}
+
+
+def check_contents(name: str, wheel: Path, source: Path) -> None:
+    """Compare what distributions hold with what they are to hold."""
+    wanted = known_files("streamsketch")
+    project = tomllib.loads((PACKAGES[name] / "pyproject.toml").read_text(encoding="utf-8"))
+    built = project["tool"]["hatch"]["build"]["targets"]
+    pages = set(built["wheel"].get("force-include", {}).values())
+    with zipfile.ZipFile(wheel) as archive:
+        held = {each for each in archive.namelist() if ".dist-info/" not in each}
+        (metadata,) = (archive.read(each) for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+        licences = [each for each in archive.namelist() if each.endswith("/licenses/LICENSE")]
+    check(held == wanted | pages, f"{wheel.name} and the repository differ in {sorted(held ^ (wanted | pages))[:5]}")
+    check(len(licences) == 1, f"{wheel.name} has no licence")
+    with tarfile.open(source) as archive:
+        found = {each.name.partition("/")[2] for each in archive.getmembers() if each.isfile()}
+    folders = [each for each in built["sdist"]["only-include"] if each.startswith("docs/")]
+    wanted |= {each for each in known_files(*folders) if each.endswith(".md")} if folders else set()
+    wanted |= BESIDE[name] | ADDED
+    check(found == wanted, f"{source.name} has other files than it is to have: {sorted(found ^ wanted)[:5]}")
+    for path in (wheel, source):
+        check(path.stat().st_size <= MOST_BYTES, f"{path.name} has more than {MOST_BYTES:,} bytes")
+    described = Metadata.from_email(metadata, validate=True)
+    check(described.description_content_type == "text/markdown", f"{wheel.name} has no readable description")
+    check(bool(BytesParser().parsebytes(metadata).get_payload()), f"{wheel.name} has an empty description")
+
+
+def check(condition: bool, message: str) -> None:  # noqa: FBT001
+    """End with a message unless a condition holds."""
+    if not condition:
+        sys.exit(message)
+
+
+def check_same(name: str, wheel: Path, source: Path, folder: Path) -> None:
+    """Build the wheel from the source distribution; it must have the same bytes."""
+    with tarfile.open(source) as archive:
+        archive.extractall(folder, filter="data")
+    (unpacked,) = folder.iterdir()
+    again = build(name, unpacked, "wheel", folder / "built")
+    digests = [hashlib.sha256(each.read_bytes()).hexdigest() for each in (wheel, again)]
+    check(digests[0] == digests[1], f"the wheel of {name} has other bytes if its source distribution builds it")
+
+
+def installed(wheel: Path, folder: Path) -> Path:
+    """Return the folder of programs of a new environment with a wheel and what it depends on."""
+    venv.create(folder, with_pip=True)
+    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile"]
+    run(*pip, wheel, cwd=folder)
+    run(folder / "bin" / "python", "-m", "pip", "check", cwd=folder)
+    return folder / "bin"
+
+
+def try_whole(programs: Path, folder: Path) -> None:
+    """Make, release, compare and report sketches by the command, and read a release by Python."""
+    command = programs / "streamsketch"
+    for shop, items in {"north": "abcab", "south": "abcde"}.items():
+        (folder / f"{shop}.csv").write_text("".join(f"{line}\n" for line in ["item", *items * 100]))
+    agreed = "agreed.json"
+    run(command, "agree", "--index", "item:text", "--sketch-dim", "256", "-o", agreed, cwd=folder)
+    for shop in ("north", "south"):
+        run(command, "sketch", f"{shop}.csv", "--agreement", agreed, "-o", f"{shop}.raw-sketch", cwd=folder)
+        run(command, "release", f"{shop}.raw-sketch", "--epsilon", 1, "--l1", 1, "-o", f"{shop}.sketch", cwd=folder)
+    found = json.loads(run(command, "compare", "north.sketch", "south.sketch", "--json", cwd=folder))
+    check(bool(found), "nothing is compared")
+    run(command, "demo", "--output", "all.parquet", cwd=folder)
+    run(command, "report", "all.parquet", "--output", "page.html", cwd=folder)
+    check("<svg" in (folder / "page.html").read_text(encoding="utf-8"), "the report has no picture")
+    print(run(programs / "python", "-c", READ, cwd=folder), end="")
+
+
+def main() -> None:
+    """Build, check and try everything."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="for the distributions; emptied first")
+    parser.add_argument("--tag", help="of the release: v and the version, which is then compared")
+    parser.add_argument("--no-install", action="store_true", help="install nothing: needs no index of packages")
+    options = parser.parse_args()
+    if options.tag is not None:
+        check(options.tag == f"v{__version__}", f"the tag is {options.tag}, and the version {__version__}")
+    out = options.folder.absolute()
+    shutil.rmtree(out, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for name, source in PACKAGES.items():
+            sdist, wheel = (build(name, source, target, out) for target in ("sdist", "wheel"))
+            check_contents(name, wheel, sdist)
+            (folder / name).mkdir()
+            check_same(name, wheel, sdist, folder / name)
+            print(
+                f"{sdist.name}: {sdist.stat().st_size / 1e6:.1f} MB; {wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB"
+            )
+            if options.no_install:
+                continue
+            programs = installed(wheel, folder / f"{name}-installed")
+            if name == "streamsketch":
+                try_whole(programs, folder)
+            else:
+                print(run(programs / "python", "-c", READ, cwd=folder), end="")
+    print(f"Checked. The distributions are in {out}.")
+
+
+if __name__ == "__main__":
+    main()

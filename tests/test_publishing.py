@@ -1,0 +1,92 @@
+"""What is published, and what publishes it: packages, workflows and the recipe agree with the repository."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+import streamsketch
+
+ROOT = Path(streamsketch.__file__).parents[1]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PROJECTS = [tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"] for folder in (".", "reader")]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def loaded(path: Path) -> Any:
+    """Return a file of YAML, in which every key and value is text."""
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - which makes no objects
+
+
+def versions() -> list[str]:
+    """Return the versions of Python of which the package says that it supports them."""
+    return re.findall(r"Python :: (3\.\d+)", " ".join(PROJECTS[0]["classifiers"]))
+
+
+def test_both_packages_support_the_same_versions() -> None:
+    assert PROJECTS[0]["requires-python"] == PROJECTS[1]["requires-python"] == f">={versions()[0]}"
+    assert set(PROJECTS[0]["classifiers"]) == set(PROJECTS[1]["classifiers"])
+    assert (ROOT / "LICENSE").read_bytes() == (ROOT / "reader" / "LICENSE").read_bytes()
+
+
+def test_every_supported_version_is_tested() -> None:
+    (tests,) = (loaded(path) for path in WORKFLOWS if path.name == "tests.yml")
+    assert tests["jobs"]["test"]["strategy"]["matrix"]["python"] == versions()
+    assert f"tested-,{' '.join(versions())} lowest" in MAKEFILE
+
+
+def test_the_version_is_the_same_wherever_it_is_stated() -> None:
+    assert loaded(ROOT / "CITATION.cff")["version"] == streamsketch.__version__
+    assert loaded(ROOT / "recipe" / "recipe.yaml")["context"]["version"] == streamsketch.__version__
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+class TestWorkflow:
+    def steps(self, path: Path) -> list[dict[str, Any]]:
+        return [step for job in loaded(path)["jobs"].values() for step in job.get("steps", ())]
+
+    def test_its_commands_exist(self, path: Path) -> None:
+        for command in (step["run"] for step in self.steps(path) if "run" in step):
+            words = command.split()
+            if words[0] == "make":
+                assert re.search(rf"^{re.escape(words[1])}:", MAKEFILE, re.MULTILINE), command
+            else:
+                assert command == "python -m pip install uv"
+
+    def test_its_actions_are_pinned_by_commit(self, path: Path) -> None:
+        named = re.findall(r"uses: (.*)", path.read_text(encoding="utf-8"))
+        assert all(re.fullmatch(r"\./.*|[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each) for each in named)
+
+    def test_it_may_write_nothing_but_what_it_publishes(self, path: Path) -> None:
+        """Nor does it keep the credentials with which it reads the repository."""
+        workflow = loaded(path)
+        assert workflow["permissions"] in ("", {}, {"contents": "read"})
+        allowed = {"publish": {"id-token": "write"}, "deploy": {"pages": "write", "id-token": "write"}}
+        for name, job in workflow["jobs"].items():
+            assert job.get("permissions", {}) in ({"contents": "read"}, allowed.get(name, {}))
+        for step in self.steps(path):
+            if step.get("uses", "").startswith("actions/checkout@"):
+                assert step["with"]["persist-credentials"] == "false"
+
+
+def test_the_recipe_needs_what_the_package_needs() -> None:
+    recipe = loaded(ROOT / "recipe" / "recipe.yaml")
+    by_name = {re.split(r"[ <>=]", each)[0]: each for each in recipe["requirements"]["run"]}
+    for each in PROJECTS[0]["dependencies"]:
+        name, bounds = re.fullmatch(r"([\w-]+)(.*)", each).groups()  # type: ignore[union-attr]
+        conda = {"pyarrow": "pyarrow", "tzdata": "python-tzdata"}.get(name, name)
+        assert by_name.pop(conda) == f"{conda} {bounds}"
+    assert by_name == {"python": "python >=${{ python_min }}"}
+
+
+@pytest.mark.tools
+def test_both_packages_are_built_twice_to_the_same_bytes_and_hold_what_they_should(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.distributions", str(tmp_path / "dist"), "--no-install"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "dist").iterdir())) == 4
