@@ -15,7 +15,7 @@ def titles() -> list[tuple[int, int]]:
     index = (THEORY / "index.md").read_text(encoding="utf-8")
     pages = re.search(r"```{toctree}\n(.*?)```", index, re.DOTALL)
     assert pages is not None
-    names = pages[1].split()
+    names = [word for word in pages[1].split() if not word.startswith(":")]
     assert {"index", *names} == {page.stem for page in THEORY.glob("*.md")}
     found = []
     for name in names:
