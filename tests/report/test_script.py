@@ -81,6 +81,22 @@ def test_the_cases_are_what_pages_say(case: dict[str, Any]) -> None:
     assert found["heights"] == pytest.approx(expected["heights"], rel=1e-4)
 
 
+def changes_of(case: dict[str, Any]) -> dict[str, Any]:
+    """Return the changes of a case's windows."""
+    found = ss.changes(read(case), tolerance=case["tolerance"])
+    rows = [{name: row[name] for name in ("p_value", "estimate", "alarm")} for row in found.table.to_pylist()]
+    return {"allowed": found.tolerance, "rows": rows}
+
+
+@pytest.mark.parametrize("case", json.loads(CASES.read_text())["changes"], ids=lambda case: case["name"])
+def test_the_changes_of_windows_are_those_of_the_library(case: dict[str, Any]) -> None:
+    found = changes_of(case)
+    assert found["allowed"] == pytest.approx(case["allowed"])
+    assert [row["alarm"] for row in found["rows"]] == [row["alarm"] for row in case["rows"]]
+    for name in ("p_value", "estimate"):
+        assert [row[name] for row in found["rows"]] == pytest.approx([row[name] for row in case["rows"]], rel=1e-6)
+
+
 @pytest.mark.parametrize("case", json.loads(CASES.read_text())["differences"], ids=lambda case: case["name"])
 def test_the_differences_of_pairs_are_those_of_the_page(case: dict[str, Any]) -> None:
     found = differences_of(case)
@@ -151,6 +167,21 @@ def _sold(name: str, projection: ss.Projection) -> dict[str, Any]:
     return {"name": name, "releases": releases, "dictionary": [*items, items[0]]}
 
 
+WEEKLY = {"sums": HASHED["integers"], "typical": HASHED["integers"]}
+
+
+def _weekly(name: str, projection: ss.Projection) -> dict[str, Any]:
+    rng = np.random.default_rng(12)
+    usual, other = rng.dirichlet(np.full(50, 0.3), 2)
+    weeks = 6 if name == "typical" else 4
+    counts = {
+        f"2024-W{week:02}": rng.poisson(600 * (usual if week < weeks - 1 else other)) for week in range(1, weeks + 1)
+    }
+    releases = _streams(projection, counts)
+    shown = {key: base64.b64encode(one.to_bytes()).decode() for key, one in releases.items()}
+    return {"name": name, "tolerance": "typical" if name == "typical" else 0.0, "releases": shown}
+
+
 def _write() -> None:
     rng = np.random.default_rng(8)
     kinds = rng.dirichlet(np.full(200, 0.1), 3)
@@ -180,7 +211,10 @@ def _write() -> None:
     old = {case["name"]: case for case in json.loads(CASES.read_text()).get("differences", ())}
     differences = [old[name] if name in old else _sold(name, projection) for name, projection in HASHED.items()]
     differences = [case | differences_of(case) for case in differences]
-    everything = {"cases": written, "numbers": numbers, "differences": differences}
+    old = {case["name"]: case for case in json.loads(CASES.read_text()).get("changes", ())}
+    series = [old[name] if name in old else _weekly(name, projection) for name, projection in WEEKLY.items()]
+    changes = [case | changes_of(case) for case in series]
+    everything = {"cases": written, "numbers": numbers, "differences": differences, "changes": changes}
     CASES.write_text(json.dumps(everything, indent=1, ensure_ascii=False) + "\n")
 
 

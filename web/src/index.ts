@@ -34,5 +34,6 @@ export { angle, hamming, signCosine, type SignOptions } from "./sign_estimates.t
 export { Features, type Entry } from "./features.ts";
 export { addContributions, readContribution, readRound, type Contribution, type Round } from "./rounds.ts";
 export { sameness } from "./sameness.ts";
+export { changes, type Change, type Changes, type ChangesOptions } from "./changes.ts";
 export { matrixOf, rangeOf, weightsOfRange, type Windows } from "./history.ts";
 export { distinct, entropy, l1Norm, type HistogramOptions } from "./histograms.ts";

@@ -16,6 +16,7 @@ const FINE = 100, LESS_FINE = 40; // points of a grid in a standard deviation of
 const COARSE = 60; // points of wide noise in a standard deviation
 const NODES = 100; // of a normal variable
 const DAMPED = 1e-12; // of what is a whole transform away
+const MOST_FAR = 2 ** 14; // points of noise, for a bound
 const MOST_POINTS = 2 ** 20, MOST_DRAWS = 64, MOST_SUMS = 2 ** 29;
 
 /** A law on the multiples of a step, in data units; `lattice` is the step in grid steps of the cells, where that is exact. */
@@ -57,6 +58,7 @@ export function sameness(x: Release, y: Release, tolerance = 0): number {
 function leastFavourable(noise: Noise, view: View, tolerance: number, value: number): number {
   const { sketchDim: k, kind, sparsity } = view.release.projection;
   if (tolerance === 0) {
+    if (isFarOut(noise, [fixed(0)], [k], value, null)) return 0;
     if (noise.lattice !== null) {
       const steps = Math.round(value / noise.step ** 2);
       const half = (noise.weights.length - 1) / 2;
@@ -316,6 +318,7 @@ function block(transforms: readonly Spectrum[], items: number, cells: number): S
 
 /** Return P(T' ≥ value). */
 function tail(noise: Noise, signals: readonly Signal[], counts: readonly number[], value: number, hits: Hits | null = null): number {
+  if (isFarOut(noise, signals, counts, value, hits)) return 0;
   const deviations = signals.map((signal) => momentsOf(noise, signal).deviation);
   const widest = Math.max(deviations[0], Math.max(...deviations) / 10);
   const isMany = (value / widest) * FINE * signals.length > MOST_POINTS;
@@ -326,6 +329,27 @@ function tail(noise: Noise, signals: readonly Signal[], counts: readonly number[
   let below = 0;
   for (let i = 0; i < size; i++) below += law[i] * Math.min(Math.max(value / step - i + 0.5, 0), 1);
   return 1 - below;
+}
+
+/** Whether the tail is below 10^-15 for certain, by Chernoff's bound on the law without what was trimmed of the noise. */
+function isFarOut(noise: Noise, signals: readonly Signal[], counts: readonly number[], value: number, hits: Hits | null): boolean {
+  const cells = counts.reduce((sum, count) => sum + count, 0);
+  if (!(value > 0) || noise.weights.length > MOST_FAR || cells * 2e-19 > LEAST / 8) return false;
+  const half = (noise.weights.length - 1) / 2;
+  const most = hits === null ? 0 : Math.min(hits.items * hits.blocks, cells); // cells with hits
+  for (let bend = 32 / value; bend < 2 ** 18 / value; bend *= 2) {
+    const logs = signals.map((signal) => {
+      let sum = 0;
+      for (let i = 0; i < noise.weights.length; i++) {
+        for (let j = 0; j < signal.sizes.length; j++) sum += noise.weights[i] * signal.chances[j] * Math.exp(bend * (noise.step * (i - half) + signal.sizes[j]) ** 2);
+      }
+      return Math.log(sum);
+    });
+    const all = hits === null ? logs.reduce((sum, log, i) => sum + counts[i] * log, 0) : (cells - most) * logs[0] + most * Math.max(...logs);
+    if (!(all < Infinity)) return false;
+    if (all - bend * value < Math.log(LEAST / 8)) return true;
+  }
+  return false;
 }
 
 /** Return P(L·G ≥ value), L = Σ(η_j + t/√n)² and G of a Gamma law of mean 1. */

@@ -1,9 +1,9 @@
 /** The page's script: its numbers and texts are those of Python's page, and files and names cannot harm it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Item, readRelease, type Release, topDifferences } from "../src/index.ts";
+import { changes, type Item, readRelease, type Release, topDifferences } from "../src/index.ts";
 import { colourAt, isLight, placeOn, valueAt } from "../src/page/colour.ts";
-import { compute } from "../src/page/compute.ts";
+import { changesIn, compute, withChanges } from "../src/page/compute.ts";
 import { cellOf, csvOf } from "../src/page/csv.ts";
 import { type Differing, type PageData, unpack, unpackDiffering } from "../src/page/data.ts";
 import { fixed, formatValue, short } from "../src/page/format.ts";
@@ -48,20 +48,27 @@ test("numbers have the digits that Python gives them", () => {
   assert.equal(short({ value: -0.001, error: 0.1, low: 0, high: 0 }, "cosine", 1), "0.00");
 });
 
+function tested(series: Parameters<typeof changesIn>[0]): ReturnType<typeof changesIn> extends Generator<number, infer Found> ? Found : never {
+  const steps = changesIn(series);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
 for (const one of CASES) {
   test(`the viewer finds what Python's page says: ${one.name}`, async () => {
-    const { data, pairs, answer } = compute(releasesOf(one), "t", "made", "guarantee");
+    const { data, pairs, answer: compared, series } = compute(releasesOf(one), "t", "made", "guarantee");
+    const answer = series === null ? compared : withChanges(compared, tested(series));
     const facts = one.facts;
     for (const name of ["by", "names", "ranked", "largest", "quantity", "unit", "factor", "windows"] as const) assert.deepEqual(data[name], facts[name], name);
     assert.deepEqual(data.groups.map((group) => [...group]).sort((a, b) => a[0] - b[0]), facts.groups);
     data.tree.forEach(([, , height], row) => assert.ok(isNear(height, facts.heights[row], 1e-4), `height ${row}: ${height}`));
     for (const end of ["nearest", "farthest"] as const) assert.ok(isNear(data.scale[end], facts.scale[end], 1e-9), end);
     data.sizes.forEach(([, text], place) => assert.equal(text, facts.sizes[place][1]));
-    if (data.windows === null) { // a page of windows begins with their changes, which the viewer does not test for
-      assert.equal(answer.short, facts.answer);
-      assert.equal(answer.detail.replaceAll(/^The (\d+) streams are/g, "$1 of the $1 streams are"), facts.detail);
-      assert.deepEqual(answer.listed, facts.listed);
-    }
+    assert.equal(answer.short, facts.answer);
+    assert.equal(answer.detail.replaceAll(/^The (\d+) streams are/g, "$1 of the $1 streams are"), facts.detail);
+    assert.deepEqual(answer.listed, facts.listed);
     const theirs = await unpack(data.names.length, facts.pairs);
     for (let at = 0; at < pairs.value.length; at++) {
       for (const part of ["value", "error", "low", "high"] as const) assert.ok(isNear(pairs[part][at], theirs[part][at], 1e-9), `${part} of pair ${at}`);
@@ -145,6 +152,19 @@ test("the table of pairs is sorted by estimate, error and name, searched, and fo
   windows.change({ window: 0 });
   const rows = new PairRows(windows);
   assert.deepEqual([...rows.rows("name", false)].map((row) => [rows.first[row], rows.second[row]].map((stream) => windows.data.names[stream])), [["a 2024-W01", "b 2024-W01"]]);
+});
+
+test("windows that changed are those that Python finds", () => {
+  for (const one of page.changes as unknown as (Case & { tolerance: number | "typical"; allowed: number; rows: { p_value: number; estimate: number; alarm: boolean }[] })[]) {
+    const found = changes(releasesOf(one), { tolerance: one.tolerance });
+    assert.ok(isNear(found.tolerance, one.allowed, 1e-9));
+    assert.deepEqual(found.rows.map((row) => row.alarm), one.rows.map((row) => row.alarm), one.name);
+    one.rows.forEach((row, place) => {
+      assert.ok(isNear(found.rows[place].distance.value, row.estimate, 1e-9));
+      assert.ok(row.p_value < 1e-12 || isNear(found.rows[place].pValue, row.p_value, 0.02), `${one.name} ${place}: ${found.rows[place].pValue} is not ${row.p_value}`);
+    });
+  }
+  assert.throws(() => changes(new Map()), Error);
 });
 
 for (const one of page.differences as unknown as (Case & { dictionary: (string | number)[]; pairs: any[] })[]) {

@@ -1,5 +1,6 @@
 /** The facts of a page from releases, computed in the browser as `streamsketch report` computes them. */
-import { Estimate, hasDirection, pairwise, type Release, squaredDistance, squaredNorm } from "../index.ts";
+import { type Change, Estimate, hasDirection, InvalidInputError, pairwise, type Release, squaredDistance, squaredNorm } from "../index.ts";
+import { changesByStep } from "../changes.ts";
 import { type Numbers, PairTable, type PageData } from "./data.ts";
 import { cells, formatValue } from "./format.ts";
 import type { Squares } from "./scaling.ts";
@@ -11,6 +12,9 @@ const ENOUGH = 0.5;
 const SCALES: readonly (readonly [number, string])[] = [[1e12, "millions of millions"], [1e9, "thousands of millions"], [1e6, "millions"], [1e3, "thousands"]];
 const NAMED = 6;
 const MOST_PAIRS = 5;
+const LEAST_TYPICAL = 6; // windows, for what is typical of a series
+/** Windows that are tested, of which some take a second. */
+export const MOST_TESTS = 100;
 const NO_GROUP = "No set of streams is shown to be a group, of which any two are nearer to each other than either is to any stream outside it.";
 
 /** The first sentences of a page. */
@@ -31,6 +35,17 @@ export interface Computed {
   readonly below: readonly string[];
   /** Those of `data.names`. */
   readonly releases: readonly Release[];
+  /** Of windows: the windows of each key that has two or more; null for other streams. */
+  readonly series: ReadonlyMap<string, ReadonlyMap<string, Release>> | null;
+}
+
+/** What tests of the windows of all keys found. */
+export interface Changed {
+  readonly keys: readonly (readonly [string, readonly Change[]])[];
+  /** Whether changes are larger than is usual in their series, too. */
+  readonly typical: boolean;
+  /** How many windows were too many to be tested. */
+  readonly untested: number;
 }
 
 /** How n streams compare, as arrays of n·n numbers. */
@@ -92,7 +107,7 @@ export function compute(named: ReadonlyMap<string, Release>, title: string, made
     scale: scaleOf(pairs, by),
     pairs: { bytes: 8, base64: "" },
   };
-  return { data, pairs, squares: all, answer: answerOf(data, pairs, shown, found, ranked), below: entries.filter((_, place) => lost[place]).map(([name]) => name), releases };
+  return { data, pairs, squares: all, series: seriesIn(entries), answer: answerOf(data, pairs, shown, found, ranked), below: entries.filter((_, place) => lost[place]).map(([name]) => name), releases };
 }
 
 /** Return the cosines of releases if they tell enough streams apart. */
@@ -182,6 +197,53 @@ function inTimeOrder<T>(entries: [string, T][]): [string, T][] {
   const keys = [...new Set(split.map((one) => one![0]))];
   const place = new Map(entries.map((entry, at) => [entry, [keys.indexOf(split[at]![0]), windowTime(split[at]![1])!]]));
   return entries.slice().sort((a, b) => place.get(a)![0] - place.get(b)![0] || place.get(a)![1] - place.get(b)![1]);
+}
+
+function seriesIn(entries: readonly (readonly [string, Release])[]): Computed["series"] {
+  const split = entries.map(([name]) => keyAndWindow(name));
+  if (split.some((one) => one === null)) return null;
+  const series = new Map<string, Map<string, Release>>();
+  entries.forEach(([, release], at) => {
+    const [key, window] = split[at]!;
+    series.set(key, (series.get(key) ?? new Map<string, Release>()).set(window, release));
+  });
+  const found = [...series].filter(([, windows]) => windows.size > 1);
+  return found.length > 0 ? new Map(found) : null;
+}
+
+/** Test the windows of each key against the one before, and yield after each test how many were made. */
+export function* changesIn(series: NonNullable<Computed["series"]>): Generator<number, Changed, undefined> {
+  let [left, made, untested, isTypical] = [MOST_TESTS, 0, 0, false];
+  const keys: [string, readonly Change[]][] = [];
+  for (const [key, windows] of series) {
+    const tests = windows.size - 1;
+    left -= tests;
+    try {
+      if (left < 0) throw new InvalidInputError("too many windows to be tested here");
+      const steps = changesByStep(windows, { tolerance: windows.size >= LEAST_TYPICAL ? "typical" : 0 });
+      let step = steps.next();
+      for (; !step.done; step = steps.next()) yield ++made;
+      keys.push([key, step.value.rows]);
+      isTypical ||= step.value.tolerance > 0;
+    } catch (error) {
+      if (!(error instanceof InvalidInputError)) throw error; // else of a noise whose law is not known
+      untested += tests;
+    }
+  }
+  return { keys, typical: isTypical, untested };
+}
+
+/** Return the answer that begins with the windows that changed. */
+export function withChanges(compared: Answer, { keys }: Changed): Answer {
+  if (keys.length === 0) return compared;
+  const alarms = keys.flatMap(([key, rows]) => rows.filter((one) => one.alarm).map((one) => `${key} ${one.window}`.trim()));
+  if (alarms.length === 0) return { ...compared, short: `No change stands out. ${compared.short}` };
+  const single = alarms.length === 1;
+  return {
+    ...compared,
+    short: single ? `1 change stands out: ${alarms[0]}.` : `${alarms.length} changes stand out.`,
+    detail: `${single ? "" : `They are in ${listed(alarms)}. `}${compared.short} ${compared.detail}`,
+  };
 }
 
 function windowsOf(names: readonly string[]): PageData["windows"] {

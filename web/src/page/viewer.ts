@@ -1,11 +1,11 @@
 /** A page that shows releases dropped on it. Nothing leaves the computer: the page forbids all requests. */
 import { type Agreement, guaranteeInWords, kindOf, readAgreement, readRelease, readTable, Release, warnings } from "../index.ts";
 import { mount } from "./app.ts";
-import { compute, listed } from "./compute.ts";
+import { type Changed, changesIn, compute, listed, MOST_TESTS, withChanges } from "./compute.ts";
 import { colourAt, rgb, valueAt } from "./colour.ts";
 import { element } from "./dom.ts";
 import { drawMap } from "./drawing.ts";
-import { formatValue } from "./format.ts";
+import { cells, formatValue } from "./format.ts";
 import type { View } from "./view.ts";
 import { differ, itemsOf, rowsOf } from "./words.ts";
 
@@ -90,6 +90,25 @@ function guarantees(releases: ReadonlyMap<string, Release>): HTMLElement {
   return found;
 }
 
+/** Return the section on changes: each window against the one before. */
+function changesOf({ keys, typical, untested }: Changed): Node[] {
+  const rows = keys.flatMap(([key, found]) => found.map(({ window, distance, pValue, alarm }) => {
+    const { low, high } = distance.interval(0.95);
+    const texts = [...cells({ value: distance.value, error: distance.standardError, low, high }), pValue.toPrecision(2)];
+    return element("tr", {}, element("th", { scope: "row", class: "name" }, `${key} ${window}`.trim()), ...texts.map((text) => element("td", {}, text)), element("td", {}, alarm ? element("strong", {}, "alarm") : ""));
+  }));
+  const alarms = rows.filter((row) => row.querySelector("strong") !== null).length;
+  const heads = ["window", "squared distance", "± s.e.", "95\u00a0% interval", "p", ""].map((text, at) => element("th", at === 0 ? { scope: "col", class: "name" } : { scope: "col" }, text));
+  heads[5] = element("td");
+  const table = element("table", { class: "plain" }, element("caption", {}, "Changes, each from the window before"), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const rule = `An alarm is a change that noise does not explain${typical ? ", and in series of six windows or more one that is also larger than what is typical of them" : ""}: in a series without such a change, the probability of any alarm is 5\u00a0% at most.`;
+  return [
+    element("h2", {}, "Changes"),
+    element("p", {}, `${rule} ${alarms === 0 ? "There is none." : ""}${untested > 0 ? ` ${untested} windows are not tested: the page tests ${MOST_TESTS}, of noises whose law is known.` : ""}`),
+    element("details", {}, element("summary", {}, `The numbers of ${rows.length} changes`), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Changes" }, table)),
+  ];
+}
+
 /** Return a legend of the colours, with the number of hatched cells. */
 function legend(found: ReturnType<typeof compute>): HTMLElement {
   const { scale, factor } = found.data;
@@ -127,12 +146,15 @@ export function show(place: HTMLElement, dropped: Dropped): void {
   }
   const { data, pairs } = found;
   const { short, detail, listed: parties } = found.answer;
-  parts.push(element("p", { class: "answer" }, short), element("p", {}, detail));
+  const [head, rest] = [element("p", { class: "answer" }, short), element("p", {}, detail)];
+  parts.push(head, rest);
   if (parties.length > 0) parts.push(element("ul", { class: "groups" }, ...parties.slice(0, 12).map(([head, text]) => element("li", {}, element("strong", {}, head), `: ${text}`))));
   parts.push(element("p", { class: "soft facts" }, element("span", {}, `${releases.size} streams`), element("span", {}, `${data.guarantee}, `, element("a", { href: "#guarantee" }, "as stated below")), element("span", {}, `made by ${made}`)));
   if (found.below.length > 0 && data.ranked) {
     parts.push(element("p", { class: "below-noise-floor" }, element("strong", {}, "Not drawn:"), ` the squared norms of ${found.below.length} of the streams are within two standard errors of 0. These are empty, or too small for their noise: ${listed(found.below)}.`));
   }
+  const changed = element("section", {});
+  if (found.series !== null) parts.push(changed);
   const live = element("div", { id: "live" });
   parts.push(element("h2", {}, data.by === "cosine" ? "All cosines" : "All distances"), live, legend(found));
   const map = data.ranked && data.names.length > 2 ? drawMap(data.names, found.squares) : null;
@@ -142,6 +164,27 @@ export function show(place: HTMLElement, dropped: Dropped): void {
   place.replaceChildren(...parts);
   const view = mount({ live, table, map }, data, pairs);
   live.before(dictionaryBox(view, found.releases, dropped));
+  if (found.series !== null) {
+    void testChanges(found.series, changed).then((said) => {
+      const answer = withChanges(found.answer, said);
+      [head.textContent, rest.textContent] = [answer.short, answer.detail];
+    });
+  }
+}
+
+/** Fill a section with tests of windows, one at a time, as some take a second; the page stays usable between them. */
+async function testChanges(series: Parameters<typeof changesIn>[0], place: HTMLElement): Promise<Changed> {
+  const every = [...series.values()].reduce((sum, windows) => sum + windows.size - 1, 0);
+  const said = element("p", { role: "status" });
+  place.replaceChildren(element("h2", {}, "Changes"), said);
+  const steps = changesIn(series);
+  let step = steps.next();
+  for (; !step.done; step = steps.next()) {
+    said.textContent = `Testing which windows have changed: ${step.value} of ${every} …`;
+    await new Promise((done) => setTimeout(done));
+  }
+  place.replaceChildren(...changesOf(step.value));
+  return step.value;
 }
 
 /** Return the control by which a dictionary is pasted, and what is said of the one that is there. */
