@@ -36,8 +36,9 @@ def test_both_packages_support_the_same_versions() -> None:
 
 def test_every_supported_version_is_tested() -> None:
     (tests,) = (loaded(path) for path in WORKFLOWS if path.name == "tests.yml")
-    assert tests["jobs"]["test"]["strategy"]["matrix"]["python"] == versions()
-    assert f"tested-,{' '.join(versions())} lowest" in MAKEFILE
+    tested = tests["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert tested[: len(versions())] == versions(), "a version that is not supported yet may follow"
+    assert f"tested-,{' '.join(tested)} lowest" in MAKEFILE
 
 
 def test_the_version_is_the_same_wherever_it_is_stated() -> None:
