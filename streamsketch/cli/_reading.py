@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 import streamsketch as ss
+from streamsketch import storage
 from streamsketch.agreement import check_same
 from streamsketch.cli._keys import public_keys
 from streamsketch.cli._saying import say
 from streamsketch.estimation import AnySketch
 from streamsketch.intake import key_and_window, window_time
 from streamsketch.release import check_independent, check_release, mismatch
-from streamsketch.storage import SUFFIX, is_raw, load_raw
+from streamsketch.storage import SUFFIX, is_raw
 from streamsketch.streams import key_of_file
 from streamsketch.wire import kind_of
 
@@ -341,10 +342,10 @@ def warn_of_mismatches(path: Path, releases: Mapping[Any, Any]) -> None:
         say(f"warning: so do {short - _MOST_WARNINGS} more of the keys of {path}")
 
 
-def load_raw_file(path: Path, load: Callable[[Path], Any] = load_raw) -> Any:
+def load_raw_file(path: Path, load: Callable[[Path], Any] | None = None) -> Any:
     """Return what a raw file holds, or what `read_header` says of it; errors name the file."""
     with naming_raw(path):
-        return load(path)
+        return (load or storage.load_raw)(path)
 
 
 @contextlib.contextmanager

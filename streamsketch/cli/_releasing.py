@@ -3,14 +3,17 @@
 import dataclasses
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import streamsketch as ss
-from streamsketch.accounting import Entry, Left, Receipt
+from streamsketch import accounting
 from streamsketch.cli._reading import load_published
 from streamsketch.privacy import Populations, sharing_data
+
+if TYPE_CHECKING:
+    from streamsketch.accounting import Entry, Left, Receipt
 
 Epsilon = Annotated[float, typer.Option(help="Privacy loss ε, > 0.")]
 Delta = Annotated[float, typer.Option(help="Probability δ in [0, 1) with which the bound ε may fail.")]
@@ -68,7 +71,7 @@ def ledger_for(where: str | None, dataset: str | None) -> ss.Ledger | None:
     return open_ledger(where)
 
 
-def left_fields(left: Left) -> dict[str, Any]:
+def left_fields(left: "Left") -> dict[str, Any]:
     """Return what is left of a budget as JSON fields."""
     return dataclasses.asdict(left) | {"renewed": None if left.renewed is None else left.renewed.isoformat()}
 
@@ -81,15 +84,15 @@ def remaining_facts(ledger: ss.Ledger | None, dataset: str | None) -> tuple[dict
     return {"left": left_fields(left)}, {"left": f"{left} of {dataset}"}
 
 
-def parse_receipt(text: str) -> Receipt:
+def parse_receipt(text: str) -> "Receipt":
     """Return the receipt in NUMBER:DIGEST; raise `InvalidInputError` if it is none."""
     found = _RECEIPT.fullmatch(text)
     if found is None:
         raise ss.InvalidInputError(f"--receipt is NUMBER:DIGEST, as `ledger charge` prints it, got {text[:80]}")
-    return Receipt(int(found[1]), found[2], ())
+    return accounting.Receipt(int(found[1]), found[2], ())
 
 
-def receipt_text(receipt: Receipt | Entry | None) -> str | None:
+def receipt_text(receipt: "Receipt | Entry | None") -> str | None:
     """Return a receipt, or that of an entry, as NUMBER:DIGEST."""
     return None if receipt is None else f"{receipt.number}:{receipt.digest}"
 

@@ -4,15 +4,16 @@ import difflib
 import json
 import math
 import os
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import streamsketch as ss
 from streamsketch.cli._layout import show_facts
 from streamsketch.estimation import estimate_cells
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 Json = Annotated[
     bool,
@@ -102,8 +103,11 @@ def guarantee_fields(guarantee: ss.Guarantee) -> dict[str, Any]:
     return guarantee.to_dict() | {"text": str(guarantee)}
 
 
-def progress_bar(counted: str = "events") -> Progress:
+def progress_bar(counted: str = "events") -> "Progress":
     """Return a bar for what is counted as ``events``, on the error output where that is a terminal."""
+    from rich.console import Console  # noqa: PLC0415 - most commands show no bar
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above
+
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),

@@ -14,10 +14,11 @@ from streamsketch.cli._layout import show, show_facts, table_of
 from streamsketch.cli._reading import load_published, load_raw_file
 from streamsketch.cli._showing import Json, estimate_fields, guarantee_fields, plural, show_json, show_result
 from streamsketch.estimation import interval_text, published_counts
-from streamsketch.storage import SUFFIX, RawSketch, is_raw
+from streamsketch.storage import SUFFIX, is_raw
 
 if TYPE_CHECKING:
     from streamsketch.signs import Signs
+    from streamsketch.storage import RawSketch
 
 
 def inspect(

@@ -2,14 +2,13 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, cast, get_args, overload
 
 from streamsketch.core import filled, printable
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.base import BaseExplanation, budget_text
 from streamsketch.explanation.registry import registry_entry
 from streamsketch.explanation.release import Explanation, explain_release
-from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation, explain_signs
 from streamsketch.privacy import (
     Accounted,
     Guarantee,
@@ -25,6 +24,9 @@ from streamsketch.privacy import (
 from streamsketch.projections import Projection
 from streamsketch.release import NoiseCheck, PrivateSketch, Published, PublishedTable, Verdict
 from streamsketch.signs import IndividualSignSketch, Signs, SignSketch
+
+if TYPE_CHECKING:
+    from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation
 
 _ONE_RELEASE = "A table counts as one release: the guarantee of each key covers all of its keys, "
 _WORST_FIRST: tuple[Verdict, ...] = ("too little", "not checked", "enough")
@@ -233,9 +235,9 @@ def _is_of_history(one: BaseExplanation | TableExplanation) -> bool:
 @overload
 def explain(release: PrivateSketch, /) -> Explanation: ...
 @overload
-def explain(release: SignSketch, /) -> SignExplanation: ...
+def explain(release: SignSketch, /) -> "SignExplanation": ...
 @overload
-def explain(release: IndividualSignSketch, /) -> IndividualSignExplanation: ...
+def explain(release: IndividualSignSketch, /) -> "IndividualSignExplanation": ...
 @overload
 def explain(release: PublishedTable[Any], /) -> TableExplanation: ...
 @overload
@@ -336,7 +338,11 @@ def explain_jointly(
 def _explain_one(release: Published) -> Any:
     if isinstance(release, PublishedTable):
         return explain_table(release)
-    return explain_release(release) if isinstance(release, PrivateSketch) else explain_signs(cast("Signs", release))
+    if isinstance(release, PrivateSketch):
+        return explain_release(release)
+    from streamsketch.explanation.signs import explain_signs  # noqa: PLC0415 - it loads the mechanisms of signs
+
+    return explain_signs(cast("Signs", release))
 
 
 def _spent(explanation: BaseExplanation | TableExplanation) -> PrivacyCost:

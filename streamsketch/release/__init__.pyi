@@ -13,6 +13,7 @@ from .checking.release import (
     with_norm,
 )
 from .history import HISTORY_ID_BYTES, HistoryPart, check_streams
+from .keys_to_release import sketches_to_release
 from .pan_private import PanPrivateSketch
 from .private_matrix import PrivateProjection
 from .private_sketch import RELEASE_ID_BYTES, NoisePart, PrivateSketch, SketchClip, noisy_coordinates
@@ -27,7 +28,7 @@ from .published import (
     sign_rows,
     with_agreement,
 )
-from .published_table import PublishedTable, sketches_to_release
+from .published_table import PublishedTable
 from .publishers import AdditiveNoise, Calibrated, CalibratedNoise, Publisher, numbers_of, warn_of_exceeded
 from .releaser import BitsOfKey, HistoryState, Releaser
 

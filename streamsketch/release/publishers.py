@@ -36,10 +36,10 @@ from streamsketch.privacy import (
 )
 from streamsketch.projections import Projection, transform_read
 from streamsketch.release.history import HistoryPart
+from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.published import with_agreement
-from streamsketch.release.published_table import sketches_to_release
 from streamsketch.schedules import Schedule
 from streamsketch.sketching import Sketch, SketchTable
 

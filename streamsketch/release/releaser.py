@@ -15,10 +15,10 @@ from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.privacy import BitSource, Guarantee, SystemBits
 from streamsketch.projections import Projection
 from streamsketch.release.history import HISTORY_ID_BYTES, HistoryPart
+from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.published import with_agreement
-from streamsketch.release.published_table import sketches_to_release
 from streamsketch.release.publishers import AdditiveNoise, CalibratedNoise, numbers_of, warn_of_exceeded
 from streamsketch.schedules import Progress, Schedule
 from streamsketch.sketching import Sketch, SketchTable

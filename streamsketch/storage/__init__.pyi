@@ -1,6 +1,7 @@
 from .database import Database, NotSQLiteError, Row, create, opened
-from .old_formats import is_old_sketch, read_old_sketch, read_old_state
-from .raw_files import SUFFIX, RawTransaction, append_raw, is_raw, load_raw, read_header, save_raw, transaction
+from .first_bytes import SUFFIX, is_old_sketch, is_raw
+from .old_formats import read_old_sketch, read_old_state
+from .raw_files import RawTransaction, append_raw, load_raw, read_header, save_raw, transaction
 from .releases import ReleasedBeforeError, release_loaded, release_raw, released_before
 from .sketches import (
     PastRelease,

@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 from streamsketch.core import check_length, current_limits, remove_partial, replacing
 from streamsketch.errors import InvalidInputError, WireFormatError
 
-START_BYTES = 72  # at the start of a file, which identify its kind
-
 _SCHEMA = (
     "CREATE TABLE rows /* SECRET: exact sketches of streamsketch, not to be shared */ (id INTEGER PRIMARY KEY, "
     "part TEXT NOT NULL, key BLOB NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL, "
@@ -256,11 +254,6 @@ def create(path: str | os.PathLike[str], kind: bytes, write: Callable[[Database]
             _check_size(path, database, current_limits().max_raw_bytes)
             connection.execute("COMMIT")
         Path(f"{Path(path).resolve()}-journal").unlink(missing_ok=True)  # of a file that was deleted without it
-
-
-def is_kind(start: bytes, kind: bytes) -> bool:
-    """Return whether a file is an SQLite file of a kind, by its first `START_BYTES`."""
-    return start.startswith(b"SQLite format 3\0") and start[68:] == kind
 
 
 def check_one_name(path: str | os.PathLike[str]) -> None:

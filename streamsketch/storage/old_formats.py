@@ -13,9 +13,9 @@ import numpy as np
 from streamsketch.core import current_limits
 from streamsketch.errors import IncompatibleProjectionsError, WireFormatError
 from streamsketch.projections import MAX_MASS
+from streamsketch.storage.first_bytes import OLD_RAW
 from streamsketch.storage.sketches import RawHeader, RawSketch, key_of
 
-_RAW = b"\x89SSRAW\r\n\x1a\nSECRET: a raw sketch of streamsketch, not to be shared\n"
 _RAW_FRAME = struct.Struct("<BIQ")  # version, length of the header, and of what is between its checksum and the file's
 _RAW_VERSION = 2
 _LATER = {"agreement": None, "largest": 0, "bounds": None}  # defaults of fields that the oldest of these files lack
@@ -48,11 +48,6 @@ def _check(data: memoryview, digest: memoryview, person: bytes) -> None:
 # --- raw sketches -------------------------------------------------------------------------------------------------
 
 
-def is_old_sketch(start: bytes) -> bool:
-    """Return whether bytes begin as raw sketches of earlier versions do."""
-    return start.startswith(_RAW)
-
-
 def read_old_sketch(data: bytes) -> RawSketch:
     """Return the raw sketch in the bytes of a file; `WireFormatError` if they are changed, cut or of another format."""
     whole, rest = memoryview(data), _Bytes(data)
@@ -83,9 +78,9 @@ def read_old_sketch(data: bytes) -> RawSketch:
 def _raw_sketch(rest: _Bytes) -> RawSketch:
     """Read one raw sketch from the front."""
     whole = rest.left
-    if bytes(whole[: len(_RAW)]) != _RAW[: len(whole)]:
+    if bytes(whole[: len(OLD_RAW)]) != OLD_RAW[: len(whole)]:
         raise WireFormatError("first line", "is not that of a raw sketch")
-    rest.take(len(_RAW), "first line")
+    rest.take(len(OLD_RAW), "first line")
     version, header_bytes, length = _RAW_FRAME.unpack(rest.take(_RAW_FRAME.size, "frame"))
     if version != _RAW_VERSION:
         raise WireFormatError(

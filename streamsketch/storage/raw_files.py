@@ -14,7 +14,8 @@ from pathlib import Path
 from streamsketch.core import current_limits, locked, read_bounded
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.storage import old_formats
-from streamsketch.storage.database import START_BYTES, Database, NotSQLiteError, create, is_kind, opened
+from streamsketch.storage.database import Database, NotSQLiteError, create, opened
+from streamsketch.storage.first_bytes import RAW
 from streamsketch.storage.sketches import (
     PastRelease,
     RawHeader,
@@ -27,9 +28,6 @@ from streamsketch.storage.sketches import (
     write_sketch,
 )
 
-SUFFIX = ".raw-sketch"
-
-_KIND = b"SSRW"
 _PART = "sketch"
 
 
@@ -50,7 +48,7 @@ def load_raw(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> R
         If the file cannot be read.
     """
     try:
-        with opened(path, _KIND, max_bytes=max_bytes) as database:
+        with opened(path, RAW, max_bytes=max_bytes) as database:
             return read_sketch(database, _PART)
     except NotSQLiteError:
         most = current_limits().max_raw_bytes if max_bytes is None else max_bytes
@@ -60,17 +58,10 @@ def load_raw(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> R
 def read_header(path: str | os.PathLike[str]) -> RawHeader:
     """Return the header of a raw file without reading its cells; errors as `load_raw`, except for cells and keys."""
     try:
-        with opened(path, _KIND) as database:
+        with opened(path, RAW) as database:
             return read_header_of(database, _PART)
     except NotSQLiteError:
         return RawHeader.of(load_raw(path))
-
-
-def is_raw(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is a raw one by its first bytes, whatever its name."""
-    with Path(path).open("rb") as file:
-        start = file.read(START_BYTES)
-    return is_kind(start, _KIND) or old_formats.is_old_sketch(start)
 
 
 def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
@@ -184,12 +175,12 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Database]:
     """Open a raw file for one transaction; the caller holds `locked`."""
     with contextlib.ExitStack() as stack:
         try:
-            database = stack.enter_context(opened(path, _KIND, write=True))
+            database = stack.enter_context(opened(path, RAW, write=True))
         except NotSQLiteError:
             _create(path, load_raw(path))
-            database = stack.enter_context(opened(path, _KIND, write=True))
+            database = stack.enter_context(opened(path, RAW, write=True))
         yield database
 
 
 def _create(path: str | os.PathLike[str], raw: RawSketch) -> None:
-    create(path, _KIND, lambda database: write_sketch(database, _PART, raw))
+    create(path, RAW, lambda database: write_sketch(database, _PART, raw))

@@ -11,7 +11,8 @@ from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy import Neighbours
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.sketching import Sketch
-from streamsketch.storage.raw_files import RawTransaction, is_raw, read_header, transaction
+from streamsketch.storage.first_bytes import is_raw
+from streamsketch.storage.raw_files import RawTransaction, read_header, transaction
 from streamsketch.storage.sketches import PastRelease, RawSketch, distinct_releases
 
 

@@ -142,9 +142,9 @@ def test_any_changed_byte_and_any_cut_is_noticed(name: str) -> None:
         changed[place] ^= 0x10
         with pytest.raises(ss.WireFormatError):
             old_formats.read_old_sketch(bytes(changed))
-    size = int.from_bytes(data[len(old_formats._RAW) + 1 :][:4], "little")
-    length = int.from_bytes(data[len(old_formats._RAW) + 5 :][:8], "little")
-    first = len(old_formats._RAW) + 13 + size + 16 + length + 16
+    size = int.from_bytes(data[len(old_formats.OLD_RAW) + 1 :][:4], "little")
+    length = int.from_bytes(data[len(old_formats.OLD_RAW) + 5 :][:8], "little")
+    first = len(old_formats.OLD_RAW) + 13 + size + 16 + length + 16
     for end in range(len(data)):
         if first <= end < first + 64 + 32 and not any(data[first : min(end, -(-first // 64) * 64)]):
             continue  # an append that was not finished

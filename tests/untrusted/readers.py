@@ -42,7 +42,7 @@ def _framed(data: bytes, chance: random.Random) -> bytes:
 
 def _old_raw_framed(data: bytes, chance: random.Random) -> bytes:
     """Return a raw file of version 2, alone, that says something else, with checksums that fit."""
-    start = len(old_formats._RAW) + 13
+    start = len(old_formats.OLD_RAW) + 13
     size = int.from_bytes(data[start - 12 : start - 8], "little")
     text, rest = data[start : start + size], data[start + size + 16 : -16]
     text, rest = (text, changed_bytes(rest, chance)) if chance.random() < 0.3 else (changed_json(text, chance), rest)

@@ -1,0 +1,46 @@
+"""Which keys of a table are released."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from streamsketch.core import pc
+from streamsketch.data import key_column
+from streamsketch.errors import InvalidInputError
+from streamsketch.sketching import Sketch, SketchTable, public_names, warn_of_other_types
+
+
+def sketches_to_release(
+    table: SketchTable, public_keys: Iterable[Any] | None, *, keys_are_public: bool
+) -> dict[Any, Sketch]:
+    """Return the sketches of a table to release, by key, ascending.
+
+    Parameters
+    ----------
+    table
+        The exact, secret table.
+    public_keys
+        The keys to release, known without a look at the data, which an agreement casts to its type: one without data is
+        released as an empty sketch, and data of others are left out.
+    keys_are_public
+        The assertion that the keys in the table are public.
+
+    Raises
+    ------
+    InvalidInputError
+        Unless one of the two is given; for no keys, keys of no common type, or one text instead of several.
+    """
+    if (public_keys is not None) == keys_are_public:
+        raise InvalidInputError(
+            "which keys have data is private unless you say: give public_keys, the keys to release, named without a "
+            "look at the data, or keys_are_public=True (one of the two)"
+        )
+    if public_keys is None:
+        names = list(table)
+    else:
+        agreed = table.agreement
+        names = public_names(public_keys if agreed is None or agreed.key is None else agreed.keys_of(public_keys))
+    if not names:
+        raise InvalidInputError("there is no key to release; give at least one")
+    warn_of_other_types(names, table)
+    order = pc.sort_indices(key_column(names, "key")).to_pylist()
+    return {names[place]: table.sketch_of(names[place]) for place in order}

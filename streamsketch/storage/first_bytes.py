@@ -1,0 +1,24 @@
+"""Which files are raw, by their first bytes: whoever reads a release asks it, and loads no more for it."""
+
+import os
+from pathlib import Path
+
+SUFFIX = ".raw-sketch"
+RAW = b"SSRW"
+"""The kind of the SQLite files."""
+OLD_RAW = b"\x89SSRAW\r\n\x1a\nSECRET: a raw sketch of streamsketch, not to be shared\n"
+"""The first bytes of files of earlier versions."""
+
+_START_BYTES = 72  # at the start of a file, which identify its kind
+
+
+def is_raw(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is a raw one by its first bytes, whatever its name."""
+    with Path(path).open("rb") as file:
+        start = file.read(_START_BYTES)
+    return (start.startswith(b"SQLite format 3\0") and start[68:] == RAW) or is_old_sketch(start)
+
+
+def is_old_sketch(start: bytes) -> bool:
+    """Return whether bytes begin as raw sketches of earlier versions do."""
+    return start.startswith(OLD_RAW)
