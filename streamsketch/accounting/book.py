@@ -76,11 +76,11 @@ class Entry:
     Parameters
     ----------
     number
-        From 1, without gaps.
+        The entry's number, from 1 on without gaps.
     previous, digest
         The hash of the entry before, and its own: SHA-256 as hexadecimal text.
     body
-        What it says: ``kind`` (``"dataset"``, ``"charge"`` or ``"refund"``), ``at`` (UTC), and the fields of its kind.
+        The fields: ``kind`` (``"dataset"``, ``"charge"`` or ``"refund"``), ``at`` (UTC), and those of its kind.
     """
 
     number: int
@@ -91,22 +91,22 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """A budget, and what belongs to it.
+    """A data set of a ledger, with its budget.
 
     Parameters
     ----------
     name
-        Of the data set.
+        The data set's name.
     unit
         The privacy unit that all its releases protect.
     budget
-        What all releases together may spend, in each period.
+        The budget for all releases of a period together.
     accounting
         ``"sum"`` or ``"filter"``; see `Ledger.dataset`.
     period_days
-        After so many days the budget is whole again; None for never.
+        The number of days after which the budget is renewed; None for never.
     opened
-        When the data set was entered, UTC.
+        When the data set was added, in UTC.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Dataset:
 
     @property
     def terms(self) -> tuple[Any, ...]:
-        """What was agreed on, which does not change."""
+        """The terms of the budget, which do not change."""
         return self.unit, self.budget, self.accounting, self.period_days
 
     def period_of(self, time: dt.datetime) -> int:
@@ -142,13 +142,13 @@ class Left:
     Parameters
     ----------
     epsilon, delta
-        What one more release could take, by sums.
+        What one more release may spend, by sums.
     rho, rho_delta
-        What one more release could take of the privacy filter; None where sums alone count.
+        What one more release may spend of the privacy filter; None if only sums count.
     charges
-        How many there were in this period.
+        The number of charges in this period.
     renewed
-        When the budget is whole again, UTC; None for never.
+        When the budget is renewed, in UTC; None for never.
     """
 
     epsilon: float

@@ -38,11 +38,11 @@ class Receipt:
     Parameters
     ----------
     number
-        Of the entry.
+        The entry's number.
     digest
-        Its hash, which shows later whether the ledger up to this entry was changed.
+        The entry's hash, which shows later whether the ledger up to this entry was changed.
     datasets
-        What was charged.
+        The data sets that were charged.
     """
 
     number: int
@@ -51,25 +51,25 @@ class Receipt:
 
 
 class Ledger:
-    """The record of what was spent of each data set's privacy budget.
+    """A record of what was spent of each data set's privacy budget.
 
-    Charged **before** a release is drawn, in one transaction with the check that it fits: processes that charge at the
-    same time never overspend, and a crash between charge and release costs budget, never privacy. Entries are only
-    appended, each with the hash of the one before. A ledger holds no data, but it says when what was released. Its time
-    never goes back: a clock that was set back does not open a period's budget again.
+    A release is charged **before** it is drawn, in one transaction with the check that it fits. So processes that
+    charge at the same time do not overspend, and a crash between charge and release costs budget, but no privacy.
+    Entries are only appended, each with the hash of the one before. A ledger holds no data, but it shows what was
+    released and when. Its time does not go back: a clock that was set back does not renew a period's budget.
 
     Parameters
     ----------
     where
-        A path of an SQLite file, made if it is missing and readable by the owner alone. A copy of it is another ledger:
-        keep one, and back it up. For a team, the address of a PostgreSQL database, whose users need SELECT and INSERT
-        alone: ``postgresql+psycopg://ada@db.example.org/privacy?sslmode=verify-full``, with
-        the extra ``postgres``; passwords belong into libpq's ``~/.pgpass``.
+        Path of an SQLite file, which is made if it is missing and is readable only by its owner. A copy of it is
+        another ledger: keep one, and back it up. For a team, the address of a PostgreSQL database, whose users need
+        only SELECT and INSERT: ``postgresql+psycopg://ada@db.example.org/privacy?sslmode=verify-full``, with the extra
+        ``postgres``; passwords belong into libpq's ``~/.pgpass``.
 
     Raises
     ------
     InvalidInputError
-        If the file or the table is no ledger, or cannot be written.
+        If the file or the table is not a ledger, or cannot be written.
     LedgerError
         If entries were changed.
 
@@ -103,31 +103,31 @@ class Ledger:
         accounting: Accounting = "sum",
         period_days: int | None = None,
     ) -> None:
-        """Enter a data set and its budget. A budget that was entered stays as it is.
+        """Add a data set and its budget. An existing budget cannot be changed.
 
         Parameters
         ----------
         name
-            Of the data set.
+            The data set's name.
         unit
             The privacy unit, as in ``L1(30, unit="customer")``: releases for another unit are refused.
         epsilon, delta
-            What all releases of a period may spend together.
+            The budget for all releases of a period together.
         accounting
-            ``"sum"``: the sums of ε and δ stay within the budget, which holds for any releases, however chosen.
-            ``"filter"``, for many small releases: all releases have δ = 0 and the sum of their ε is within the budget,
-            **or** the sum of their ρ is within the largest ρ whose guarantee at δ/2 is ε, with δ/2 left for choices of
-            keys. That holds for releases chosen after others were seen (Theory 9.4), where composing privacy loss
-            distributions would not. Takes δ > 0.
+            ``"sum"`` keeps the sums of ε and δ within the budget, which is valid for any releases, however they are
+            chosen. ``"filter"`` is for many small releases and needs δ > 0: either all releases have δ = 0 and the sum
+            of their ε is within the budget, **or** the sum of their ρ is within the largest ρ whose guarantee at δ/2 is
+            ε, with δ/2 left for choices of keys. This is valid even if releases are chosen after others were seen
+            (Theory 9.4), for which composing privacy loss distributions is not.
         period_days
-            After so many days the budget is whole again: the guarantee is then one for each period.
+            The number of days after which the budget is renewed. The guarantee then holds for each period by itself.
 
         Raises
         ------
         InvalidInputError
-            For a budget out of range, or a text that cannot be printed.
+            If the budget is out of range, or a text cannot be printed.
         LedgerError
-            If there is a data set of that name with another budget.
+            If there is already a data set of that name with another budget.
         """
         terms: dict[str, Any] = {"unit": unit, "accounting": accounting, "period_days": period_days}
         budget = check_dataset(name, epsilon=epsilon, delta=delta, **terms)
@@ -149,13 +149,13 @@ class Ledger:
             return [book.datasets[name] for name in sorted(book.datasets)]
 
     def left(self, dataset: str) -> Left:
-        """Return what is left of a data set's budget, now; raise `LedgerError` if there is no such data set."""
+        """Return what is now left of a data set's budget; raise `LedgerError` if there is no such data set."""
         with self._read() as (transaction, book):
             return book.left(self._known(dataset), book.time(transaction.now()))
 
     @property
     def newest(self) -> Entry | None:
-        """The newest entry, None if there is none: its number and digest, kept elsewhere, show what is cut off."""
+        """The newest entry, or None. Keep its number and digest elsewhere to detect that later entries were cut off."""
         with self._read() as (_, book):
             return book.last
 
@@ -176,31 +176,31 @@ class Ledger:
         Parameters
         ----------
         dataset
-            What is released from. Data that were charged to other data sets before, as copies and merges are, are
-            charged to those as well. None for the data sets that the data are known to come from.
+            The data set that is released from. Data that were charged to other data sets before, such as copies and
+            merges, are charged to those as well. None for the data sets from which the data are known to come.
         guarantee
-            Of the release.
+            The guarantee of the release.
         projection
-            Its public map, for a tighter ρ.
+            The public map of the release, for a tighter ρ.
         data_ids
-            Of the sketch, its ``data_ids``.
+            The ``data_ids`` of the sketch.
         note
             What the release is for.
         once
-            An id of one draw: a second charge under it costs nothing, so a job may be retried. The same id for another
-            data set, other data ids or another guarantee is refused; after a refund the id is charged again. The
-            caller must ensure that a retry publishes the same noise, or nothing.
+            An id of one draw. A second charge under it costs nothing, so a job may be retried. The same id with another
+            data set, other data ids or another guarantee is refused. After a refund the id is charged again. The caller
+            must ensure that a retry publishes the same noise, or nothing.
 
         Returns
         -------
         Receipt
-            What the charge is known by.
+            The proof of the charge.
 
         Raises
         ------
         LedgerError
-            If it does not fit, the unit is another, there is no such data set, or ``once`` was charged for something
-            else. Nothing is charged then.
+            If the charge does not fit, the unit is another, there is no such data set, or ``once`` was charged for
+            something else. Nothing is charged then.
         """
         _check_guarantee(guarantee)
         if note:
@@ -230,7 +230,7 @@ class Ledger:
         projection: Projection | None = None,
         data_ids: DataIds | Iterable[bytes] = (),
     ) -> tuple[str, ...]:
-        """Return the data sets that `charge` would charge a release to, by name, and charge nothing.
+        """Return the names of the data sets that `charge` would charge, without charging them.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ class Ledger:
             return tuple(self._checked(reading, dataset, guarantee, spending, known))
 
     def holders(self, data_ids: DataIds | Iterable[bytes]) -> tuple[str, ...]:
-        """Return the data sets that data are known to come from, by name, as they or parts of them were charged before.
+        """Return the names of the data sets to which these data, or parts of them, were charged before.
 
         Parameters
         ----------
@@ -261,20 +261,20 @@ class Ledger:
             return tuple(sorted({name for one in known for name in book.owners.get(one.hex(), ())}))
 
     def refund(self, receipt: Receipt | int, *, nothing_was_published: str) -> None:
-        """Give a charge back, on the assertion that nothing was published.
+        """Refund a charge, on the assertion that nothing was published.
 
         Parameters
         ----------
         receipt
-            Of the charge, or the number of its entry.
+            The receipt of the charge, or the number of its entry.
         nothing_was_published
-            Who asserts that, and why, which the ledger keeps. It holds only once the job that was charged has ended, as
-            it may draw until then. If it is wrong, the guarantee of the data set is wrong.
+            Who asserts that, and why; the ledger keeps this text. Assert it only once the charged job has ended,
+            because it may draw until then. If the assertion is wrong, the guarantee of the data set is wrong.
 
         Raises
         ------
         LedgerError
-            If there is no such charge, or it was given back.
+            If there is no such charge, or it was already refunded.
         """
         check_text("the reason of a refund", nothing_was_published)
         number = receipt.number if isinstance(receipt, Receipt) else receipt
@@ -286,7 +286,7 @@ class Ledger:
     # --- reading --------------------------------------------------------------------------------------------
 
     def entries(self) -> Iterator[Entry]:
-        """Yield all entries, oldest first, each checked to follow the one before."""
+        """Yield all entries, oldest first, and check that each follows the one before."""
         book = Book()
         with self._store.transaction() as transaction:
             rows = transaction.rows()
@@ -296,15 +296,15 @@ class Ledger:
             yield entry
 
     def audit(self, *receipts: Receipt) -> int:
-        """Return how many entries there are, once all are known to be as they were written.
+        """Check that all entries are as they were written, and return their number.
 
-        The chain of hashes shows entries that were changed, taken out or reordered. That newer ones were cut off, or
-        all hashes written anew, shows a receipt that was kept elsewhere.
+        The chain of hashes shows entries that were changed, removed or reordered. A receipt that was kept elsewhere
+        also shows that newer entries were cut off, or that all hashes were rewritten.
 
         Raises
         ------
         LedgerError
-            If an entry was removed, changed or reordered, or is not the one of a receipt.
+            If an entry was removed, changed or reordered, or differs from a receipt.
         """
         digests = {entry.number: entry.digest for entry in self.entries()}
         for receipt in receipts:

@@ -44,29 +44,31 @@ _1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class History:
-    """What was published of a stream by a schedule: any range of its windows is a release.
+    """The published rows of a stream with a schedule, from which any range of windows can be read as a release.
 
-    Rows are solved once (Theory 11.1). All ranges share the noise of rows, so two of them are compared by
-    `difference`, `squared_distance` and `test_same`; ranges of two streams, which have noise of their own, by the
-    estimators of all releases. Reading spends nothing: one guarantee covers all rows and what is computed from them.
+    Rows are solved once (Theory 11.1). All ranges share the noise of the rows, so compare two ranges by `difference`,
+    `squared_distance` and `test_same`. Ranges of two streams have independent noise, so compare them by the usual
+    estimators. Reading spends nothing: one guarantee covers all rows and everything computed from them.
 
     Parameters
     ----------
     releases
-        The rows, all from the first window on, in any order: `PrivateSketch`, or `PrivateTable` and ``key``.
+        All rows from the first window on, in any order: `PrivateSketch` objects, or `PrivateTable` objects with
+        ``key``.
     key
-        Whose rows are read, where releases are tables of several.
+        The key whose rows are read, if the releases are tables of several keys.
     names
-        The windows' names, as `sketch --policy` gives them to files, in their order: text such as ``"2013-01-31"``.
-        By default windows have numbers alone.
+        The windows' names in order, as `sketch --policy` gives them to files: text such as ``"2013-01-31"``. By default
+        windows have only numbers.
 
     Raises
     ------
     TypeError
-        If something else than releases is given.
+        If an element is not a release.
     InvalidInputError
-        If there are none, or they are of several histories; if a row is missing, or there twice and not the same; for
-        tables of several keys and none, or another, named; for names that are no times of windows in their order.
+        If there are no releases, or they are of several histories; if a row is missing, or was given twice with
+        different content; if tables have several keys and ``key`` is missing or not one of them; if names are not times
+        of windows in order.
 
     Examples
     --------
@@ -100,12 +102,12 @@ class History:
 
     @property
     def schedule(self) -> Schedule:
-        """Which sums of windows were published."""
+        """The schedule, that is, which sums of windows were published."""
         return cast("Schedule", self.guarantee.mechanism.schedule)  # which all rows state
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is guaranteed for all rows together, and all that is computed from them."""
+        """The guarantee for all rows together, and for everything computed from them."""
         return self._rows[0].guarantee
 
     @property
@@ -115,12 +117,12 @@ class History:
 
     @property
     def windows(self) -> int:
-        """How many windows were published so far."""
+        """The number of windows that were published so far."""
         return len(self._rows)
 
     @property
     def names(self) -> list[str] | None:
-        """The windows' names; None where they have numbers alone."""
+        """The windows' names; None if they have only numbers."""
         return None if self._names is None else list(self._names)
 
     def __len__(self) -> int:
@@ -137,20 +139,20 @@ class History:
         Parameters
         ----------
         start, stop
-            Numbers of windows, or names of windows. A name alone is that of a year, a month, a date or a window, such
-            as ``"2013-01"``: all windows that begin in it.
+            Numbers or names of windows. A single name of a year, a month, a date or a window, such as ``"2013-01"``,
+            stands for all windows that begin in it.
 
         Returns
         -------
         PrivateSketch
-            Its noise is that of the rows in it, with the schedule's `error`; its guarantee that of the history. Counts
-            are of units in each window: one that is in two windows counts twice.
+            The release. Its noise is that of its rows, with the schedule's `error`, and its guarantee is that of the
+            history. Counts add up the units of each window: a unit in two windows counts twice.
 
         Raises
         ------
         InvalidInputError
-            For an empty range, windows that were not published, or names that are of none, or of a period that was not
-            published in full.
+            If the range is empty, a window was not published, or a name is not that of a window, or of a period that
+            was not published in full.
         SketchOverflowError
             If a cell would leave 62 bits.
         """
@@ -158,17 +160,17 @@ class History:
         return self._solved(HistoryPart(self._part.id, begin, end))
 
     def difference(self, first: Range, second: Range) -> PrivateSketch:
-        """Return the release of the windows of one range minus those of another, with the noise that is left.
+        """Return the release of one range minus another, with the noise that remains.
 
         Parameters
         ----------
         first, second
-            As ``(start, stop)`` of `range`, or the name of a period.
+            Ranges ``(start, stop)`` as in `range`, or names of periods.
 
         Raises
         ------
         InvalidInputError, SketchOverflowError
-            As in `range`; for a range and itself.
+            As in `range`, and if both ranges are the same.
         """
         (begin, end), minus = self.numbers(first), self.numbers(second)
         return self._solved(HistoryPart(self._part.id, begin, end, minus=minus))
@@ -176,19 +178,20 @@ class History:
     def squared_distance(self, first: Range, second: Range) -> Estimate:
         """Estimate the squared distance of two ranges of this stream, with the noise that they share.
 
-        Parameters and errors as `difference`.
+        Parameters and errors are those of `difference`.
         """
         return squared_norm(self.difference(first, second))
 
     def test_same(self, first: Range, second: Range, tolerance: float = 0.0) -> SameTest:
         """Test whether two ranges of this stream are the same, or at most ``tolerance`` apart.
 
-        As in `streamsketch.test_same`, with the noise that they share. Parameters and errors as `difference` and there.
+        See `streamsketch.test_same`. The noise that they share is accounted for. Parameters and errors are those of
+        `difference` and of that function.
         """
         return same_as_zero(self.difference(first, second), tolerance)
 
     def numbers(self, wanted: Range | int) -> tuple[int, int]:
-        """Return the numbers of the windows of a range; errors as `range`."""
+        """Return the numbers of the windows of a range. Raises the same errors as `range`."""
         if isinstance(wanted, str):
             begin, end = self._of_period(wanted)
         elif isinstance(wanted, tuple) and len(wanted) == 2:
@@ -205,30 +208,30 @@ class History:
     def series(
         self, length: int, every: int = 1, *, what: Curve = "squared_norm", confidence: float = 0.95
     ) -> "pa.Table":
-        """Estimate something of each range of ``length`` windows: a curve with a band.
+        """Estimate a quantity of each range of ``length`` windows, for a curve with a band.
 
         Parameters
         ----------
         length
-            Windows in a range.
+            Number of windows in a range.
         every
-            Windows from the start of a range to that of the next.
+            Number of windows from the start of a range to the start of the next.
         what
-            The ``"squared_norm"``, in squared data units, or the number of ``"units"``, where they were counted, each
-            once for each of its windows.
+            The ``"squared_norm"``, in squared data units; or, if units were counted, the number of ``"units"``, where a
+            unit counts once in each of its windows.
         confidence
-            Of each interval, in (0, 1).
+            The confidence of each interval, in (0, 1).
 
         Returns
         -------
         pyarrow.Table
-            A row for each range: ``start`` and ``stop``, numbers of windows; ``window``, the name of the first, or its
-            number as text; ``estimate``, ``error``, ``low`` and ``high``, float64.
+            One row for each range: ``start`` and ``stop``, numbers of windows; ``window``, the name of the first
+            window, or its number as text; ``estimate``, ``error``, ``low`` and ``high``, float64.
 
         Raises
         ------
         InvalidInputError
-            For no range of this length, or units that were not counted.
+            If there is no range of this length, or units were not counted.
         """
         if what not in get_args(Curve):
             raise InvalidInputError(f"what must be one of {', '.join(get_args(Curve))}, got {short(what)}")
@@ -262,19 +265,19 @@ class History:
     ) -> Changes:
         """Find the ranges of ``length`` windows that differ from the one before, or from the first.
 
-        As in `streamsketch.changes`, for ranges of one stream, with the noise that they share.
+        See `streamsketch.changes`. The ranges are of one stream, and the noise that they share is accounted for.
 
         Parameters
         ----------
         length, every
             As in `series`; by default ranges follow each other.
         against, tolerance, level, control
-            As in `streamsketch.changes`. ``control="any"`` holds for all dependence of tests.
+            As in `streamsketch.changes`. ``control="any"`` is valid for any dependence of the tests.
 
         Raises
         ------
         InvalidInputError
-            For fewer than two ranges, and as `streamsketch.changes`.
+            If there are fewer than two ranges, and as in `streamsketch.changes`.
         """
         check_series_options(against, control, level)
         if tolerance != "typical":

@@ -23,19 +23,20 @@ class Number:
 
     Its features are the Chebyshev polynomials T_1 to T_m of the number, with the range scaled to [-1, 1]: the mean of
     the column follows from the first, its variance from the first two, and higher ones tell more of its distribution.
-    Numbers beyond the range count as its nearer end, and infinities, too. Booleans are 1
-    and 0, also as text. Null, NaN and text that is no number are missing.
+    Numbers beyond the range count as its nearer end, and infinities, too. Booleans are 1 and 0, also as text. Null, NaN
+    and text that is not a number are missing.
 
     Parameters
     ----------
     low, high
-        The range, finite. It is public: take it from knowledge of the field, or from public data, never from the data
-        to be protected.
+        The finite range. It is public: take it from knowledge of the field or from public data, not from the data to be
+        protected.
     moments
-        m, up to 16. With 0 the column has no features of its own, and no weight: joint features alone see it, where a
-        missing number counts as the middle of the range.
+        The number m of moments, up to 16. With 0 the column has no features of its own, and no weight: only joint
+        features depend on it, with a missing number taken as the middle of the range.
     weight
-        How much the column counts beside others: a share of the squared length of a row, over the sum of all weights.
+        Weight of the column. Divided by the sum of all weights, it is the column's share of the squared length of a
+        row.
 
     Examples
     --------

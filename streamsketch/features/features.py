@@ -74,34 +74,34 @@ class Block(NamedTuple):
 class Features:
     """A public map φ from rows of mixed columns to vectors of length 1.
 
-    Sums of φ over people, divided by their number, are mean embeddings: their distance is zero where two populations
-    are alike in what φ sees, and their expected squared distance over the seed is the squared maximum mean discrepancy
-    of a kernel (Gretton et al. 2012; Theory 10). Each column has a block of features of its own, so that it can be
-    told which columns differ. ``joint`` adds random Fourier features of all numbers together (Rahimi and Recht 2007),
-    of the Gaussian kernel exp(-‖u - v‖²/(2 width²)) with every range scaled to [0, 1]: they also see how columns go
-    together, and need few cells. Polynomials of numbers have different lengths, so one more cell has the root of what
-    is left to 1: every row counts the same.
+    Sums of φ over people, divided by their number, are mean embeddings. Their distance is zero if φ cannot tell two
+    populations apart, and their expected squared distance over the seed is the squared maximum mean discrepancy of a
+    kernel (Gretton et al. 2012; Theory 10). Each column has a block of features of its own, which shows whether it
+    differs. ``joint`` adds random Fourier features of all numbers together (Rahimi and Recht 2007), of the Gaussian
+    kernel exp(-‖u - v‖²/(2 width²)) with every range scaled to [0, 1]. They also show how columns depend on each other,
+    and need few cells. Polynomials of numbers have different lengths, so one more cell completes the length to 1: every
+    row counts the same.
 
-    φ is the same on every machine, as it is computed in integers, or by IEEE operations that round correctly. It is
-    never learned from data: scales are part of it.
+    φ is the same on every machine, because it is computed in integers, or by IEEE operations that round correctly. It
+    is not learned from data: scales are part of it.
 
     Parameters
     ----------
     columns
-        `Number`, `Category` or `Embedding` of each column by name, at least one.
+        A `Number`, `Category` or `Embedding` for each column by name, at least one.
     seed
         Public seed of hashes and frequencies, 0 to 2^64 - 1. Choose it independently of the data.
     joint
-        How many random frequencies over all numbers together, with a cosine and a sine each; 0 for none.
+        Number of random frequencies over all numbers together, each with a cosine and a sine; 0 for none.
     width
-        Of the joint kernel; by default 0.2 √d for d numbers.
+        Width of the joint kernel; by default 0.2 √d for d numbers.
     joint_weight
-        As the weight of a column; by default as much as all numbers have together.
+        Weight of the joint features, like that of a column; by default the sum of all numbers' weights.
 
     Raises
     ------
     InvalidInputError
-        For no columns, values out of range, or ``joint`` without numbers.
+        If there are no columns, a value is out of range, or ``joint`` is given without numbers.
 
     Examples
     --------

@@ -32,7 +32,7 @@ class MeanAggregator(Encoded):
     moves a coordinate of the mean (of the rotated mean, under a shared rotation) by at most 2^-23 of one report's root
     mean square, for any number of reports, and by √n less if the errors have random signs. Memory is O(dim).
 
-    The state is computed from reports alone, which are private already, so it is as safe to share as they are.
+    The state is computed only from reports, which are private, so it is as safe to share as they are.
 
     Parameters
     ----------

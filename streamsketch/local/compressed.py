@@ -187,7 +187,7 @@ class CompPrivUnitG(Mechanism):
     Raises
     ------
     InvalidInputError
-        For a field out of range.
+        If a field is out of range.
 
     Examples
     --------

@@ -30,8 +30,8 @@ class GaussianMechanism(Mechanism):
     2^-f, so any two are at most 2(2^f + √d/2) grid steps apart; noise is calibrated to that distance on the lattice
     (Theory 3), so the guarantee does not depend on floats. The error grows like d/ε², that of PrivUnit like d/ε.
 
-    The exact sampler takes longer for larger noise, whatever the vector: who sees both its running time and the report
-    learns something about the noise, and so about the vector. Do not let others time it.
+    The exact sampler takes longer for larger noise, for any vector. Anyone who sees both its running time and the
+    report learns something about the noise, and so about the vector. Do not let others time it.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class GaussianMechanism(Mechanism):
     Raises
     ------
     InvalidInputError
-        For a field out of range.
+        If a field is out of range.
 
     Examples
     --------

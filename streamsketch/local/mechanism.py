@@ -55,7 +55,7 @@ class Mechanism(ABC):
     Raises
     ------
     InvalidInputError
-        For a field out of range.
+        If a field is out of range.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
-        """Return what each report adds to the server's state, in real units: float64, (n, state_dim)."""
+        """Return what each report adds to the server's state, in real units, float64 of shape (n, state_dim)."""
 
     @property
     def state_dim(self) -> int:
@@ -111,15 +111,15 @@ class Mechanism(ABC):
     def limiting_squared_error(self) -> float:
         """Squared bias: the squared error that remains with any number of reports of one vector.
 
-        It is 0 for all mechanisms but `ProjUnit`, which says when it is exact and when a bound.
+        It is 0 for all mechanisms except `ProjUnit`, which describes when it is exact and when it is a bound.
         """
         return 0.0
 
     @functools.cached_property
     def honest_lengths(self) -> tuple[float, float]:
-        """The least and the largest Euclidean length of an honest report's values, except for one report in 10^9.
+        """The smallest and the largest Euclidean length of an honest report's values, except for one report in 10^9.
 
-        0 and infinity if values are seeds or bits, all of which may be honest.
+        They are 0 and infinity if values are seeds or bits, all of which may be honest.
         """
         return 0.0, math.inf
 
@@ -134,19 +134,19 @@ class Mechanism(ABC):
         Raises
         ------
         InvalidInputError
-            If one exceeds ``limit`` steps, which no honest report does; ``total`` is then unchanged.
+            If a contribution exceeds ``limit`` steps, which no honest report does. ``total`` is then unchanged.
         """
         add_in_chunks(self.contributions, seeds, values, total, step, limit)
 
     def mean_of(self, total: Floats) -> Floats:
-        """Return the mean of vectors on the sphere from the mean of their contributions: (sphere_dim,)."""
+        """Return the mean of vectors on the sphere, (sphere_dim,), from the mean of their contributions."""
         return total
 
     # --- common to all ------------------------------------------------------------------------------------------
 
     @property
     def sphere_dim(self) -> int:
-        """Length of the unit vectors that are randomised: dim, or dim + 1 with ``ball``."""
+        """The length of the unit vectors that are randomised, dim or, with ``ball``, dim + 1."""
         return self.dim + self.ball
 
     def expected_squared_error(self, n: int = 1) -> float:
@@ -178,14 +178,14 @@ class Mechanism(ABC):
         Raises
         ------
         InvalidInputError
-            For another shape, NaN, or a vector that is too long or too short.
+            If the vector has another shape or NaN, or is too long or too short.
         """
         return self.randomize_many(_array(vector, 1)[np.newaxis], bits=bits)[0]
 
     def randomize_many(self, vectors: Any, *, bits: BitSource | None = None) -> Reports:
-        """Return independent reports of the rows of a matrix, (n, dim); otherwise like `randomize`.
+        """Return independent reports of the rows of a matrix, (n, dim); see `randomize`.
 
-        Many vectors are shared among all cores, unless ``bits`` is given, which is read in the order of the rows.
+        Many vectors are spread over all cores, unless ``bits`` is given, which is read in the order of the rows.
         """
         matrix = _array(vectors, 2)
         if matrix.shape[1] != self.dim:
@@ -216,7 +216,7 @@ class Mechanism(ABC):
         return MeanAggregator(self)
 
     def on_sphere(self, matrix: NDArray[Any], first: int = 0) -> Floats:
-        """Return the rows, checked, and completed to length 1 with ``ball``: float64, (n, sphere_dim)."""
+        """Check rows, and return them, with ``ball`` completed to length 1, as float64 of shape (n, sphere_dim)."""
         with np.errstate(over="ignore"):  # overflow is refused below as infinite
             rows = np.require(matrix, np.float64, ["C", "A", "W"])  # one layout needs only one compiled kernel
         squares = dot_rows(rows, rows) if self.ball else squared_lengths(rows)
@@ -261,7 +261,7 @@ class Mechanism(ABC):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """64 bits of BLAKE2b of `to_json` in hexadecimal; every report's bytes name its mechanism by them."""
+        """64 bits of the BLAKE2b hash of `to_json`, in hexadecimal, which the bytes of every report carry."""
         return hashlib.blake2b(self.to_json().encode(), digest_size=8, person=b"streamsketch.ldp").hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -56,7 +56,7 @@ class PrivUnitG(WithPrecision):
     Raises
     ------
     InvalidInputError
-        For a field out of range.
+        If a field is out of range.
 
     Examples
     --------

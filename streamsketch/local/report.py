@@ -85,7 +85,7 @@ class Report(Encoded):
     Raises
     ------
     InvalidInputError
-        For values of another shape or dtype, or values that are not finite.
+        If values have another shape or dtype, or are not finite.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Report(Encoded):
 
     @property
     def bits(self) -> int:
-        """Size of the communicated seed and values, in bits; `to_bytes` adds a frame of about 60 bytes."""
+        """The size of seed and values, in bits. `to_bytes` adds a frame of about 60 bytes."""
         return self.mechanism.layout.bits
 
     @classmethod
@@ -156,7 +156,7 @@ class Reports:
     Raises
     ------
     InvalidInputError
-        For arrays of other shapes or dtypes, or values that are not finite.
+        If arrays have other shapes or dtypes, or values are not finite.
 
     Examples
     --------

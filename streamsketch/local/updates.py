@@ -39,7 +39,7 @@ class ModelUpdates:
     clip
         Updates that are longer (ℓ2) are shortened to this length, in the units of the parameters. Public.
     unit
-        What is protected, in a word: ``"phone"``, ``"hospital"``.
+        The name of what is protected, such as ``"phone"`` or ``"hospital"``.
 
     Raises
     ------

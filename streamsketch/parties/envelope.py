@@ -73,7 +73,7 @@ def parse(data: bytes, *, max_bytes: int | None = None) -> Envelope:
     except (ValueError, TypeError, KeyError, RecursionError):
         known = False
     if not known:
-        raise SignatureError("this is no signed envelope (DSSE in JSON with one signature)")
+        raise SignatureError("this is not a signed envelope (DSSE in JSON with one signature)")
     return Envelope(payload, kind, claimed, signature_bytes)
 
 

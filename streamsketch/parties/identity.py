@@ -103,7 +103,7 @@ def place_of(key: PublicKey, parties: Sequence[PublicKey]) -> int:
     for place, one in enumerate(parties):
         if (one.signing, one.key_exchange) == (key.signing, key.key_exchange):
             return place
-    raise InvalidInputError(f"{key} is no party of this round: {', '.join(map(str, parties))}")
+    raise InvalidInputError(f"{key} is not a party of this round: {', '.join(map(str, parties))}")
 
 
 def conditions_of(honest: int, count: int, unit: str, *, is_counted: bool) -> list[str]:

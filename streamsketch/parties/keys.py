@@ -39,14 +39,14 @@ _LOCKED = _BEGIN + b"ENCRYPTED"
 
 @dataclasses.dataclass(frozen=True)
 class PublicKey:
-    """The public half of a `Key`, to hand to the other parties over a channel that no one else can write to.
+    """The public half of a `Key`. Send it to the other parties over a channel that no one else can write to.
 
     Parameters
     ----------
     signing, key_exchange
         The Ed25519 and the X25519 public key, 32 bytes each.
     name
-        Of the party, for messages; part of what others agree on.
+        The party's name, for messages. The parties agree on it, too.
 
     Raises
     ------
@@ -75,7 +75,7 @@ class PublicKey:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of both keys as hexadecimal text: what two people compare, for example by telephone."""
+        """SHA-256 of both keys as hexadecimal text, which two people compare, for example by telephone."""
         return hashlib.sha256(self.signing + self.key_exchange).hexdigest()
 
     def to_text(self) -> str:
@@ -90,7 +90,7 @@ class PublicKey:
         Raises
         ------
         InvalidInputError
-            If it is not such a line.
+            If the text is not such a line.
         """
         prefix, _, rest = text.strip().partition(" ")
         joined, _, name = rest.partition(" ")
@@ -118,11 +118,11 @@ class PublicKey:
 
 
 class Key:
-    """A party's private keys. Whoever has them can sign as the party and take its masks away.
+    """A party's private keys. Anyone who has them can sign in the party's name and remove its masks.
 
     A key contributes once to a round. A key in a file records its rounds in ``PATH.rounds`` beside it, which must be
     writable and is shared by all processes that load the key. A key that was never saved records them in memory. A copy
-    of the file does not know the rounds of another copy: keep one file.
+    of the file does not record the rounds of another copy, so keep one file.
 
     Examples
     --------
@@ -144,7 +144,7 @@ class Key:
 
     @classmethod
     def generate(cls, name: str = "") -> "Key":
-        """Return new keys, drawn by the operating system's CSPRNG."""
+        """Return new keys, drawn with the operating system's CSPRNG."""
         return cls(Ed25519PrivateKey.generate(), X25519PrivateKey.generate(), name)
 
     @property
@@ -153,23 +153,23 @@ class Key:
         return self._public
 
     def save(self, path: str | os.PathLike[str], *, passphrase: str | None = None) -> None:
-        """Write both private keys as PEM, readable by the owner alone, encrypted if there is a passphrase.
+        """Write both private keys as PEM, readable only by the owner, encrypted if there is a passphrase.
 
-        The rounds that the key took part in are written beside it, as is each later one.
+        The rounds that the key took part in, and all later ones, are recorded beside it.
 
         Raises
         ------
         InvalidInputError
-            For an empty passphrase.
+            If the passphrase is empty.
         FileExistsError
-            If there is a file: a lost key cannot be made again.
+            If the file exists, because a lost key cannot be made again.
         OSError
             If the file cannot be written.
         """
         if Path(path).exists():
-            raise FileExistsError(f"{path} exists: a key that is overwritten is lost. Use another name")
+            raise FileExistsError(f"{path} already exists, and a key that is overwritten is lost. Use another name")
         if passphrase == "":
-            raise InvalidInputError("an empty passphrase protects nothing; leave it out, or give one")
+            raise InvalidInputError("an empty passphrase protects nothing; give a passphrase, or None")
         lock: KeySerializationEncryption = (
             NoEncryption() if passphrase is None else BestAvailableEncryption(passphrase.encode())
         )
@@ -198,18 +198,18 @@ class Key:
         path
             The file.
         passphrase
-            Of the file, if it has one; a function is called where it has one, to ask for it.
+            The file's passphrase, if it has one; or a function that is called to ask for it if it has one.
         name
-            Of the party, which the file does not hold.
+            The party's name, which the file does not hold.
         record
-            The file that remembers which rounds the key took part in, where the key's folder cannot be written; one for
-            each key, and always the same. By default ``PATH.rounds``.
+            The file that records the rounds that the key took part in, if the key's folder cannot be written; always
+            the same for one key. By default ``PATH.rounds``.
 
         Raises
         ------
         InvalidInputError
-            If the file holds something else, or the passphrase is missing or wrong. If it has several hard links, each
-            of which would have a record of its own, unless ``record`` is given.
+            If the file holds something else, or the passphrase is missing or wrong. Unless ``record`` is given, if the
+            file has several hard links, because each would have a record of its own.
         OSError
             If the file cannot be read.
         """
@@ -237,16 +237,16 @@ class Key:
         raise InvalidInputError(f"{path} does not hold the two private keys, Ed25519 and X25519, of Key.save")
 
     def sign(self, message: bytes) -> bytes:
-        """Return the Ed25519 signature of a message: 64 bytes."""
+        """Return the Ed25519 signature of a message, 64 bytes."""
         return self._signing.sign(message)
 
     def shared_secret(self, other: PublicKey) -> bytes:
-        """Return the X25519 secret of this key and another's: 32 bytes.
+        """Return the X25519 secret of this key and another's, 32 bytes.
 
         Raises
         ------
         InvalidInputError
-            If the other key is one of the few that agree on zero with everybody.
+            If the other key is one of the few that give the secret zero with every key.
         """
         try:
             return self._key_exchange.exchange(X25519PublicKey.from_public_bytes(other.key_exchange))
@@ -266,7 +266,7 @@ class Key:
             one.check(agreed, name)
 
     def spend(self, agreed: bytes, name: bytes, sent: bytes = b"") -> None:
-        """Note that the party contributes, before anything leaves.
+        """Record that the party contributes, before anything is sent.
 
         Parameters
         ----------
@@ -278,10 +278,10 @@ class Key:
         Raises
         ------
         InvalidInputError
-            If the party contributed before: to the round as a whole, to this part of it, or, if this is the whole, to
+            If the party contributed before to the round as a whole, to this part of it, or, if this is the whole, to
             any part. The same contribution may be made again.
         OSError
-            If the file that remembers cannot be written or locked.
+            If the file that records rounds cannot be written or locked.
         """
         for one in reversed(self._spent):
             one.add(agreed, name, sent)

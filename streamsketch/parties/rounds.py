@@ -63,49 +63,49 @@ _MOST_TEXT = 1 << 21  # characters: of as many parties and signatures
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """What parties agree on before they publish the sum of their sketches with one noise for all.
+    """The agreement of parties who publish the sum of their sketches with one noise for all.
 
-    Each party adds to its exact cells a share of the noise, drawn by the operating system's CSPRNG, and masks that
-    cancel in the sum, and sends the result. The sum of all contributions is a release with the noise of **one**
-    release, where merging each party's release would have that of all. Whoever adds up the contributions, or reads
-    some of them, learns nothing but the sum, as long as two parties at least keep their keys to themselves.
+    Each party adds a share of the noise, drawn with the operating system's CSPRNG, and masks that cancel in the sum to
+    its exact cells, and sends the result. The sum of all contributions is a release with the noise of **one** release;
+    the sum of separate releases would have the noise of all of them. Anyone who adds up the contributions, or reads
+    some of them, learns only the sum, as long as at least two parties keep their keys secret.
 
-    The release is (ε, δ)-differentially private for ``neighbours`` against everybody who does not know ``honest``
-    parties' shares. For Laplace noise the honest shares add up to exactly the discrete Laplace of a central release
-    (Goryczka and Xiong 2015; Theory 9.1), for Gaussian noise to a sum of discrete Gaussians (Kairouz, Liu and
-    Steinke 2021) whose difference from one is part of the calibration (Theory 9.2). Because of the masks the
-    guarantee is computational.
+    The release is (ε, δ)-differentially private for ``neighbours`` against anyone who does not know the shares of
+    ``honest`` parties. For Laplace noise, the honest shares add up to exactly the discrete Laplace noise of a central
+    release (Goryczka and Xiong 2015; Theory 9.1). For Gaussian noise, they add up to a sum of discrete Gaussians
+    (Kairouz, Liu and Steinke 2021); the calibration includes its difference from a single one (Theory 9.2). Because of
+    the masks the guarantee is computational.
 
     Parameters
     ----------
     projection
         The public map of all parties.
     epsilon, delta, neighbours, mechanism
-        As in `Sketch.release`. A unit with data at two parties counts twice: the bound is on what it contributes to all
-        parties together. No party can check that, so it is a condition of the guarantee.
+        As in `Sketch.release`. The bound is on what a unit contributes to all parties together, so a unit with data at
+        two parties counts twice. No party can check that, so it is a condition of the guarantee.
     parties
-        The public keys of all parties, at least two, in an order that all agree on. Each party must have got them over
-        a channel that no one else can write to, or have compared `fingerprint` with the others: whoever swaps a key can
-        take the masks of its owner away. Keys are best made for one round: a private key that leaks later takes the
-        masks off its owner's contributions to earlier rounds.
+        The public keys of all parties, at least two, in an order that all agree on. Each party must receive them over a
+        channel that no one else can write to, or compare `fingerprint` with the others: anyone who swaps a key can
+        remove its owner's masks. Make new keys for each round if you can: a private key that leaks later removes the
+        masks from its owner's contributions to earlier rounds.
     honest
-        How many parties follow the round and keep their share secret; by default all. The others may collude with the
-        combiner and with each other: they then see the sum of the honest parties' contributions, shares included, and
-        the guarantee holds for that. With h of n honest the noise has n/h times the variance of one release. Should
-        fewer be honest than stated, Laplace noise of m < h shares still gives pure differential privacy, but with a
-        multiple of ε that grows with the scale (9 of 10 at scale 1000: 3.5): choose h low.
+        The number of parties that follow the round and keep their share secret; by default all. The others may collude
+        with the combiner and with each other. They then see the sum of the honest parties' contributions, shares
+        included, and the guarantee holds for that sum. With h of n parties honest, the noise has n/h times the variance
+        of one release. If fewer parties are honest than stated, Laplace noise of m < h shares still gives pure
+        differential privacy, but with a multiple of ε that grows with the scale (3.5 for 9 of 10 at scale 1000). So
+        choose h low.
     counting
-        Counts of units beside the cells, as in `AdditiveNoise`: what a party's data say of its units is added up under
-        the masks as its cells are. A party that counts units has clipped them by itself, so the guarantee is for units
-        with data at one party alone.
+        Counts of units beside the cells, as in `AdditiveNoise`. The parties' counts are added up under the masks, as
+        cells are. Each party clips and counts its own units, so the guarantee is for units with data at only one party.
     clip
-        With `counting`, under `SketchL2`: how all parties clip their units, ``"scale"`` or ``"equal"``. The release
-        states it, and data that were clipped otherwise are refused.
+        How all parties clip their units, ``"scale"`` or ``"equal"``; with `counting`, under `SketchL2`. The release
+        states it, and data that were clipped differently are refused.
     round_id
-        16 random bytes; by default new ones. Never used twice. Masks do not rest on that alone: each party adds 32
-        random bytes when it signs, and a key refuses a second contribution.
+        16 random bytes, by default new ones. Do not use them twice. Masks do not depend on that alone: each party adds
+        32 random bytes when it signs, and a key refuses a second contribution.
     signatures
-        Of `signed`; not part of what is agreed on.
+        The signatures that `signed` added. They are not part of what is agreed on.
 
     Raises
     ------
@@ -161,7 +161,7 @@ class Round:
 
     @functools.cached_property
     def noise(self) -> Noise:
-        """The noise that the shares of the honest parties add up to."""
+        """The noise to which the shares of the honest parties add up."""
         sensitivity = sensitivity_of(self.projection, self.neighbours, self.counting)
         budget = Budget(self.epsilon, self.delta)
         kind = type(calibration.choose(sensitivity, budget, self.mechanism))
@@ -169,7 +169,7 @@ class Round:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the release guarantees."""
+        """The guarantee of the release."""
         is_counted = self.counting is not None
         conditions = conditions_of(self._honest, len(self.parties), self.neighbours.unit, is_counted=is_counted)
         # what a party enforced is known to that party alone
@@ -178,17 +178,17 @@ class Round:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of everything agreed on, as hexadecimal text: what the parties compare before they contribute."""
+        """SHA-256 of all that is agreed on, as hexadecimal text, which the parties compare before they contribute."""
         return self._name.hex()
 
     @functools.cached_property
     def session(self) -> bytes:
-        """32 bytes that masks are derived from: of all that is agreed on, and of what each party added when it signed.
+        """The 32 bytes from which masks are derived, a hash of all that is agreed on and of what each signer added.
 
         Raises
         ------
         SignatureError
-            For a round that only some parties have signed, or one read from JSON that not all have.
+            If only some parties have signed the round, or it was read from JSON and not all have.
         """
         if self._form == 1:
             return self._name
@@ -198,7 +198,7 @@ class Round:
         return digest_of_session(self._name, [self._added[one] for one in self.parties])
 
     def to_json(self) -> str:
-        """Return the round as canonical JSON, its signatures included; not the round of `for_key`, which is derived."""
+        """Return the round as canonical JSON with its signatures. A round of `for_key` is derived and has none."""
         self._check_whole()
         fields = _fields_of(self, self._form) | {"signatures": [json.loads(one) for one in self.signatures or ()]}
         return canonical(fields)
@@ -210,27 +210,27 @@ class Round:
         Parameters
         ----------
         text
-            From any source.
+            The JSON text, from any source.
         parties
-            The keys that this party knows to be the others', if it has them: a round with other keys is refused.
-            Without them `contribute` takes the signatures of all members.
+            The parties' keys that this party knows, if it has them: a round with other keys is refused. Without them,
+            `contribute` requires the signatures of all parties.
 
         Raises
         ------
         InvalidInputError
-            If it is not a round.
+            If the text is not a round.
         SignatureError
-            If a signature does not fit, the parties are others than expected, or only some of them have signed where
-            they are known: all have to read the same text.
+            If a signature does not fit, or the parties are not those expected; if the parties are known and only some
+            of them have signed, because all have to read the same text.
         """
         try:
             fields = _fields_in(text)
             found = cls(**_arguments_of(fields))
             object.__setattr__(found, "_form", _format_of(fields))
             if _fields_of(found, found._form) | {"signatures": fields["signatures"]} != fields:
-                raise ValueError("it is not canonical, or its noise not that of its ε")  # noqa: TRY301 - as all of it
+                raise ValueError("it is not canonical, or its noise does not fit its ε")  # noqa: TRY301 - as all of it
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
-            raise InvalidInputError(f"this is no round as Round.to_json writes it: {short(str(error))}") from None
+            raise InvalidInputError(f"this is not a round that Round.to_json wrote: {short(str(error))}") from None
         found.signers()
         if parties is not None:
             if tuple(parties) != found.parties:
@@ -242,15 +242,15 @@ class Round:
         return found
 
     def signed(self, key: Key) -> "Round":
-        """Return the round with a party's signature added: it knows this list of members, and agrees.
+        """Return the round with a party's signature added, by which the party agrees to this list of members.
 
-        With its signature a party adds 32 random bytes, which the masks are derived from: they are new
-        whoever wrote the round. A party that signed before has signed.
+        A signature adds 32 random bytes, from which the masks are derived, so that the masks are new for any author of
+        the round. Signing twice changes nothing.
 
         Raises
         ------
         InvalidInputError
-            If the key belongs to no party, or the round is one of `for_key` or of an earlier version.
+            If the key is not a party's, or the round is from `for_key` or of an earlier version.
         SignatureError
             If another signature does not fit.
         """
@@ -276,23 +276,23 @@ class Round:
         ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> bytes:
-        """Return what a party sends: its cells, its share of the noise and its masks, modulo 2^64, signed.
+        """Return a party's signed contribution: its cells plus its share of the noise plus its masks, modulo 2^64.
 
-        **Once for each round**: of two contributions to one round the masks cancel, and their difference shows what
-        changed. Keep the bytes, and send the same again where they got lost. A key remembers its rounds, in a file
-        beside its own (`Key.load`). If the others do not complete the round, a new one is another release: the first
-        contribution is spent, as a missing party may still complete the sum.
+        **Contribute once to each round**: in the difference of two contributions to one round the masks cancel, and it
+        shows what changed. Keep the bytes, and send the same bytes again if they get lost. A key records its rounds in
+        a file beside its own (`Key.load`). If the others do not complete the round, a new one is another release: the
+        first contribution is spent, because a missing party may still complete the sum.
 
         Parameters
         ----------
         sketch
             The party's exact data, of the round's projection.
         key
-            Of the party.
+            The party's key.
         assert_bounds
             As in `Sketch.release`, for the round's neighbours.
         ledger, dataset
-            As in `Sketch.release`. A contribution is charged before it is made, and not given back if the round fails.
+            As in `Sketch.release`. A contribution is charged before it is made, and is not refunded if the round fails.
 
         Returns
         -------
@@ -302,16 +302,16 @@ class Round:
         Raises
         ------
         TypeError
-            If ``sketch`` is no `Sketch`.
+            If ``sketch`` is not a `Sketch`.
         IncompatibleProjectionsError
-            If it is of another projection.
+            If the sketch has another projection.
         InvalidInputError
-            If the key is no party's, or contributed before; if the round is of an earlier version; or if what is known
-            of the data does not imply the round's neighbours, or its units are to be counted and were not.
+            If the key is not a party's or contributed before; if the round is of an earlier version; if the bounds
+            known for the data do not imply the round's neighbours; or if units are to be counted, but were not.
         SignatureError
-            For a round read from JSON that not all parties signed.
+            If the round was read from JSON and not all parties signed it.
         OSError
-            If the file that remembers a key's rounds cannot be written.
+            If the file that records a key's rounds cannot be written.
         """
         if not isinstance(sketch, Sketch):
             raise TypeError(f"only a Sketch is contributed, got a {type(sketch).__name__}")
@@ -326,10 +326,11 @@ class Round:
         return self._contribution(sketch, key, place, SystemBits())
 
     def contribute_again(self, sketch: Sketch, key: Key, bits: BitSource) -> bytes:
-        """Return what `contribute` returns, with a share from given bits: for steps that may be repeated.
+        """Return a contribution with a share from given bits, for steps that may be repeated; see `contribute`.
 
-        The caller sees to it that the bits are a secret function of the round and the exact cells, and that it is
-        charged. The key remembers what was made: the same bytes are returned again, and others are refused.
+        The caller must ensure that the bits are a secret function of the round and the exact cells, and that the
+        contribution is charged. The key records the contribution: the same bytes are returned again, and others are
+        refused.
         """
         self.projection.check_same(sketch.projection)
         self.check_counted(sketch.bounds)
@@ -339,7 +340,7 @@ class Round:
         return made
 
     def check_ready(self, key: Key | None = None) -> None:
-        """Raise an error if no party may contribute, or not yet; with a key also if its party did before."""
+        """Raise an error if nobody may contribute yet or any more; with a key, also if its party already did."""
         self._check_format()
         self._check_signed()
         if key is not None:
@@ -370,7 +371,7 @@ class Round:
             )
 
     def for_key(self, key: str | bytes | int) -> "Round":
-        """Return the round for one key of a table, which all parties derive alike: it has masks of its own.
+        """Return the round for one key of a table, which all parties derive alike. It has masks of its own.
 
         No proposed round has the name or the masks of a derived one, whatever its id.
 
@@ -394,19 +395,19 @@ class Round:
         return envelope.seal(message, CONTRIBUTION, key)
 
     def combine(self, contributions: Iterable[bytes]) -> PrivateSketch:
-        """Return the release: the sum of all parties' sketches with one noise.
+        """Return the release, which is the sum of all parties' sketches with one noise.
 
         Anyone may do this, with contributions in any order; the result is the same.
 
         Raises
         ------
         SignatureError
-            If a contribution is signed by no party of the round, or was changed; for a round read from JSON that not
-            all parties signed.
+            If a contribution was changed, or is not signed by a party of the round; if the round was read from JSON and
+            not all parties signed it.
         WireFormatError
-            If a contribution is of another round.
+            If a contribution is for another round.
         InvalidInputError
-            If a party contributed twice, or not at all. Without it there is no sum: make a new round.
+            If a party contributed twice or not at all. If one is missing for good, make a new round.
         """
         k, counting = self.projection.sketch_dim, self.counting
         size = k if counting is None else k + counting.numbers

@@ -34,29 +34,30 @@ def sign(
     expires: dt.datetime | dt.date | None = None,
     inside: bool = False,
 ) -> Path:
-    """Sign a file, beside it: whoever has the signer's public key can tell that it was not changed since.
+    """Sign a file, in a file beside it. With the signer's public key, anyone can check that it was not changed since.
 
-    The signature is a statement (in-toto, version 1) in an envelope (DSSE) in a line of ``PATH.intoto.jsonl``, where
-    in-toto's tools look for it. It says the file's SHA-256, what it holds, its guarantee, the fingerprint of its
-    agreement and the version of this library, and is for everybody who may see the file. Others may sign the same file:
-    each has a line, and a new signature takes the place of the same key's earlier ones.
+    The signature is a statement (in-toto, version 1) in an envelope (DSSE), a line of ``PATH.intoto.jsonl``, where
+    in-toto's tools look for it. It states the file's SHA-256, what the file holds, its guarantee, the fingerprint of
+    its agreement and the version of this library. It may be shown to anyone who may see the file. Others may sign the
+    same file: each has a line, and a new signature replaces earlier ones of the same key.
 
     Parameters
     ----------
     path
-        A release, a table of them, published signs, a mean of local reports, an agreement, a round or a contribution;
-        `MeanAggregator.to_bytes` and `Round.contribute` give bytes to write to a file. Nothing else is signed, so
-        that a raw sketch is not signed and sent by mistake.
+        A release, a table of releases, published signs, a mean of local reports, an agreement, a round or a
+        contribution. (`MeanAggregator.to_bytes` and `Round.contribute` give bytes to write to a file.) Other files are
+        refused, so that a raw sketch is not signed and sent by mistake.
     key
-        Of the signer.
+        The signer's key.
     receipt
-        What `Ledger.charge` returned, to show that the release was charged: its number and hash are written, the names
-        of data sets are not.
+        The receipt of `Ledger.charge`, to show that the release was charged. The statement holds its number and hash,
+        but not the names of data sets.
     expires
-        When the signature expires; a date is its last day, in UTC. Only the signer can shorten it.
+        When the signature expires; a date is the last valid day, in UTC.
     inside
-        Of a table: write it anew with the signature in its footer, so that it is one file. It replaces a signature that
-        is inside; signatures beside it are then of other bytes. in-toto's tools do not look inside.
+        Whether to write the signature into the footer of a table, so that there is one file. The table is written
+        again, and a signature inside it is replaced. Signatures beside it then no longer match its bytes. in-toto's
+        tools do not look inside.
 
     Returns
     -------
@@ -66,7 +67,8 @@ def sign(
     Raises
     ------
     InvalidInputError
-        If the file holds something else, ``expires`` is past or has no time zone, or ``inside`` is not for a table.
+        If the file holds something else, ``expires`` is in the past or has no time zone, or ``inside`` is given for a
+        file that is not a table.
     OSError
         If a file cannot be read or written.
 
@@ -113,22 +115,22 @@ def verify(
 ) -> Statement:
     """Check the signature of a file, and return what its signer states.
 
-    Parse the statement's ``content``, not the file again, which may have changed since:
-    ``Agreement.from_json(verify("sales.json", north).content)``. `streamsketch.load` does so by itself.
+    Parse the statement's ``content``, as in ``Agreement.from_json(verify("sales.json", north).content)``. Do not read
+    the file again, which may have changed since. `streamsketch.load` does this by itself.
 
     Parameters
     ----------
     path
-        The file; signatures are read from ``PATH.intoto.jsonl``, and of a table from its footer.
+        The file. Signatures are read from ``PATH.intoto.jsonl``, and those of a table also from its footer.
     signer
-        The public key of who must have signed, known from elsewhere; of several keys, one of them.
+        The public key of the expected signer, known from elsewhere; or several keys, of which one must have signed.
     content
-        The bytes of the file, if they were read already.
+        The bytes of the file, if they were already read.
 
     Raises
     ------
     SignatureError
-        If no signature is by one of these keys, or it is invalid, is of other bytes, or has expired.
+        If there is no signature by one of these keys, or it is invalid, is for other bytes, or has expired.
     WireFormatError
         If the file is longer than `Limits.max_table_bytes`.
     OSError
@@ -174,7 +176,7 @@ def _check_line(
     try:
         found = envelope.parse(line)
     except SignatureError:
-        raise _RefusedError(0, f"{path} is not signed: {bundle_of(path)} holds nothing that is a signature") from None
+        raise _RefusedError(0, f"{path} is not signed: {bundle_of(path)} holds no signature") from None
     signer = found.signer_among(signers)
     if signer is None:
         among = " or ".join(map(str, signers))
@@ -182,7 +184,9 @@ def _check_line(
     if not found.is_signed_by(signer):
         raise _RefusedError(2, f"the signature of {path} is not by {signer}, as it says: it was forged, or changed")
     if found.kind != MEDIA_TYPE:
-        raise _RefusedError(3, f"what {signer} signed beside {path} is {found.kind[:80]!a}, and no statement of a file")
+        raise _RefusedError(
+            3, f"what {signer} signed beside {path} is {found.kind[:80]!a}, not a statement about a file"
+        )
     try:
         statement = decode_statement(found.payload, signer, content, inside=inside)
     except SignatureError as error:
@@ -205,7 +209,7 @@ def _signers(given: PublicKey | Iterable[PublicKey]) -> tuple[PublicKey, ...]:
     if not all(isinstance(one, PublicKey) for one in signers):
         raise TypeError("signer must be PublicKey objects: key.public of a Key, or PublicKey.from_text")
     if not signers:
-        raise InvalidInputError("signer names no key, so nothing could be signed by it; leave it out, or give one")
+        raise InvalidInputError("signer has no key; give at least one, or leave it out")
     return signers
 
 
@@ -232,9 +236,9 @@ def _ends(expires: dt.datetime | dt.date | None) -> dt.datetime | None:
     if not isinstance(expires, dt.datetime):
         expires = dt.datetime.combine(expires + dt.timedelta(days=1), dt.time(), dt.UTC)
     if expires.tzinfo is None:
-        raise InvalidInputError(f"expires must have a time zone, got {short(str(expires))}; say tzinfo=datetime.UTC")
+        raise InvalidInputError(f"expires must have a time zone, got {short(str(expires))}; give tzinfo=datetime.UTC")
     if expires <= dt.datetime.now(dt.UTC):
-        raise InvalidInputError(f"expires must be ahead, got {short(str(expires))}")
+        raise InvalidInputError(f"expires must be in the future, got {short(str(expires))}")
     return expires
 
 

@@ -111,8 +111,8 @@ class Spent:
         if name in parts or agreed in parts or (parts and name == agreed):
             says = "" if self._path is None else f", as {self._path.name} says"
             raise InvalidInputError(
-                f"{self._owner} has contributed to round {agreed.hex()[:16]}… already{says}: the difference of two "
-                f"contributions is in the clear. Send the same bytes again, or make a new round"
+                f"{self._owner} has already contributed to round {agreed.hex()[:16]}…{says}: the difference of two "
+                "contributions is in the clear. Send the same bytes again, or make a new round"
             )
         return False
 
@@ -138,5 +138,5 @@ class Spent:
             self._known.setdefault(agreed, {})[name or agreed] = sent
         elif not _TORN.fullmatch(line):
             raise InvalidInputError(
-                f"{self._path} is damaged, so nothing says which rounds the key took part in; make a new key"
+                f"{self._path} is damaged, so the rounds that the key took part in are not known; make a new key"
             )

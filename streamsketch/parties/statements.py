@@ -33,25 +33,25 @@ class Statement:
     Parameters
     ----------
     name
-        Of the file when it was signed; it may have another one since.
+        The file's name when it was signed. It may have changed since.
     sha256
-        Of its bytes, as hexadecimal text; where the signature is inside, with spaces in its place.
+        SHA-256 of the file's bytes, as hexadecimal text. A signature inside the file is replaced by spaces first.
     kind
-        What it holds: the name of a class of this package, or Contribution.
+        What the file holds: the name of a class of this package, or Contribution.
     guarantee
-        The guarantee of a release or a round, as text; None for what has none of its own.
+        The guarantee of a release or a round, as text; None for other files.
     agreement
-        The fingerprint of the agreement that it follows or is, if any.
+        The fingerprint of the agreement that the file follows, or is, if any.
     library
         The version of streamsketch that signed.
     receipt
-        Of the ledger's entry that was charged, if the signer says one: its number and hash, without data sets.
+        Number and hash of the ledger entry that was charged, if the signer gave them, without data sets.
     expires
         When the signature expires, if it does.
     signer
-        Whose signature was verified.
+        The public key whose signature was verified.
     content
-        The file's bytes that were verified: parse these, and not the file again.
+        The bytes of the file that were verified. Parse these; do not read the file again.
     """
 
     name: str
@@ -151,7 +151,7 @@ def decode_statement(payload: bytes, signer: PublicKey, content: bytes, *, insid
         if expires is not None and expires.tzinfo is None:
             raise ValueError  # noqa: TRY301 - a time of nowhere
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # InvalidInputError is a ValueError
-        raise SignatureError("the signed text is no statement of a file as streamsketch signs them") from None
+        raise SignatureError("the signed text is not a statement about a file that streamsketch signed") from None
     return found
 
 

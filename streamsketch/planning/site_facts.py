@@ -46,9 +46,9 @@ class MeanShift:
     Parameters
     ----------
     deviations
-        By how many standard deviations of a number, above 0.
+        The shift in standard deviations of a number, above 0.
     columns
-        Of how many numbers.
+        The number of columns that shift.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class MeanShift:
         check_int(self.columns, "columns", 1)
 
     def scaled(self, factor: float) -> "MeanShift":
-        """Return a shift that is so many times as large."""
+        """Return a shift that is this many times as large."""
         return MeanShift(self.deviations * factor, self.columns)
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class ShareShift:
     Parameters
     ----------
     moved
-        Which share, above 0, at most 1.
+        The share of people, above 0 and at most 1.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class ShareShift:
         object.__setattr__(self, "moved", _positive(self.moved, "moved", 1))
 
     def scaled(self, factor: float) -> "ShareShift":
-        """Return a shift that is so many times as large, as far as there are people."""
+        """Return a shift that is this many times as large, at most of all people."""
         return ShareShift(min(self.moved * factor, 1.0))
 
     def __str__(self) -> str:
@@ -107,13 +107,13 @@ class ClassShift:
     Parameters
     ----------
     times
-        How many times as often a person of the class is drawn, above 1.
+        How many times as often a person of the class occurs in the second population, above 1.
     share
-        Of the class in the first population, in (0, 1).
+        The share of the class in the first population, in (0, 1).
     deviations
-        By how many standard deviations within a class the means of the class and the others differ.
+        The difference between the means of the class and of the others, in standard deviations within a class.
     columns
-        In how many numbers they do; by default in all.
+        The number of columns in which the means differ; by default all.
 
     Examples
     --------

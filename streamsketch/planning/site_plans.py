@@ -70,12 +70,12 @@ class SitePrediction(NamedTuple):
 
     @property
     def z(self) -> float:
-        """The discrepancy over its standard deviation under noise alone."""
+        """The discrepancy, divided by its standard deviation under noise alone."""
         return self.discrepancy / self.noise
 
 
 class SiteOption(NamedTuple):
-    """One map, and what to expect of it."""
+    """A map, and what to expect of it."""
 
     features: Features
     """With the seed 0."""
@@ -83,13 +83,13 @@ class SiteOption(NamedTuple):
 
     @property
     def waves(self) -> int:
-        """How many random frequencies it has: joint ones, or else of embeddings."""
+        """The number of random frequencies, joint ones or else those of embeddings."""
         of_embeddings = (one.waves for one in self.features.columns.values() if isinstance(one, Embedding))
         return self.features.joint or max(of_embeddings, default=0)
 
     @property
     def moments(self) -> int:
-        """How many features of its own a number has."""
+        """The number of features that each number has by itself."""
         return max((one.moments for one in self.features.columns.values() if isinstance(one, Number)), default=0)
 
     @property
@@ -100,18 +100,18 @@ class SiteOption(NamedTuple):
 
     @property
     def shows_columns(self) -> bool:
-        """Whether each column has features of its own, so that it can be said which ones differ."""
+        """Whether each column has features of its own, which show whether it differs."""
         return all(column.cells for column in self.features.columns.values())
 
 
 @dataclasses.dataclass(frozen=True)
 class SitePlan:
-    """Recommended features for sites, with what is found by them, and what would be by others.
+    """Recommended features for sites, with the shift that they find, and the alternatives.
 
     Parameters
     ----------
     units, shift, epsilon, delta, unit, power, deviation
-        The arguments of `plan_sites`; of both sites, and with what it chose for None.
+        The arguments of `plan_sites`, for both sites, with the chosen values in place of None.
     chosen
         The recommended option.
     options
@@ -119,10 +119,10 @@ class SitePlan:
     given_epsilon
         Whether ε was given, not chosen.
     units_needed
-        If the shift is not found with the given power: with how many units a site it is, at this ε; None if it is
-        found, or never is.
+        If the shift is not found with the given power, the number of units per site with which it is found at this ε.
+        None if it is found, or never is.
     epsilon_needed
-        Likewise, with which ε, at these numbers of units; up to 20.
+        If the shift is not found, the ε, up to 20, with which it is found with these numbers of units.
 
     Examples
     --------
@@ -183,11 +183,11 @@ class SitePlan:
 
     @functools.cached_property
     def visible(self) -> SiteShift | None:
-        """The least shift of this kind that is found with the power asked for; None if none is."""
+        """The smallest shift of this kind that is found with the required power; None if there is none."""
         return self._planner.visible(self.chosen.features, self._noisy, self.power)
 
     def power_at(self, units: float, option: SiteOption | None = None) -> float:
-        """Return the power of an option, by default of the chosen one, with as many units at both sites."""
+        """Return the power of an option, by default the chosen one, with this number of units at both sites."""
         noisy = dataclasses.replace(self._noisy, units=(units, units))
         return self._planner.predicted((option or self.chosen).features, self.shift, noisy).power
 
@@ -202,7 +202,8 @@ class SitePlan:
     def alternatives(self) -> list[SiteOption]:
         """Return a few options to compare, the recommended one included, fewest features first.
 
-        They are of each number of frequencies the one that finds most, without features of single numbers and with.
+        For each number of frequencies these are the options with the most power, with and without features of single
+        numbers.
         """
         found = [self.chosen]
         for shows in (False, True):
@@ -254,41 +255,41 @@ def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them w
     power: float = 0.8,
     deviation: float = _DEVIATION,
 ) -> SitePlan:
-    """Choose features for comparing sites, and predict which shift of a population is found.
+    """Choose features to compare sites, and predict which shift of a population is found.
 
-    Compared are maps with 8 to 64 random frequencies of all numbers together, with and without features of each
-    number; and embeddings with as many frequencies. The test is ``streamsketch.test_same(x, y, by="mean",
-    samples=True)`` at 5 %, whose power is predicted from the noise's law, the draw of units and the closed form of the
-    kernel for normal numbers (Theory 10.4). In simulations the power was within 0.1 of the prediction for normal
-    numbers, and within 0.2 for a table of patients.
+    It compares maps with 8 to 64 random frequencies of all numbers together, with and without features of each number,
+    and embeddings with as many frequencies. The test is ``streamsketch.test_same(x, y, by="mean", samples=True)`` at 5
+    %, whose power is predicted from the noise's law, the draw of units and the closed form of the kernel for normal
+    numbers (Theory 10.4). In simulations the power was within 0.1 of the prediction for normal numbers, and within 0.2
+    for a table of patients.
 
     Parameters
     ----------
     features
-        The columns, with their public ranges and categories; or how many numbers there are. Of `Features`, what the
-        plan chooses is replaced: frequencies, features of numbers, their weights.
+        The columns, with their public ranges and categories; or the number of columns of numbers. If `Features` are
+        given, the plan replaces their frequencies, features of numbers and weights.
     units
-        How many units a site has; or the numbers of two sites.
+        Number of units of each site, or two numbers for two sites.
     shift
-        The difference to be found: `MeanShift`, `ShareShift` or `ClassShift`.
+        The difference to find: `MeanShift`, `ShareShift` or `ClassShift`.
     epsilon
-        Of one release; None for the least that finds the shift, up to 20.
+        The ε of one release. None for the smallest ε, up to 20, that finds the shift.
     delta
-        By default 1e-6, or less than a hundredth of 1 over the number of units.
+        The δ of one release; by default 1e-6, or less than a hundredth of 1 over the number of units.
     unit
         The name of what is protected, such as ``"person"``.
     columns
-        Whether columns must have features of their own, so that it can be said which differ, and described. By default
-        where the shift is found all the same.
+        Whether columns must have features of their own, so that each can be described and compared. By default they
+        have them if the shift is found nevertheless.
     power
-        How likely it must be found, in (0, 1).
+        The required probability of finding the shift, in (0, 1).
     deviation
         The standard deviation of a number, as a share of its public range.
 
     Raises
     ------
     InvalidInputError
-        For an argument out of range, or a shift of columns that there are not.
+        If an argument is out of range, or the shift is in columns that do not exist.
 
     Examples
     --------

@@ -96,9 +96,7 @@ class ChosenBound:
             If the confidence is out of range, or the bound was chosen for accuracy.
         """
         if self.share is None:
-            raise InvalidInputError(
-                "the bound was chosen for accuracy, not for the share of units within it; see errors"
-            )
+            raise InvalidInputError("the bound was chosen for accuracy, so it has no rank error; see errors")
         if not 0 < confidence < 1:
             raise InvalidInputError(f"confidence must lie in (0, 1), got {short(confidence)}")
         spread = math.log(self.candidates) - math.log1p(-confidence)
@@ -176,7 +174,9 @@ def choose_bound(
     source = SystemBits() if bits is None else bits
     if accuracy is not None:
         if share is not None:
-            raise InvalidInputError("a bound is chosen for a share of units or for accuracy; leave out share")
+            raise InvalidInputError(
+                "a bound is chosen either for a share of units or for accuracy; leave out one of the two"
+            )
         return _most_accurate(totals, grid, budget, accuracy, source)
     covered = _share(_DEFAULT_SHARE if share is None else share)
     drawn = [(_uniform(place + 1, source), _height(source)) for place in range(len(grid))]

@@ -163,13 +163,13 @@ class Bounds:
         if assert_bounds:
             return "asserted"
         remedy = (
-            "or say that the data keep to it all the same (assert_bounds=True, on the command line --assert-bounds): "
-            "the guarantee then calls that an assertion"
+            "or assert that the data keep to it nevertheless (assert_bounds=True, on the command line "
+            "--assert-bounds); the guarantee then states that the bound is asserted"
         )
         if self.ended:
             raise InvalidInputError(
-                f"these data were bounded to {self.neighbours}, and then {self.ended}: nothing says what one unit adds "
-                f"to them now. Bound all rows together, {remedy}"
+                f"these data were bounded to {self.neighbours}, and then {self.ended}: no bound on one unit is known "
+                f"any more. Bound all rows together, {remedy}"
             )
         if self.is_enforced:
             known, what = self.neighbours, "bounded to" if self.together == 1 else "bounded, all keys together, to"

@@ -96,7 +96,7 @@ class Budget:
         if self.delta >= _WEAK_DELTA:
             warn_outside(
                 f"δ = {_exact(self.delta)} permits a release that reveals one unit in {1 / self.delta:,.0f} outright. "
-                f"Take a δ far below 1 / number of units, such as 1e-9",
+                "Choose a δ far below 1 / number of units, such as 1e-9",
                 WeakGuaranteeWarning,
             )
         return self

@@ -135,7 +135,9 @@ class Counting:
             raise InvalidInputError("the standard error of a count depends on ε: give epsilon with tolerance")
         budget = Budget(epsilon, delta)
         if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | Fraction) or not tolerance > 0:
-            raise InvalidInputError(f"the tolerance of a count is a positive number, in units, got {short(tolerance)}")
+            raise InvalidInputError(
+                f"the tolerance of a count must be a positive number, in units, got {short(tolerance)}"
+            )
 
         def error(weight: int) -> float:
             noise = calibration.choose(cls(weight).beside(alone, neighbours), budget, mechanism)
@@ -143,8 +145,9 @@ class Counting:
 
         if error(most) > tolerance:
             raise InvalidInputError(
-                f"a count of {neighbours.unit}s to ± {tolerance:g} at {budget} would more than double the noise of the "
-                f"cells, with which it is ± {error(most):.3g}. Allow more, a larger ε, or fewer keys a unit (max_keys)"
+                f"a count of {neighbours.unit}s to ± {tolerance:g} at {budget} would more than double the noise of "
+                f"the cells, with which it is ± {error(most):.3g}. Allow a larger tolerance, a larger ε, or fewer "
+                "keys per unit (max_keys)"
             )
         least = 0
         while most - least > 1:
@@ -245,7 +248,7 @@ def check_counted(neighbours: Neighbours) -> None:
         )
     if neighbours.any_keys:
         raise InvalidInputError(
-            f"a unit may be in any number of keys, and is counted in each of them: say in how many at most, "
+            "a unit may be in any number of keys, and is counted in each of them: give the largest number, "
             f"{type(neighbours).__name__}({neighbours.bound}, …, max_keys=…), or release without a count"
         )
 
@@ -273,9 +276,9 @@ def _most_units(cells: Sensitivity, keys: int, *, doubled: bool, laplace: bool) 
         weight = math.isqrt(math.floor((grown**2 - 1) * cells.l2_squared / keys))
     if weight < 1:
         raise InvalidInputError(
-            f"a count of units weighs a grid step at least, which would widen the noise by more than "
+            "the weight of a count of units is at least one grid step, which would widen the noise by more than "
             f"{float(grown - 1):.0%} where one unit moves the cells of {keys} {'key' if keys == 1 else 'keys'} by "
-            f"{math.isqrt(cells.l2_squared)} steps in all: use a finer resolution, or fewer keys a unit (max_keys)"
+            f"{math.isqrt(cells.l2_squared)} steps in all: use a finer resolution, or fewer keys per unit (max_keys)"
         )
     return min(weight, _MOST)
 

@@ -164,8 +164,8 @@ def _less_rounding(budget: Budget, eta: float, sensitivity: Sensitivity) -> Budg
     if 2 * lost > _MOST_LOST * budget.epsilon:
         raise InvalidInputError(
             f"one unit may move {sensitivity.moved:,} cells, and rounding the noise in so many of them spends ε = "
-            f"{2 * lost:.3g} of {budget.epsilon:g}. Say in how many keys a unit may be (max_keys), use a coarser "
-            f"resolution, or allow a larger ε"
+            f"{2 * lost:.3g} of {budget.epsilon:g}. Set max_keys, the number of keys that a unit may be in, use a "
+            "coarser resolution, or allow a larger ε"
         )
     return Budget(budget.epsilon - 2 * lost, min(budget.delta, _MAX_DELTA) * math.exp(-lost))
 

@@ -74,8 +74,8 @@ class Guarantee:
             )
         if not isinstance(self.mechanism, Mechanism):
             raise TypeError(
-                f"the mechanism of a guarantee must be a Mechanism, got a {type(self.mechanism).__name__}; of one that "
-                f"is known by its text alone, Mechanism.stated(text)"
+                f"the mechanism of a guarantee must be a Mechanism, got a {type(self.mechanism).__name__}. For a "
+                "mechanism that is known only by its text, use Mechanism.stated(text)"
             )
         if self.basis not in (None, "enforced", "asserted"):
             raise InvalidInputError(f"a bound is 'enforced' or 'asserted', got {short(self.basis)}")
@@ -174,8 +174,8 @@ def _checked_conditions(conditions: Sequence[str]) -> tuple[str, ...]:
     found = tuple(sorted(set(conditions)))
     if len(found) > MAX_CONDITIONS:
         raise InvalidInputError(
-            f"a guarantee holds under at most {MAX_CONDITIONS} conditions, got {len(found)}, and none may be dropped. "
-            f"Publish with fewer different bounds"
+            f"a guarantee has at most {MAX_CONDITIONS} conditions, got {len(found)}; none may be dropped. Publish "
+            "with fewer different bounds"
         )
     return found
 

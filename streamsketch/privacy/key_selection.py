@@ -60,13 +60,13 @@ def key_threshold(budget: Budget, max_keys: int) -> KeyThreshold:
     """
     if budget.delta == 0:
         raise InvalidInputError(
-            "keys cannot be selected with delta = 0: a key that one unit brought may be published. Give a delta far "
-            "below 1 / number of units, or name the keys: public_keys"
+            "keys cannot be selected with delta = 0, because a key that only one unit has may be published. Give a "
+            "delta far below 1 / number of units, or list the keys: public_keys"
         )
     if max_keys >= MOST_KEYS:
         raise InvalidInputError(
-            "keys cannot be selected where a unit may be in any number of them, as noise on their counts grows with "
-            "that number: say in how many keys a unit may be (max_keys), or name the keys: public_keys"
+            "keys cannot be selected if a unit may be in any number of them, because the noise on their counts grows "
+            "with that number: set max_keys, or list the keys: public_keys"
         )
     noise = DiscreteLaplace.calibrated(Sensitivity(max_keys, max_keys, max_keys), budget)
     scale = float(noise.scale)

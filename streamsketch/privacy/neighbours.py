@@ -267,8 +267,8 @@ class L2(Neighbours):
         """Raise `InvalidInputError`, because a Euclidean norm bounds no sum of absolute values."""
         del resolution
         raise InvalidInputError(
-            f"{self!r} bounds a Euclidean norm, and what is asked for rests on sums of absolute values: use "
-            f"L1(bound) here, with √m times this bound for units of at most m items"
+            f"{self!r} bounds a Euclidean norm, but this needs a bound on a sum of absolute values: use L1(bound) "
+            "here, with √m times this bound for units of at most m items"
         )
 
     def check_steps(self, projection: Cells) -> None:
@@ -363,8 +363,8 @@ class SketchL2(Neighbours):
         """Raise `InvalidInputError`, because a norm of sketches bounds nothing before the map."""
         del resolution
         raise InvalidInputError(
-            f"{self!r} bounds what a unit changes in the exact sketch, and what is asked for rests on what it changes "
-            f"in the data: use L1(bound) or OneCoordinate(bound) here, or noise on the cells, as Sketch.release adds"
+            f"{self!r} bounds what a unit changes in the exact sketch, but this needs a bound on what it changes in "
+            "the data: use L1(bound) or OneCoordinate(bound) here, or noise on the cells, as Sketch.release adds"
         )
 
     def in_windows(self, count: int) -> "SketchL2":
@@ -401,6 +401,6 @@ def check_delta_for(neighbours: Neighbours, delta: float, mechanism: str) -> Non
     """
     if isinstance(neighbours, SketchL2) and delta == 0 and mechanism == "auto":
         raise InvalidInputError(
-            "a bound on sketches is made for Gaussian noise: give delta, such as 1e-6. With a delta of 0 the noise is "
-            "Laplace and many times as wide; if that is meant, name the mechanism, laplace, too"
+            "a bound on sketches is meant for Gaussian noise: give delta, such as 1e-6. With delta=0 the noise is "
+            "Laplace and many times as wide; if you want that, give mechanism='laplace'"
         )

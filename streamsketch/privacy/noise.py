@@ -87,9 +87,9 @@ class Sensitivity:
             object.__setattr__(self, "moved", self.cells)
         if self.l1 < 1 or self.l2_squared < 1:
             raise InvalidInputError(
-                f"no contribution moves any cell: the sensitivities are l1={self.l1} and l2²={self.l2_squared}, so "
-                f"there is nothing to publish. A sparse map whose columns are all empty does that: use another seed, "
-                f"or more cells"
+                f"no unit moves any cell: the sensitivities are l1={self.l1} and l2²={self.l2_squared}, so there is "
+                "nothing to publish. This happens if all columns of a sparse map are empty: use another seed, or "
+                "more cells"
             )
 
     def over_keys(self, keys: int) -> "Sensitivity":
@@ -162,7 +162,7 @@ class Noise(ABC):
         """Raise `InvalidInputError` for δ = 0 where the noise never gives that."""
         if cls.needs_delta and budget.delta == 0:
             raise InvalidInputError(
-                f"{cls.name.title()} noise never gives delta = 0: set delta (say 1e-9), or use mechanism='laplace'"
+                f"{cls.name.title()} noise never gives delta = 0: set delta (such as 1e-9), or use mechanism='laplace'"
             )
 
     @classmethod

@@ -111,8 +111,8 @@ def check_gaussian(sigma_squared: Fraction) -> None:
 def _out_of_range(what: str, value: Fraction, low: str, limit: int) -> str:
     about = f"about 2^{value.numerator.bit_length() - value.denominator.bit_length()}" if value > 0 else str(value)
     return (
-        f"the noise would have a {what} of {about} grid steps, outside {low}, {limit}]. Where it is too wide, use a "
-        f"coarser resolution: a grid far finer than the noise gains nothing"
+        f"the noise would have a {what} of {about} grid steps, outside {low}, {limit}]. If it is too wide, use a "
+        "coarser resolution: a grid far finer than the noise gains nothing"
     )
 
 

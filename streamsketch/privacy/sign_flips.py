@@ -35,8 +35,8 @@ def rate_below(rate: Fraction) -> Fraction:
     steps = math.floor(rate * (1 << shift))
     if steps < 1:
         raise InvalidInputError(
-            f"each sign would have a share of epsilon below 2^-{MAX_SHIFT}, which leaves nothing but fair coins; use "
-            f"more epsilon, a coarser resolution or a smaller sketch_dim"
+            f"each sign would have a share of epsilon below 2^-{MAX_SHIFT}, so all signs would be fair coin flips; "
+            "use a larger epsilon, a coarser resolution or a smaller sketch_dim"
         )
     return Fraction(steps, 1 << shift)
 

@@ -143,9 +143,9 @@ def largest_norms(projection: RandomNorms) -> ColumnNorms:
 def _kept_norms(projection: RandomNorms) -> ColumnNorms:
     if projection.dim * projection.sketch_dim > MAX_ENUMERATED:
         raise InvalidInputError(
-            f"the sensitivity of {type(projection).__name__} is found from its columns, and dim={projection.dim} "
-            f"times sketch_dim={projection.sketch_dim} is more than {MAX_ENUMERATED} entries to enumerate. Use a map "
-            f"with a sensitivity in closed form (SJLT, OPORP, Rademacher, SRHT), or a smaller dim"
+            f"the sensitivity of {type(projection).__name__} is found by enumerating its columns, and "
+            f"dim={projection.dim} times sketch_dim={projection.sketch_dim} is more than {MAX_ENUMERATED} entries to "
+            "enumerate. Use a map with a sensitivity in closed form (SJLT, OPORP, Rademacher, SRHT), or a smaller dim"
         )
     return projection.column_norms()
 

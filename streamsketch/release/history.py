@@ -17,24 +17,25 @@ _MOST = (1 << 32) - 1  # what the exchange format carries
 
 @dataclasses.dataclass(frozen=True)
 class HistoryPart:
-    """What a release is in a history: the rows that were published of windows by one schedule, under one guarantee.
+    """The part of a history that a release is. A history consists of rows by one schedule, under one guarantee.
 
     Parameters
     ----------
     id
-        8 random bytes, the same for all rows, keys and ranges of a history.
+        The history's 8 random bytes, which all its rows, keys and ranges share.
     start, stop
-        Its windows, counted from 0, without ``stop``. A row has one, the newest window in it.
+        The windows, counted from 0, without ``stop``. A row has one, the newest window in it.
     is_row
-        Whether it is a row as it was published, a weighted sum of windows up to ``start`` with noise of its own, which
-        is no stream; otherwise it is the stream of the windows from ``start`` to ``stop``, solved from rows.
+        Whether it is a published row: a weighted sum of windows up to ``start`` with its own noise, which is not a
+        stream. Otherwise it is the stream of the windows from ``start`` to ``stop``, solved from rows.
     minus
         For a difference of two ranges, the windows that were subtracted.
 
     Raises
     ------
     InvalidInputError
-        For another length of the id, an empty range, a range less itself, or a row of several windows.
+        If the id has another length, the range is empty, a range is subtracted from itself, or a row has several
+        windows.
     """
 
     id: bytes
@@ -60,16 +61,16 @@ class HistoryPart:
 
     @property
     def last(self) -> int:
-        """How many of the history's rows it takes to compute this."""
+        """How many of the history's rows are needed to compute this."""
         return self.stop if self.minus is None else max(self.stop, self.minus[1])
 
     def weights(self, schedule: Schedule) -> Floats:
-        """Return the factors of the rows in it: float64, (`last`,).
+        """Return the factors of the rows, float64 of shape (`last`,).
 
         Parameters
         ----------
         schedule
-            Of the history.
+            The schedule of the history.
         """
         found: Floats = np.zeros(self.last)
         if self.is_row:
@@ -81,12 +82,12 @@ class HistoryPart:
         return found
 
     def noise(self, schedule: Schedule, row: NoiseMoments) -> NoiseMoments:
-        """Return the cumulants of its noise, in grid steps of the rows.
+        """Return the cumulants of the noise, in grid steps of the rows.
 
         Parameters
         ----------
         schedule
-            Of the history.
+            The schedule of the history.
         row
             Cumulants of one noise in a row.
         """
@@ -94,7 +95,7 @@ class HistoryPart:
         return NoiseMoments(row.k2 * float(squares.sum()), row.k4 * float((squares**2).sum()))
 
     def check_within(self, schedule: Schedule | None) -> None:
-        """Raise `InvalidInputError` unless it is part of a history by this schedule."""
+        """Raise `InvalidInputError` unless this is part of a history by this schedule."""
         if schedule is None:
             raise InvalidInputError("a part of a history has a guarantee whose mechanism states its schedule")
         if self.last > schedule.horizon:

@@ -31,8 +31,8 @@ def sketches_to_release(
     """
     if (public_keys is not None) == keys_are_public:
         raise InvalidInputError(
-            "which keys have data is private unless you say: give public_keys, the keys to release, named without a "
-            "look at the data, or keys_are_public=True (one of the two)"
+            "which keys have data is private: give public_keys, the keys to release, chosen without looking at the "
+            "data, or assert keys_are_public=True (one of the two)"
         )
     if public_keys is None:
         names = list(table)

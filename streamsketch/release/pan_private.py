@@ -127,8 +127,8 @@ class PanPrivateSketch:
         with self._held(even_released=True):
             if self._looked:
                 raise InvalidInputError(
-                    "the state of this pan-private sketch was looked at before, and its guarantee covers one look. Use "
-                    "what the first look returned"
+                    "the state of this pan-private sketch was already looked at, and its guarantee covers one look. "
+                    "Use the result of the first call"
                 )
             self._looked = True
             return self._state.copy()
@@ -155,8 +155,8 @@ class PanPrivateSketch:
         """Exclude other threads; refuse forked processes, and a closed sketch."""
         if os.getpid() != self._process:  # before the lock, which another thread may have held at the fork
             raise InvalidInputError(
-                f"this pan-private sketch belongs to process {self._process}; in a forked process it could be released "
-                f"a second time. Use it there, or start a new one here"
+                f"this pan-private sketch belongs to process {self._process}; a forked process could release it a "
+                "second time. Use it there, or start a new one here"
             )
         with self._lock:
             if self._released and not even_released:

@@ -26,10 +26,10 @@ SketchClip: TypeAlias = Literal["scale", "equal"]
 
 RELEASE_ID_BYTES = 8
 _SAY_POPULATIONS = (
-    "releases are {name} with a.{method}(b, populations='disjoint' or 'overlapping'): whether people are in both "
-    "streams decides the guarantee of the result"
+    "releases are {name} with a.{method}(b, populations='disjoint' or 'overlapping'). The guarantee of the result "
+    "depends on whether people are in both streams"
 )
-_NO_HISTORY = "what is published by a schedule states which part of the history it is, and this does not"
+_NO_HISTORY = "a release by a schedule must state which part of the history it is, and this one does not"
 _MAX_CELL = (1 << 63) - 1
 
 _MOST_ALIKE = (1 << 32) - 1  # what the exchange format carries
@@ -189,7 +189,7 @@ class PrivateSketch(Published):
         check_streams(stated)
         if stated and sum(part.count for part in stated) != len(ids):
             raise InvalidInputError(
-                f"a sum of {len(ids)} releases has as many parts, got {sum(part.count for part in stated)}"
+                f"a sum of {len(ids)} releases needs {len(ids)} parts, got {sum(part.count for part in stated)}"
             )
         factor = exact_fraction(multiplier, "multiplier")
         if not 0 < abs(factor.numerator) <= _MAX_CELL or factor.denominator > _MAX_CELL:
@@ -218,16 +218,16 @@ class PrivateSketch(Published):
             return
         self._history.check_within(schedule)
         if self._parts or len(self._release_ids) > 1 or self._noise_place != "output":
-            raise InvalidInputError("a part of a history is a single release with noise on the cells, no sum")
+            raise InvalidInputError("a part of a history is a single release with noise on the cells, not a sum")
         if self._history.is_row and self._multiplier != 1:
-            raise InvalidInputError("a row of a schedule is as it was published, with a multiplier of 1")
+            raise InvalidInputError("a row of a schedule must have the multiplier 1, as published")
 
     def _checked_counts(self, counts: Ints) -> Ints:
         """Return counts as they are kept."""
         counting = self._stated_counting
         on_grid = self._multiplier == 1 or (self._is_halved and any(part.history for part in self._parts or (self,)))
         if self._history is not None and self._history.minus is not None:
-            raise InvalidInputError("a difference of two ranges of windows has no counts, as any difference")
+            raise InvalidInputError("a difference of two ranges of windows has no counts")
         if counting is None or not on_grid or self._noise_place != "output":
             raise InvalidInputError(
                 "counts have a guarantee that states their weights, the same for all parts, noise on the cells and a "
@@ -288,8 +288,8 @@ class PrivateSketch(Published):
             raise InvalidInputError(f"a sketch is clipped by 'scale' or 'equal', got {short(clip)}")
         if clip is not None and not isinstance(self._guarantee.neighbours, SketchL2):
             raise InvalidInputError(
-                f"sketches are clipped to SketchL2, and the guarantee is for {self._guarantee.neighbours}: leave out "
-                f"clip={clip!r}"
+                f"clip={clip!r} is for SketchL2 neighbours, but the guarantee is for {self._guarantee.neighbours}: "
+                "leave it out"
             )
         return copy_with(self, _clip=clip)
 

@@ -114,8 +114,8 @@ class PrivateTable(PublishedTable[PrivateSketch]):
             raise TypeError(f"only a PrivateTable combines with a PrivateTable, got a {type(other).__name__}")
         if self.keys() != other.keys():
             raise InvalidInputError(
-                f"tables combine key by key and must have the same keys; {len(self.keys() ^ other.keys())} are in one "
-                f"of the two only. Release both for the same public keys"
+                f"tables combine key by key and must have the same keys, but {len(self.keys() ^ other.keys())} keys "
+                "are in only one of them. Release both for the same public keys"
             )
         compose([self, other], populations=populations)  # of all keys, where a row sees its own
         return PrivateTable({key: mine.combine(other[key], populations=populations) for key, mine in self.items()})

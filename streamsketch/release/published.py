@@ -64,7 +64,8 @@ def check_same_place(releases: Iterable[Noisy]) -> None:
     places = sorted({release.noise_place for release in given})
     if len(places) > 1:
         raise InvalidInputError(
-            f"these releases have their noise at different places: {' and '.join(places)}. Release all of them one way"
+            f"these releases have their noise at different places: {' and '.join(places)}. Release all of them with "
+            "noise at the same place"
         )
 
 

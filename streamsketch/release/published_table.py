@@ -57,14 +57,15 @@ class PublishedTable(Published, Mapping[Any, Row]):
                 )
             if (release.agreement is None) != (first.agreement is None):
                 raise InvalidInputError(
-                    f"a table is one release of one agreement, and {short(key)} has none where {short(first_key)} has "
-                    f"one, or the reverse; release all keys of one table"
+                    f"a table is one release of one agreement, but one of {short(key)} and {short(first_key)} has an "
+                    "agreement and the other has none. Release all keys of one table"
                 )
             check_same(first, release)
             if release.guarantee != first.guarantee:
                 raise InvalidInputError(
                     f"a table is one release with one guarantee, got {first.guarantee} for the key {short(first_key)} "
-                    f"and {release.guarantee} for the key {short(key)}. Release all keys alike, or save them one by one"
+                    f"and {release.guarantee} for the key {short(key)}. Release all keys with one guarantee, or save "
+                    "them one by one"
                 )
         _check_draws(given.values(), first.guarantee.neighbours)
         names = list(given)
@@ -114,7 +115,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
             return self._rows[key]
         except KeyError:
             raise UnknownKeyError(
-                f"the table has no release of {short(key)}, where 7 and '7' are two keys; it has "
+                f"the table has no release of {short(key)}(7 and '7' are different keys); it has "
                 f"{short(list(self._rows))}"
             ) from None
 

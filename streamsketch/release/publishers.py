@@ -58,9 +58,10 @@ def warn_of_exceeded(largest: int, neighbours: Neighbours, projection: Projectio
         exceeds = largest * projection.grid > Fraction(neighbours.bound)
     if exceeds:
         warn_outside(
-            f"an event in this sketch is larger than the bound of {neighbours.bound} for one {neighbours.unit}. Unless "
-            f"it is a total of several, it is not protected: clip each contribution before it is sketched, or release "
-            f"for a larger bound. This is for your eyes only, as is `largest` of the sketch, in grid steps",
+            f"an event in this sketch is larger than the bound of {neighbours.bound} for one {neighbours.unit}. "
+            "Unless it is a total of several, it is not protected: clip each contribution before it is sketched, or "
+            "release for a larger bound. This warning depends on the data, as does `largest` of the sketch (in grid "
+            "steps): do not publish them",
             BoundExceededWarning,
         )
 
@@ -85,7 +86,7 @@ def numbers_of(sketch: Sketch, neighbours: Neighbours, counting: Counting | None
         return cells
     counts = sketch.counts
     if counts is None:
-        raise InvalidInputError("the sketch has no count of units, and its guarantee says that there is one")
+        raise InvalidInputError("the sketch has no count of units, although its guarantee states one")
     bound = neighbours.grid_steps(sketch.projection.grid) if counting.slack else 0
     return np.concatenate([cells, *counting.weighted(counts.reshape(1, -1), bound)])
 
@@ -186,7 +187,8 @@ class Calibrated(ABC, Generic[PublishedT]):
         if data.bounds.together > 1 and not (assert_bounds or self.holds_together):
             raise InvalidInputError(
                 f"units were bounded over {data.bounds.together} keys together, for which {self.guarantee.mechanism} "
-                f"has no proof: bound each key by itself (max_keys of the neighbours), or add noise to the cells"
+                "is not proven private: bound each key by itself (max_keys of the neighbours), or add noise to the "
+                "cells"
             )
         known = self._known_of(data, assert_bounds)
         basis = known.bounds.basis_for(self.guarantee.neighbours, known.agreed, assert_bounds=assert_bounds)
@@ -412,9 +414,9 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         """Raise `InvalidInputError` if this is the noise of a schedule's rows, which are sums of windows."""
         if self.schedule is not None:
             raise InvalidInputError(
-                f"what is published of {self.schedule} are rows, weighted sums of windows, and not one sketch or table "
-                f"by itself: add each window to streamsketch.continual.Releaser(publisher, projection), or give all "
-                f"windows to streamsketch.continual.release"
+                f"{self.schedule} publishes rows, which are weighted sums of windows, not a single sketch or table: "
+                "add each window to streamsketch.continual.Releaser(publisher, projection), or give all windows to "
+                "streamsketch.continual.release"
             )
 
     def on_window(self, data: Sketch | SketchTable, *, assert_bounds: bool = False) -> Self:

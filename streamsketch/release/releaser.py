@@ -28,7 +28,7 @@ BitsOfKey: TypeAlias = Callable[[Any, Ints], BitSource]
 
 
 class HistoryState(NamedTuple):
-    """All that a `Releaser` needs to go on after a restart: **secret**, as raw sketches are.
+    """The state that a `Releaser` needs to continue after a restart. **Secret**, like raw sketches.
 
     Parameters
     ----------
@@ -37,13 +37,13 @@ class HistoryState(NamedTuple):
     window
         The number of windows that were added.
     guarantee
-        What every row states.
+        The guarantee that every row states.
     agreement
         The fingerprint of the agreement of all windows, if they follow one.
     keys
-        Of the table, ascending; None for a stream without keys.
+        The keys of the table, ascending; None for a stream without keys.
     ids
-        Published ids of the data: uint8, (1 + keys, 16, 8), of all of them and of each key.
+        Published ids of all data and of each key's data: uint8, (1 + keys, 16, 8).
     held
         The exact sums that later rows need: int64, (blocks, numbers of all keys).
     """
@@ -107,8 +107,7 @@ class Releaser:
         projection.check_same(noise.projection)
         if noise.schedule is None:
             raise InvalidInputError(
-                "the publisher has no schedule, by which windows are published: give AdditiveNoise(…, schedule=…), or "
-                "release each window by itself"
+                "the publisher has no schedule: give AdditiveNoise(…, schedule=…), or release each window by itself"
             )
         self._schedule: Schedule = noise.schedule
         self._noise, self._assert_bounds = noise, assert_bounds
@@ -145,7 +144,7 @@ class Releaser:
             Before the first window was added.
         """
         if self._of is None or self._progress is None:
-            raise InvalidInputError("no window was added yet, so there is no state of a history")
+            raise InvalidInputError("no window was added yet, so the history has no state")
         of = self._of
         ids = np.frombuffer(b"".join(b"".join(one) for one in of.ids), np.uint8)
         shape = len(of.ids), -1, data_ids.ID_BYTES
@@ -209,34 +208,33 @@ class Releaser:
         Parameters
         ----------
         window
-            Its exact sketch, or its table; all windows are of one kind.
+            The exact sketch or table of the window; all windows are of one kind.
         public_keys, keys_are_public
-            For a table, as in `SketchTable.release`. All windows have the keys of the first: later ones may leave both
-            out.
+            For a table, as in `SketchTable.release`. All windows have the keys of the first, so both may be left out
+            later.
         bits
-            Where the noise of a key's row is drawn from, secret and uniform: it must be independent for other keys,
-            windows and exact numbers. By default the operating system's CSPRNG.
+            The secret, uniform bits from which the noise of a key's row is drawn. They must be independent for
+            different keys, windows and exact numbers. By default they come from the operating system's CSPRNG.
         ledger, dataset
-            Charge the history to a data set first. That is one charge for all its windows: with the same history it
-            costs nothing again.
+            As in `Sketch.release`. The history is charged once for all its windows.
 
         Returns
         -------
         PrivateSketch or PrivateTable
-            The row: no estimate is made of it, and `streamsketch.continual.History` reads all of them.
+            The row. Do not make estimates from it; `streamsketch.continual.History` reads all rows.
 
         Raises
         ------
         TypeError
-            If it is no `Sketch` or `SketchTable`.
+            If ``window`` is not a `Sketch` or `SketchTable`.
         InvalidInputError
-            If all windows of the schedule's horizon were added; for other keys, another agreement or other bounds than
-            before. Never for what it holds. Nothing has changed then, as after any other error.
+            If all windows of the schedule's horizon were added, or the keys, the agreement or the bounds differ from
+            before. What the window holds never causes an error. After any error nothing has changed.
         IncompatibleProjectionsError
-            If it is of another projection.
+            If the window has another projection.
         LedgerError
-            If the history does not fit into what is left of the data set's budget, or the window holds data of another
-            data set than its first window.
+            If the history exceeds the budget that is left for the data set, or the window holds data of another data
+            set than the first window.
         """
         of, numbers = self._read(window, public_keys, keys_are_public=keys_are_public)
         progress = self._progress or Progress(self._schedule, numbers.size)
@@ -257,17 +255,17 @@ class Releaser:
     def exact(
         self, window: Sketch | SketchTable, *, public_keys: Iterable[Any] | None = None, keys_are_public: bool = False
     ) -> Mapping[Any, Ints]:
-        """Return the exact numbers of the row that `add` would publish of a window: **secret**; nothing changes.
+        """Return the exact numbers of the row that `add` would publish, without changing anything. **Secret**.
 
         Parameters
         ----------
         window, public_keys, keys_are_public
-            As in `add`, with its errors.
+            As in `add`, with the same errors.
 
         Returns
         -------
         dict
-            int64, (n,), by key, None for a stream without keys.
+            Arrays int64, (n,), by key; the key is None for a stream without keys.
         """
         of, numbers = self._read(window, public_keys, keys_are_public=keys_are_public)
         progress = self._progress or Progress(self._schedule, numbers.size)
@@ -291,7 +289,7 @@ class Releaser:
         if before is not None and before.keys != keys:
             raise InvalidInputError(
                 f"all windows of a history have the keys of the first, {_keys_text(before.keys)}, and window "
-                f"{self.windows} has {_keys_text(keys)}: name the same public_keys in all of them"
+                f"{self.windows} has {_keys_text(keys)}: give the same public_keys for all of them"
             )
         agreement = None if window.agreement is None else fingerprint_of(window.agreement)
         if before is not None and before.agreement != agreement:
@@ -332,8 +330,8 @@ class Releaser:
             return found
         if (before.basis == "enforced" and found.basis != "enforced") or set(found.conditions) - set(before.conditions):
             raise InvalidInputError(
-                f"all rows of a history have one guarantee, which holds for all of its windows. Rows before window "
-                f"{self.windows} state {before}, and of this window one could say {found}. Bound all windows alike"
+                "all rows of a history have one guarantee, which holds for all of its windows. Rows before window "
+                f"{self.windows} state {before}, but this window would have {found}. Bound all windows alike"
             )
         return before
 

@@ -55,9 +55,9 @@ def check_disjoint(one: data.DataIds, other: data.DataIds, *, disjoint_units: bo
     """Raise `InvalidInputError` if no unit is said to be in two data sets, and they share data."""
     if disjoint_units and not one.parts.isdisjoint(other.parts):
         raise InvalidInputError(
-            "disjoint_units says that no unit is in both, and they hold some of the same data, by their ids: one is a "
-            "copy of the other, or a sum with it inside. Merge each part once; without disjoint_units their bounds "
-            "add up"
+            "disjoint_units asserts that no unit is in both, but their ids show that they share data: one is a copy "
+            "of the other, or a sum that contains it. Merge each part once. Without disjoint_units their bounds add "
+            "up"
         )
 
 
@@ -84,13 +84,13 @@ def events_of(
 
     if agreement is not None:
         if named := [name for name, given in {"key": key, "index": index, "value": value}.items() if given is not None]:
-            raise InvalidInputError(f"the agreement says which columns are sketched; leave out {', '.join(named)}")
+            raise InvalidInputError(f"the agreement gives the columns to sketch; leave out {', '.join(named)}")
         check_keyed(agreement, keyed=keyed)
         yield from Intake(agreement).batches(rows)
         return
     names = data.names_of(index)
     if keyed and key is None:
-        raise InvalidInputError("say which column holds the keys: key='country'")
+        raise InvalidInputError("name the column of keys, such as key='country'")
     for batch in data.batches_of(rows, [name for name in (key, *names, value) if name is not None]):
         columns = [batch.column(name) for name in names]
         indices = columns[0] if len(columns) == 1 else projection.indices_of(*columns)
@@ -101,7 +101,7 @@ def events_of(
 def check_keyed(agreement: "Agreement", *, keyed: bool) -> None:
     """Raise `InvalidInputError` unless an agreement has a key just where sketches are of keys."""
     if keyed and agreement.key is None:
-        raise InvalidInputError("the agreement has no key, and so no table; sketch its rows in a Sketch")
+        raise InvalidInputError("the agreement has no key column, so there is no table; sketch its rows in a Sketch")
     if not keyed and agreement.key is not None:
         raise InvalidInputError(f"the agreement has the key {agreement.key}; sketch its rows in a SketchTable")
 

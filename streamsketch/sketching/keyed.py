@@ -52,9 +52,9 @@ def warn_of_other_types(named: Collection[Any], held: Iterable[Any]) -> None:
     if own and wanted and not own & wanted:
         found, asked = (" and ".join(sorted(kind.__name__ for kind in kinds)) for kinds in (own, wanted))
         warn_outside(
-            f"the data's keys are {found}, and public_keys are {asked}: none of them has data, as 7 and '7' are two "
-            "keys. Name keys of the data's type, or sketch by an agreement, which casts both. This is for your eyes "
-            "only",
+            f"the data's keys are {found}, and public_keys are {asked}: none of them has data, because 7 and '7' are "
+            "different keys. Give keys of the data's type, or sketch under an agreement, which casts both. This "
+            "warning depends on the data: do not publish it",
             KeyTypeWarning,
         )
 

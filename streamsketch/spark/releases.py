@@ -31,7 +31,7 @@ def release(
     frame but the release itself: whatever reads it reads the same bytes. If the job fails, nothing is charged and
     nothing was drawn.
 
-    All keys together are (ε, δ)-differentially private as `SketchTable.release` says. Every call is one more release,
+    The release as a whole is (ε, δ)-differentially private; see `SketchTable.release`. Every call is one more release,
     which is charged; one of the same ``sketches`` reads the data frame no more, and the ledger knows that it is of the
     same data.
 
@@ -82,8 +82,8 @@ def release(
         public_keys = sketches.public_keys
     if (public_keys is not None) == keys_are_public:
         raise InvalidInputError(
-            "which keys have data is private unless you say: give public_keys, the keys to release, named without a "
-            "look at the data, or keys_are_public=True (one of the two)"
+            "which keys have data is private: give public_keys, the keys to release, chosen without looking at the "
+            "data, or assert keys_are_public=True (one of the two)"
         )
     data: Any = sketches  # which have bounds and an agreement, as a table does
     planned = publish.calibrated(sketches.projection).on(data, assert_bounds=assert_bounds)
@@ -104,7 +104,8 @@ def checked_publisher(publisher: Publisher[Any], data: Any) -> Publisher[Any]:
     """Return a publisher of tables, which counts units as the agreement of the data says, if they are counted."""
     if not isinstance(publisher, Publisher):
         raise TypeError(
-            f"a publisher is needed, such as AdditiveNoise(epsilon=…, neighbours=…), got a {type(publisher).__name__}"
+            "publisher must be a mechanism, such as AdditiveNoise(epsilon=…, neighbours=…), got a "
+            f"{type(publisher).__name__}"
         )
     if publisher.published is None:
         raise TypeError(f"{type(publisher).__name__} guarantees nothing for a table of keys")

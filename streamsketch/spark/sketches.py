@@ -47,8 +47,8 @@ def sketch_per_key(
     Parameters
     ----------
     df
-        Of Spark, not streaming; `ReleaseBatches` is for streams. If its rows may differ when they are computed again,
-        as those of a sample without a seed, write them to a table first.
+        A Spark data frame, not streaming; `ReleaseBatches` is for streams. If its rows may differ when they are
+        computed again, as those of a sample without a seed, write them to a table first.
     agreement
         Which columns are sketched, and cast to which types; one of them is the key.
     neighbours
@@ -106,7 +106,7 @@ class Work:
     ) -> None:
         self._intake = Intake(agreement)  # which checks the type
         if agreement.key is None:
-            raise InvalidInputError("the agreement has no key, and sketch_per_key makes a sketch of each key")
+            raise InvalidInputError("the agreement has no key column, but sketch_per_key makes a sketch for each key")
         self.agreement, self._shards = agreement, check_int(shards, "shards", 1, 1 << 16)
         self.public_keys = None if public_keys is None else public_names(agreement.keys_of(public_keys))
         found = agreement.neighbours if neighbours is None else neighbours
@@ -114,13 +114,13 @@ class Work:
         if agreement.unit is None:
             if (neighbours, max_keys, clip) != (None, None, None):
                 raise InvalidInputError(
-                    "the agreement names no column of units, so no unit's rows can be clipped: leave out neighbours, "
-                    "max_keys and clip, or agree on the column (unit='customer')"
+                    "the agreement has no unit column, so rows cannot be clipped: leave out neighbours, max_keys and "
+                    "clip, or agree on the column (unit='customer')"
                 )
             return
         if found is None:
             raise InvalidInputError(
-                "the agreement has a column of units and says nothing of what one contributes: give neighbours"
+                "the agreement has a unit column but no bound on what one unit contributes: give neighbours"
             )
         self._intake = Intake(agreement, on_bad="drop", bounded=True)
         clip = dataclasses.replace(agreement, neighbours=found).clip_of(clip)
@@ -136,7 +136,7 @@ class Work:
         """Return the sketches of a data frame; ``secret`` decides what is clipped of units beyond their bounds."""
         if df.isStreaming:
             raise InvalidInputError(
-                "the data frame is a stream, which has no end: release its batches by writeStream.foreachBatch(…) with "
+                "the data frame is a stream without an end: release its batches by writeStream.foreachBatch(…) with "
                 "ReleaseBatches"
             )
         names = self._intake.names

@@ -95,7 +95,7 @@ def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
                 releases = distinct_releases([earlier, raw.releases])
                 write_sketch(database, _PART, dataclasses.replace(raw, releases=releases))
         except WireFormatError as error:
-            raise InvalidInputError(f"{path} is not replaced, as it is not a valid raw sketch: {error}") from None
+            raise InvalidInputError(f"{path} is not replaced, because it is not a valid raw sketch: {error}") from None
 
 
 def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = False) -> RawHeader:
@@ -128,7 +128,9 @@ def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = Fals
             _create(path, raw)
             return RawHeader.of(raw)
         if new:
-            raise InvalidInputError(f"{path} was made by another process meanwhile and is not replaced; append to it")
+            raise InvalidInputError(
+                f"{path} was made by another process in the meantime and is not replaced; append to it"
+            )
         with _opened(path) as database:
             try:
                 return add_to_sketch(database, _PART, raw)

@@ -104,8 +104,8 @@ class ReleasedBeforeError(InvalidInputError):
     def __init__(self, data: str, releases: tuple[PastRelease, ...]) -> None:
         before = "; ".join(str(past.guarantee) for past in releases)
         super().__init__(
-            f"{data} released before: {before}. Use that release, or say again=True to release once more, which the "
-            f"same people pay for once more"
+            f"{data} released before: {before}. Use that release, or give again=True to release again, which spends "
+            "the same people's privacy again"
         )
         self.data, self.releases = data, releases
 
@@ -130,7 +130,7 @@ def release_loaded(
     released: PrivateSketch | PrivateTable
     if isinstance(raw.state, Sketch):
         if public_keys is not None or keys_are_public:
-            raise InvalidInputError("the file holds one stream; public keys are for many")
+            raise InvalidInputError("the file holds a single stream, so it takes no public keys")
         released = raw.state.release(**privacy)
     else:
         released = raw.state.release(public_keys=public_keys, keys_are_public=keys_are_public, **privacy)

@@ -54,7 +54,7 @@ def test_all_that_releases_can_be_charged(ledger: ss.Ledger) -> None:
     agreed = Round(PROJECTION, epsilon=1.0, neighbours=CUSTOMER, parties=[key.public for key in keys])
     agreed.contribute(PROJECTION.sketch(), keys[0], ledger=ledger, dataset="sales")
     assert ledger.left("sales").epsilon == 2.0
-    with pytest.raises(ss.InvalidInputError, match="has contributed to round"):
+    with pytest.raises(ss.InvalidInputError, match="has already contributed to round"):
         agreed.contribute(PROJECTION.sketch(), keys[0], ledger=ledger, dataset="sales")
     assert ledger.left("sales").epsilon == 2.0, "what is refused is not charged"
 

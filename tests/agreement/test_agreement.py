@@ -201,7 +201,7 @@ def test_a_name_alone_is_text_where_indices_are_hashed_and_an_integer_elsewhere(
         ),
         ({"index": "item", "unit": "u", "counting": Counting(1)}, r"bound on what one adds \(neighbours=…\)"),
         ({"index": "item", "unit": "u", "neighbours": ss.L2(5), "counting": Counting(1)}, "counted under L1"),
-        ({"index": "item", "unit": "u", "neighbours": PEOPLE, "counting": Counting(1)}, "in how many at most"),
+        ({"index": "item", "unit": "u", "neighbours": PEOPLE, "counting": Counting(1)}, "give the largest number"),
         (
             {
                 "index": "item",

@@ -74,11 +74,11 @@ def test_an_agreement_says_the_columns() -> None:
             call()
     with pytest.raises(ss.InvalidInputError, match="has the key shop:text; sketch its rows in a SketchTable"):
         ss.Sketch(BY_SHOP).update_rows(ROWS)
-    with pytest.raises(ss.InvalidInputError, match="has no key, and so no table"):
+    with pytest.raises(ss.InvalidInputError, match="has no key column, so there is no table"):
         ss.SketchTable(SALES).update_rows(ROWS)
     with pytest.raises(ss.InvalidInputError, match="name the columns of the index"):
         PROJECTION.sketch().update_rows(ROWS)
-    with pytest.raises(ss.InvalidInputError, match="which column holds the keys"):
+    with pytest.raises(ss.InvalidInputError, match="name the column of keys"):
         PROJECTION.table().update_rows(ROWS, index="item")
     with pytest.raises(TypeError, match="under an Agreement"):
         ss.sketch(ROWS, PROJECTION)  # type: ignore[arg-type]

@@ -120,7 +120,7 @@ def test_the_path_of_a_new_user(folder: Path, forks: Forks) -> None:
     [
         (["--epsilon", "0"], "epsilon must be"),
         (["--epsilon", "1", "--share", "1"], "share must lie in (0, 1)"),
-        (["--epsilon", "1", "--question", "cosine"], "for a share of units or for accuracy; leave out share"),
+        (["--epsilon", "1", "--question", "cosine"], "for a share of units or for accuracy; leave out one"),
         (["--epsilon", "1", "--norm", "l3"], "--norm must be l1 or l2, got 'l3'"),
         (["--epsilon", "1", "--norm", "l2", "--trade-off", "a.txt", *TRADE_OFF], "--trade-off is about --norm l1"),
         (["--epsilon", "1", "--candidates", "many"], "must be a finite number"),

@@ -144,7 +144,7 @@ def test_nobody_signs_a_key_that_it_does_not_know(folder: Path, forks: Forks) ->
     assert not (folder / "n.contribution").exists()
     told = forks.refused("round", "sign", "round.json", "--key", "south.pem", "--party", "north.pub", "--party",
                          "eve.pub", cwd=folder)  # fmt: skip
-    assert "is no party of this round" in told
+    assert "is not a party of this round" in told
 
 
 def test_rounds_that_say_too_little_are_refused(folder: Path, forks: Forks) -> None:
@@ -158,9 +158,9 @@ def test_rounds_that_say_too_little_are_refused(folder: Path, forks: Forks) -> N
         ((*new, *PARTIES, "--agreement", "open.json"), "say how much one unit can change"),
         ((*new, "--agreement", "a.json"), "2 to 1024 parties"),
         ((*new, *PARTIES, "--agreement", "a.json", "--honest", "1"), "honest must be"),
-        (("round", "show", "p.json"), "p.json: this is no round"),
+        (("round", "show", "p.json"), "p.json: this is not a round"),
         (("round", "new", "round.txt", "--epsilon", "1"), "named *.json"),
-        (("round", "combine", "p.json", "p.json", "-o", "s.sketch"), "this is no round"),
+        (("round", "combine", "p.json", "p.json", "-o", "s.sketch"), "this is not a round"),
     ]:
         assert said in forks.refused(*arguments, cwd=folder)
     said = (*new, *PARTIES, "--projection", "p.json", "--delta", "1e-6", "--sketch-l2", "3", "--unit", "visit")

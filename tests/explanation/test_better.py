@@ -73,7 +73,7 @@ def test_nothing_is_said_of_what_is_not_known() -> None:
 def test_the_documentation_of_release_has_the_factors() -> None:
     said = " ".join((ss.Sketch.release.__doc__ or "").split())
     start, first, second = re.search(
-        r"from δ = (\S+) on, (\S+) times at δ = 1e-6 and (\S+) times at 3e-4", said
+        r"from δ = (\S+) on: by a factor of (\S+) at δ = 1e-6 and of (\S+) at 3e-4", said
     ).groups()  # type: ignore[union-attr]
     for delta, factor in ((1e-6, first), (3e-4, second)):
         errors = errors_of(8, 1.0, delta)

@@ -288,8 +288,8 @@ def test_what_is_tampered_with_doubled_foreign_or_late_is_refused_by_name() -> N
         (sent[:2], r"no contribution of Grace \(\w+\)"),
         ([foreign, *sent[1:]], r"contribution of Mercy \(\w+\) is to another round"),
         ([stranger, *sent[1:]], "none of those expected"),
-        ([b"{}", *sent[1:]], "no signed envelope"),
-        ([b"[" * 5000, *sent[1:]], "no signed envelope"),
+        ([b"{}", *sent[1:]], "not a signed envelope"),
+        ([b"[" * 5000, *sent[1:]], "not a signed envelope"),
         ([b"[" * 10_000, *sent[1:]], "10000 bytes or more, over the limit"),
     ]:
         with pytest.raises(StreamsketchError, match=said):
@@ -386,7 +386,7 @@ def test_rounds_that_hide_nobody_are_refused() -> None:
     agreed = a_round(KEYS[:2])
     with pytest.raises(TypeError, match="only a Sketch"):
         agreed.contribute(PROJECTION, KEYS[0])  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="is no party of this round"):
+    with pytest.raises(InvalidInputError, match="is not a party of this round"):
         agreed.contribute(PROJECTION.sketch(), again(KEYS[2]))
     with pytest.raises(ss.errors.IncompatibleProjectionsError):
         agreed.contribute(ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=8).sketch(), again(KEYS[0]))

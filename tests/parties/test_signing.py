@@ -142,10 +142,10 @@ def test_each_mistake_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     bundle.write_bytes(envelope.seal(b"{}", signing.MEDIA_TYPE, NORTH))
     assert "is no statement of it" in refused(path, NORTH.public)
     bundle.write_bytes(envelope.seal(json.loads(sound)["payload"].encode(), "text/plain", NORTH))
-    assert "'text/plain', and no statement" in refused(path, NORTH.public)
+    assert "'text/plain', not a statement" in refused(path, NORTH.public)
     for nothing, said in (
         (b"", "is empty"),
-        (b"hello\n", "holds nothing"),
+        (b"hello\n", "holds no signature"),
         (b"x" * (1 << 20 | 1), "is longer"),
         (b"x\n" * 2000, "2000 lines"),
     ):
@@ -186,5 +186,5 @@ def test_what_should_not_be_sent_is_not_signed(tmp_path: Path) -> None:
             sign(path, NORTH, expires=expires)
     with pytest.raises(TypeError, match="signer must be PublicKey"):
         verify(path, NORTH)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="signer names no key"):
+    with pytest.raises(InvalidInputError, match="signer has no key"):
         verify(path, [])

@@ -20,7 +20,7 @@ from tests.parties.test_rounds import KEYS, PROJECTION, a_round
 
 FORK = multiprocessing.get_context("fork")
 PATIENCE = 60  # seconds
-ALREADY = r"has contributed to round \w+… already"
+ALREADY = r"has already contributed to round \w+…"
 
 
 @pytest.fixture

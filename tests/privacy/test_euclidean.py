@@ -276,7 +276,7 @@ def test_what_rests_on_sums_of_absolute_values_is_refused() -> None:
     projection = ss.projections.Identity(dim=8)
     with pytest.raises(ss.InvalidInputError, match="which is L1"):
         ss.release.PanPrivateSketch(projection, epsilon=1.0, neighbours=ss.L2(1))  # type: ignore[arg-type]
-    with pytest.raises(ss.InvalidInputError, match="rests on sums of absolute values"):
+    with pytest.raises(ss.InvalidInputError, match="needs a bound on a sum of absolute values"):
         ss.L2(1).grid_steps(Fraction(1))
     with pytest.raises(ss.InvalidInputError, match="below one grid step"):
         projection.sketch().release(epsilon=1.0, delta=1e-6, neighbours=ss.L2("1/2"))

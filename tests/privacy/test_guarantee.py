@@ -275,7 +275,7 @@ def test_conditions_are_kept_however_many_mechanisms_there_are() -> None:
 def test_conditions_are_refused_rather_than_dropped() -> None:
     parts = [Guarantee(1.0, 0.0, L1(1), Mechanism.stated("m"), [f"c{i}"]) for i in range(65)]
     assert len(compose(parts[:64], populations="disjoint").conditions) == 64
-    with pytest.raises(InvalidInputError, match="at most 64 conditions, got 65, and none may be dropped"):
+    with pytest.raises(InvalidInputError, match="at most 64 conditions, got 65; none may be dropped"):
         compose(parts, populations="disjoint")
     for text in HOSTILE:
         with pytest.raises(InvalidInputError, match="a condition must be 1 to 200 printable characters"):

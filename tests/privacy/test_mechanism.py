@@ -122,7 +122,7 @@ def test_what_is_no_mechanism_is_refused(refused: Callable[[], object]) -> None:
 
 
 def test_a_guarantee_has_a_mechanism_and_not_its_text() -> None:
-    with pytest.raises(TypeError, match=r"must be a Mechanism, got a str; .* Mechanism.stated\(text\)"):
+    with pytest.raises(TypeError, match=r"must be a Mechanism, got a str\. .* Mechanism.stated\(text\)"):
         ss.Guarantee(1.0, 0.0, ss.L1(1), "discrete Laplace, scale 4")  # type: ignore[arg-type]
 
 

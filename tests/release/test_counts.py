@@ -380,7 +380,7 @@ def test_counts_and_clips_that_the_guarantee_does_not_state_are_refused() -> Non
             )
     with pytest.raises(InvalidInputError, match="clipped by"):
         released.with_clip("cut")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match=r"clipped to SketchL2, and the guarantee is for one .* \(L1\)"):
+    with pytest.raises(InvalidInputError, match=r"is for SketchL2 neighbours, but the guarantee is for one .* \(L1\)"):
         released.with_clip("equal")
 
 

@@ -269,9 +269,9 @@ def test_a_release_states_its_part_of_a_history() -> None:
 
     other = window(0).release(epsilon=1.0, neighbours=UNIT).guarantee
     for history, changed, match in (
-        (None, {}, "states which part of the history"),
+        (None, {}, "must state which part of the history"),
         (row.history, {"guarantee": other}, "states its schedule"),
-        (row.history, {"multiplier": 2}, "as it was published"),
+        (row.history, {"multiplier": 2}, "as published"),
         (HistoryPart(bytes(8), 2, 6), {}, "beyond the 5"),
         (row.history, {"release_ids": [bytes(8), bytes([1] * 8)]}, "single release"),
     ):

@@ -56,7 +56,7 @@ def test_a_sum_with_an_unstated_part_states_none() -> None:
 
 def test_as_many_parts_as_releases() -> None:
     one = release()
-    with pytest.raises(ss.InvalidInputError, match="a sum of 1 releases has as many parts, got 2"):
+    with pytest.raises(ss.InvalidInputError, match="a sum of 1 releases needs 1 parts, got 2"):
         ss.PrivateSketch(
             PROJECTION,
             one.values,

@@ -130,7 +130,7 @@ def test_noise_covers_all_keys_that_one_unit_may_be_in() -> None:
 
 def test_keys_are_named_or_said_to_be_public() -> None:
     for options in ({"keys_are_public": False}, {"public_keys": ["a"]}):
-        with pytest.raises(ss.InvalidInputError, match="which keys have data is private unless you say"):
+        with pytest.raises(ss.InvalidInputError, match="which keys have data is private: give public_keys"):
             released(**options)
     table = released(keys_are_public=False, public_keys=["z", "a", "z"])
     assert list(table) == ["a", "z"]
@@ -171,7 +171,7 @@ def test_tables_combine_key_by_key() -> None:
     assert one.combine(other, populations="overlapping").guarantee.epsilon == 2.0
     for key in total:
         assert (total[key].values == one[key].values + other[key].values).all()
-    with pytest.raises(ss.InvalidInputError, match="the same keys; 1 are in one"):
+    with pytest.raises(ss.InvalidInputError, match="the same keys, but 1 keys are in only one"):
         one.combine(released(keys_are_public=False, public_keys=["a", "b"]), populations="disjoint")
     with pytest.raises(TypeError, match="combines with a PrivateTable, got a PrivateSketch"):
         one.combine(one["a"], populations="disjoint")  # type: ignore[arg-type]
@@ -303,12 +303,12 @@ def test_a_raw_file_remembers_what_was_released_from_it(tmp_path: Path) -> None:
         assert ss.storage.load_raw(path).state == state
         release = ss.storage.release_raw(path, epsilon=1.0, neighbours=SALE, **keys)
         assert [str(past.guarantee) for past in ss.storage.load_raw(path).releases] == [str(release.guarantee)]
-        with pytest.raises(ss.InvalidInputError, match=r"was released before: ε = 1, .* or say again=True"):
+        with pytest.raises(ss.InvalidInputError, match=r"was released before: ε = 1, .* or give again=True"):
             ss.storage.release_raw(path, epsilon=1.0, neighbours=SALE, **keys)
         ss.storage.release_raw(path, epsilon=1.0, neighbours=SALE, again=True, **keys)
         ss.storage.save_raw(state, path)
         assert len(ss.storage.load_raw(path).releases) == 2, "writing the state again forgets none"
-    with pytest.raises(ss.InvalidInputError, match="holds one stream"):
+    with pytest.raises(ss.InvalidInputError, match="holds a single stream"):
         ss.storage.release_raw(
             tmp_path / "Sketch.raw-sketch", epsilon=1.0, neighbours=SALE, again=True, keys_are_public=True
         )

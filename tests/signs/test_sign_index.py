@@ -273,7 +273,7 @@ def test_a_table_is_refused_as_it_is_where_it_is_loaded(tmp_path: Path, monkeypa
         first, second = refusals([*images[:6], image, *images[7:]])
         assert first == second, name
         assert first.startswith("row 6"), name
-    assert refusals([*images[:3], None, *images[4:]]) == ["row 3: has no signs"] * 2
+    assert refusals([*images[:3], None, *images[4:]]) == ["row 3 has no signs"] * 2
     one = signs.SignSketch.from_bytes(images[0])
     twice = signs.SignSketch(
         one.projection, one.packed, one.law, one.guarantee, release_id=bytes(8), data_ids=one.data_ids

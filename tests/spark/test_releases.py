@@ -75,7 +75,7 @@ def test_another_release_is_charged_of_the_same_data_which_are_not_read_again(le
         (NOISE, {}, ss.InvalidInputError, "which keys have data is private"),
         (NOISE, {"public_keys": KEYS, "keys_are_public": True}, ss.InvalidInputError, "which keys have data"),
         (dataclasses.replace(NOISE, neighbours=ss.L1(7, unit="customer")), {}, ss.InvalidInputError, "does not imply"),
-        (1.0, {}, TypeError, "a publisher is needed"),
+        (1.0, {}, TypeError, "publisher must be a mechanism"),
         (NOISE, {"dataset": "others"}, ss.errors.LedgerError, "others"),
     ],
 )

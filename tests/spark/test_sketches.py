@@ -119,8 +119,8 @@ def test_malformed_rows_end_the_job_unless_units_are_bounded(frame_of: FrameOf) 
     ("agreement", "options", "message"),
     [
         (ss.Agreement(ss.SJLT(sketch_dim=64, sparsity=4, seed=7), index="item"), {}, "the agreement has no key"),
-        (agreed(), {"neighbours": ss.L1(5)}, "names no column of units"),
-        (agreed(), {"clip": "cut"}, "names no column of units"),
+        (agreed(), {"neighbours": ss.L1(5)}, "has no unit column"),
+        (agreed(), {"clip": "cut"}, "has no unit column"),
         (
             ss.Agreement(ss.SJLT(sketch_dim=64, sparsity=4, seed=7), index="item", key="shop", unit="customer"),
             {},

@@ -268,7 +268,9 @@ def test_a_save_reads_the_header_of_what_it_replaces_alone(tmp_path: Path) -> No
 
 def test_what_is_no_raw_sketch_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "a.raw-sketch").write_text("my notes")
-    with pytest.raises(ss.InvalidInputError, match=r"a\.raw-sketch is not replaced, as it is not a valid raw sketch"):
+    with pytest.raises(
+        ss.InvalidInputError, match=r"a\.raw-sketch is not replaced, because it is not a valid raw sketch"
+    ):
         save_raw(RawSketch(one()), tmp_path / "a.raw-sketch")
     assert (tmp_path / "a.raw-sketch").read_text() == "my notes"
 

@@ -146,7 +146,7 @@ def test_every_flipped_bit_is_refused() -> None:
 
 
 def test_bytes_behind_the_end_are_refused() -> None:
-    with pytest.raises(ss.WireFormatError, match="run together"):
+    with pytest.raises(ss.WireFormatError, match="joined with another"):
         ss.PrivateSketch.from_bytes(release_of(range(8)).to_bytes() + b"\0")
 
 

@@ -21,8 +21,8 @@ class PairwiseDistances(beam.PTransform):
     """Estimate all squared distances: ``KV[key, PrivateSketch] → KV[(key, key), Estimate]``.
 
     Each unordered pair of keys appears once, the smaller key first (keys of different types in order of their type
-    names). Keys are text, bytes or integers, each once. The work is one matrix product for each two of 32 blocks; all
-    releases pass through every worker as a side input, 8 bytes a cell.
+    names). Keys are text, bytes or integers, each once. The work is one matrix product for each pair of 32 blocks. All
+    releases pass through every worker as a side input, with 8 bytes per cell.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class PairwiseDistances(beam.PTransform):
     Raises
     ------
     InvalidInputError
-        For another form or ``by``; in the workers for keys of other types, a key that appears twice, and as
+        If ``results`` or ``by`` is unknown; in the workers, if a key has another type or appears twice, and as in
         `streamsketch.pairwise`.
 
     Examples
@@ -76,15 +76,15 @@ class DistancesTo(beam.PTransform):
     Parameters
     ----------
     references
-        What to compare with: a mapping from keys to `PrivateSketch` objects or a ``KV[key, PrivateSketch]`` collection.
+        The references: a mapping from keys to `PrivateSketch` objects, or a ``KV[key, PrivateSketch]`` collection.
     results, by
         As in `PairwiseDistances`; ``first`` is the collection's key, ``second`` the reference's.
 
     Raises
     ------
     InvalidInputError
-        For no references, a reference's key of another type, or another form or ``by``; in the workers as
-        `PairwiseDistances`.
+        If there are no references, a reference's key has another type, or ``results`` or ``by`` is unknown; in the
+        workers, as in `PairwiseDistances`.
 
     Examples
     --------

@@ -69,13 +69,14 @@ class Search(beam.PTransform):
 class NearestNeighbours(Search):
     """Find each release's nearest others: ``KV[key, PrivateSketch] → KV[key, list[(key, Estimate)]]``.
 
-    Nearest is by estimated squared distance, so noise decides between neighbours whose intervals overlap, and the
-    smallest of many estimates is biased down. Intervals allow for that: all of one key hold together in 95 % of cases.
+    Neighbours are ranked by estimated squared distance. So noise decides between neighbours whose intervals overlap,
+    and the smallest of many estimates is biased downwards. Intervals allow for that: those of one key hold together in
+    95 % of cases.
 
     Parameters
     ----------
     top
-        How many to find for each key; fewer where there are no more.
+        How many neighbours to find for each key, or all if there are fewer.
     references
         Where to look: a mapping from keys to `PrivateSketch` objects or a ``KV[key, PrivateSketch]`` collection. By
         default the collection itself, without the release in question.

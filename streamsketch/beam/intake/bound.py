@@ -55,52 +55,55 @@ class BoundedEvents:
 class BoundContributions(beam.PTransform):
     """Clip every privacy unit to its bounds: ``PCollection[batches] → PCollection[BoundedEvents]``, for `SketchPerKey`.
 
-    Elements are Arrow ``RecordBatch`` or ``Table`` objects; `RowsToBatches` makes them of rows.
+    Elements are Arrow ``RecordBatch`` or ``Table`` objects; `RowsToBatches` makes them from rows.
 
-    Values meet the projection's grid first, and a unit's rows are summed by key and index, so that what was returned
-    cancels what was bought. Then each unit keeps some keys, chosen by the run's secret, and is clipped in them,
-    exactly, in integers: bit for bit as `bound` does on one machine under the same secret. Under `SketchL2` its rows
-    become cells first, and those of all its keys are clipped together. Only what is left is ever
-    added up. So removing all rows of one unit moves the table by no more than a release for the neighbours hides
-    (Theory 4.2), whatever those rows hold. These bounds go with what this transform returns, and with what
-    `SketchPerKey` makes of that, where `ReleasePerKey` compares them with its publisher's neighbours. Any other step
-    ends them.
+    Values are truncated to the projection's grid, and a unit's rows are summed by key and index, so that returns cancel
+    purchases. Then each unit keeps some keys, which the run's secret chooses, and is clipped in them, exactly, in
+    integers. The bits are those of `bound` on one machine with the same secret. Under `SketchL2`, a unit's rows become
+    cells first, and the cells of all its keys are clipped together. Only clipped contributions are added up. So
+    removing all rows of one unit moves the table by no more than a release for the neighbours hides (Theory 4.2),
+    whatever those rows hold. The bounds stay with the output of this transform and of `SketchPerKey`, and
+    `ReleasePerKey` compares them with its publisher's neighbours. After any other step they are lost.
 
     A malformed row (a null, NaN, an infinity, an index out of range, text that is not UTF-8, empty text as the unit) is
-    dropped, and a heavy value is clipped: an error would end everybody's job for one unit's data. If all rows are, the
-    releases hold noise alone: ``count_private_data`` shows that. A column of a wrong type or name raises.
+    dropped, and a large value is clipped: an error would end the whole job because of one unit's data. If all rows are
+    dropped, the releases hold only noise; ``count_private_data`` shows that. A column of a wrong type or name is an
+    error.
 
     Parameters
     ----------
     agreement
-        Which columns are read, and cast to which types, unless `ReadColumns` did so; one of them names the unit.
+        The agreement, which gives the columns and the types to which they are cast, unless `ReadColumns` cast them. It
+        needs a unit column.
     neighbours
-        `L1`, `L2` or `SketchL2`: what one unit may contribute; the agreement's by default.
+        What one unit may contribute: `L1`, `L2` or `SketchL2`; by default the agreement's neighbours.
     max_keys
         How many keys a unit keeps, if the bound is for all of them **together**; as in `bound`.
     clip
-        What becomes of a unit's vector beyond the bound, if the agreement does not say: ``"scale"``, the default,
-        shrinks it as a whole and keeps its direction, ``"cut"`` keeps some of its values and drops the others, and
-        ``"equal"`` lengthens the shorter ones too, so that each unit counts the same; as in `bound`.
+        How to clip a unit's vector to the bound, if the agreement does not state it. ``"scale"``, the default, shrinks
+        the whole vector. ``"cut"`` keeps some of its values and drops the others. ``"equal"`` also lengthens shorter
+        vectors, so that each unit counts the same; see `bound`.
     public_keys
-        Keys outside are dropped before a unit's keys are chosen, so that none is wasted on them: a list, a
-        `pathlib.Path` or a PCollection, as in `ReleasePerKey`.
+        The public keys, as a list, a `pathlib.Path` or a PCollection; see `ReleasePerKey`. Rows of other keys are
+        dropped before a unit's keys are chosen.
     across_windows
-        With event-time windows: bound each unit's rows in all windows together, ``max_keys`` counting pairs of key and
-        window, and `SketchL2` the cells of all of them. Needs bounded input. Without it, each window is bounded by
-        itself, and the guarantee is for "one aircraft in one window of 3600 s".
+        Whether to bound each unit's rows in all event-time windows together: ``max_keys`` then counts pairs of key and
+        window, and `SketchL2` bounds the cells of all windows. This requires bounded input. Otherwise each window is
+        bounded by itself, and the guarantee is for "one aircraft in one window of 3600 s".
     shards
-        Units are spread over so many groups; one group's events must fit a worker's memory, at 48 bytes each.
+        Number of groups over which units are spread. The events of one group must fit into a worker's memory, at 48
+        bytes each.
     count_private_data
-        Count as Beam metrics: ``rows_dropped`` as malformed, ``units``, ``units_over_keys``, ``units_over_bound`` and
-        ``units_below_bound``, as in `BoundingSummary`. Data without noise, for the operator's eyes only.
+        Count ``rows_dropped`` (malformed), ``units``, ``units_over_keys``, ``units_over_bound`` and
+        ``units_below_bound`` as Beam metrics; see `BoundingSummary`. These are data without noise, for the operator
+        only.
 
     Raises
     ------
     InvalidInputError
-        For an agreement without a column of units, or one that names no neighbours if they are not given; for bounds
-        out of range, as `bound`; for events that were bounded before, and ``across_windows`` on unbounded input. In the
-        workers, for missing columns and columns of a wrong type.
+        If the agreement has no unit column, or neither it nor the arguments give neighbours; if bounds are out of
+        range, as in `bound`; if the events were already bounded; for ``across_windows`` on unbounded input. In the
+        workers, if a column is missing or of a wrong type.
 
     Examples
     --------
@@ -163,7 +166,7 @@ class BoundContributions(beam.PTransform):
         return dataclasses.replace(self.neighbours, unit=f"{self.neighbours.unit} in {words}")
 
     def with_late_data(self) -> Self:
-        """Return two collections, ``(bounded, late)``: late rows are **secret**, for monitoring; never released."""
+        """Return two collections, ``(bounded, late)``. Late rows are **secret**, for monitoring, and not released."""
         self._late = True
         return self
 
@@ -208,7 +211,7 @@ class BoundContributions(beam.PTransform):
         return Known(self._projection, bounds, self.neighbours, span)
 
     def display_data(self) -> dict[str, Any]:
-        """Show the bounds in the runner's interface; never a secret."""
+        """Show the bounds, but no secret, in the runner's interface."""
         return {"bounds": repr(self.neighbours)}
 
 

@@ -24,11 +24,11 @@ class ReadColumns(beam.PTransform):
     Parquet files are split by row group; the others are read whole, one worker a file. Text is UTF-8, with or without a
     byte order mark.
 
-    What is wrong with a file ends the job, without a word of the file: a line of text that is not UTF-8, a CSV line
-    with more or fewer cells, a cell that is not a number in a column of numbers. A CSV cell in double quotes may hold
-    commas and line ends, so a quote that is never closed takes in the lines up to the next quote, which nobody notices
-    if the number of cells agrees. Where people's own text is in quotes, those within must be doubled, or one person's
-    text can hide other people's rows.
+    A fault in a file ends the job, with an error that quotes nothing from the file: a line of text that is not UTF-8, a
+    CSV line with more or fewer cells, or a cell that is not a number in a column of numbers. A CSV cell in double
+    quotes may hold commas and line ends. So a quote that is not closed swallows the lines up to the next quote, without
+    an error if the number of cells agrees. If people's own text is in quotes, quotes inside it must be doubled;
+    otherwise one person's text can hide other people's rows.
 
     Parameters
     ----------
@@ -37,21 +37,21 @@ class ReadColumns(beam.PTransform):
         line, in ``.jsonl`` or ``.ndjson`` as lines of JSON objects, in ``.txt`` or ``.log`` as lines of text (each also
         with ``.gz``, ``.bz2`` or ``.zst`` behind), in ``.avro`` as Avro records, others as Parquet.
     columns
-        An `Agreement`, whose columns are read and cast to its types: an error then names the row, counted within a
-        Parquet file's row group, else within the file. Or names of columns, which are read as they are. Files of lines
-        have two columns: ``line``, without its end, and ``file``, the name.
+        An `Agreement`, whose columns are read and cast to its types; an error then names the row, counted within a
+        Parquet file's row group, or within another file. Or names of columns, which are read without a cast. Files of
+        lines have two columns: ``line``, without its line end, and ``file``, the file's name.
     text
         Columns of CSV and JSON files to read as text, so that 007 stays 007. The others are read as exact decimals of
-        up to 12 places. Nothing is guessed, so every file is read alike. An agreement says it.
+        up to 12 places. Nothing is guessed, so every file is read alike. With an agreement, leave it out.
     time
-        Beside an agreement, a column of times, or of text that says them, for `TumblingWindows`.
+        With an agreement, another column of times, or of times as text, for `TumblingWindows`.
     delimiter
-        What is between the cells of CSV files, one ASCII character.
+        The delimiter of CSV files, one ASCII character.
 
     Raises
     ------
     InvalidInputError
-        In the workers: if a pattern matches no file, or a file lacks a column or is not valid.
+        In the workers, if a pattern matches no file, or a file lacks a column or is not valid.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ def read_batches(
     time: str | None = None,
     delimiter: str = ",",
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches that `ReadColumns` would, in this process; parameters and errors as there."""
+    """Yield the batches of `ReadColumns` in this process. Parameters and errors are the same."""
     reads = _Reads.of(columns, text, time, delimiter)
     for pattern in patterns:
         for split in _splits(pattern):

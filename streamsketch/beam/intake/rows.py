@@ -24,21 +24,22 @@ _ROWS = 8192  # that wait to enter a batch together
 class RowsToBatches(beam.PTransform):
     """Turn rows of Python objects into Arrow batches: ``PCollection[tuple or dict] → PCollection[RecordBatch]``.
 
-    For `SketchPerKey`, `BoundContributions` and what else takes batches. Columns are cast to the agreed types. Rows
-    keep their windows, and get their window's last time: window them first. Arrow batches among them pass.
+    It is for `SketchPerKey`, `BoundContributions` and other transforms that take batches. Columns are cast to the
+    agreed types. Rows keep their windows, and get their window's last time, so window them first. Arrow batches among
+    them pass unchanged.
 
-    Where the agreement has a column of units, a row that is malformed is dropped, as it may be one unit's: one of
-    another shape, or with a field that does not fit its type. Elsewhere it ends the job. A field of features may hold
-    anything, also lists and arrays of NumPy: what does not fit it, or is not in a dictionary, is missing, and its row
-    is kept.
+    A malformed row has another shape, or a field that does not fit its type. If the agreement has a unit column, it is
+    dropped, because it may be one unit's; otherwise it ends the job. A field of features may hold anything, including
+    lists and NumPy arrays. What does not fit the field, or is not in a dictionary, counts as missing, and the row is
+    kept.
 
     Parameters
     ----------
     agreement
         Names and types of the columns.
     columns
-        What the fields of tuples are, in order. Needed where the agreement has a column of units, so that none is
-        mistaken for another; by default key, index and value as far as the agreement has them. Dictionaries have their
+        The columns of the fields of tuples, in order. By default key, index and value, those that the agreement has.
+        Required if the agreement has a unit column, so that no field is mistaken for another. Dictionaries have their
         fields by name.
     count_private_data
         Count dropped rows as a Beam metric (``rows_dropped``): data without noise, for the operator's eyes only.
@@ -46,8 +47,8 @@ class RowsToBatches(beam.PTransform):
     Raises
     ------
     InvalidInputError
-        For columns that lack an agreed one, or none where the agreement has units. In the workers, for malformed rows
-        unless they are dropped.
+        If ``columns`` lacks an agreed column, or is left out although the agreement has units. In the workers, for
+        malformed rows that are not dropped.
 
     Examples
     --------

@@ -28,20 +28,21 @@ _FLUSH_BYTES = 1 << 27  # of one bundle, all windows together; then partial sket
 class SketchPerKey(beam.PTransform):
     """Sketch the events of each key: ``PCollection[events] → PCollection[KV[key, Sketch]]``, exact and secret.
 
-    Elements are Arrow ``RecordBatch`` or ``Table`` objects, such as `ReadColumns`, `RowsToBatches` and Beam's
-    ``ReadFromParquetBatched`` give, or what `BoundContributions` returns. Keys are text, bytes or integers. Each bundle
-    keeps the sketches of few keys, or the events of many, in 128 MiB at most; the partial sketches that come of it are
-    merged, exactly, so the result does not depend on runner, bundling or retries.
+    Elements are Arrow ``RecordBatch`` or ``Table`` objects, for example from `ReadColumns`, `RowsToBatches` or Beam's
+    ``ReadFromParquetBatched``, or the output of `BoundContributions`. Keys are text, bytes or integers. Each bundle
+    keeps the sketches of few keys, or the events of many, in at most 128 MiB. The resulting partial sketches are merged
+    exactly, so the result does not depend on runner, bundling or retries.
 
     Parameters
     ----------
     agreement
-        Which columns are sketched, and cast to which types unless `ReadColumns` did so. Releases carry its fingerprint.
+        The agreement, which gives the columns to sketch and the types to which they are cast, unless `ReadColumns` cast
+        them. Releases carry its fingerprint.
 
     Raises
     ------
     InvalidInputError
-        For an agreement without a key. In the workers, for elements that cannot be sketched; see `Sketch.update`.
+        If the agreement has no key column. In the workers, if an element cannot be sketched; see `Sketch.update`.
 
     Examples
     --------
@@ -152,7 +153,7 @@ class MergeSketches(beam.CombineFn):
     Parameters
     ----------
     projection
-        The public map that all of them were made with.
+        The public map of all the sketches.
     """
 
     def __init__(self, projection: Projection) -> None:
@@ -176,7 +177,7 @@ class MergeSketches(beam.CombineFn):
         return total
 
     def extract_output(self, accumulator: Sketch) -> Sketch:
-        """Return the sketch as it is; noise has no place here, where a retry would draw it twice."""
+        """Return the sketch unchanged. No noise is added here, where a retry would draw it twice."""
         return accumulator
 
     def get_accumulator_coder(self) -> SketchCoder:

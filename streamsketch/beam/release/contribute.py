@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 
 
 class RoundContribution:
-    """A party's part in a round, for `ReleasePerKey`: of each key's sketch the bytes that `Round.contribute` sends.
+    """A party's contribution to a round, for `ReleasePerKey`: the bytes of `Round.contribute` for each key's sketch.
 
-    For several parties that publish the sums of their tables with one noise for all:
-    ``round.for_key(key).combine(contributions)`` of all parties' bytes for a key is its release. The table of releases
-    has the round's guarantee, for the round's neighbours. All parties give the same ``public_keys``, and each
-    contributes to every key, with data or without.
+    It is for several parties that publish the sums of their tables with one noise for all. The release of a key is
+    ``round.for_key(key).combine(contributions)`` of all parties' bytes for it. The table of releases has the round's
+    guarantee, for the round's neighbours. All parties give the same ``public_keys``, and each contributes to every key,
+    even without data.
 
-    A party contributes **once** to a round, so the pipeline's run is a claim of it: call
-    ``configure_run(pipeline, claims=FOLDER, run_id=round.fingerprint)`` first. Retries within the run give the same
-    bytes; another launch is refused, and takes a new round. A pipeline contributes in one transform. The key remembers
-    in the file ``KEY.rounds`` beside its own what it sent for each key of the table, and refuses to send anything else.
+    A party contributes **once** to a round, so the pipeline's run must claim it: call ``configure_run(pipeline,
+    claims=FOLDER, run_id=round.fingerprint)`` first. Retries within the run give the same bytes. Another launch is
+    refused and needs a new round. A pipeline contributes in one transform. The file ``KEY.rounds`` beside the key
+    records what was sent for each key of the table, and anything else is refused.
 
     Parameters
     ----------
     agreed
-        The round, signed by all or with parties that you know.
+        The round, signed by all parties, or with parties that you know.
     key
-        The party's private key: a file that `Key.save` wrote on every worker, in a folder that can be written, or a
-        function that returns the key there (``Key.load(path, record=…)`` for a folder that cannot). It is in no
-        specification.
+        The party's private key: a file that `Key.save` wrote, on every worker, in a folder that can be written; or a
+        function that returns the key there (``Key.load(path, record=…)`` if the folder cannot be written). The key is
+        not in the job's specification.
 
     Raises
     ------
@@ -93,14 +93,14 @@ class RoundContribution:
         return f"RoundContribution({self.agreed.fingerprint}, {self.agreed.guarantee})"
 
     def guarantee_on(self, known: Known, *, assert_bounds: bool) -> Guarantee:
-        """Return the round's guarantee, which says on what its bound rests; errors as `Calibrated.on`."""
+        """Return the round's guarantee with the basis of its bound. Raises the same errors as `Calibrated.on`."""
         agreed = None if known.agreement is None else known.agreement.neighbours
         basis = known.bounds.basis_for(self.neighbours, agreed, assert_bounds=assert_bounds)
         self.agreed.check_counted(known.bounds)
         return self.agreed.guarantee.on(basis, known.bounds.conditions if basis == "enforced" else ())
 
     def enter(self, sketches: beam.PCollection, keys: PublicKeys | None) -> None:
-        """Raise `InvalidInputError` unless sketches may contribute; the pipeline then contributes no more."""
+        """Raise `InvalidInputError` unless sketches may contribute; the pipeline cannot contribute again."""
         if keys is None:
             raise InvalidInputError("all parties of a round contribute to the same keys: give public_keys")
         if not isinstance(sketches.windowing.windowfn, GlobalWindows):

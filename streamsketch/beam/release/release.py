@@ -38,84 +38,86 @@ CLOCK = "the times by which a stream's windows end do not depend on what one uni
 class ReleasePerKey(beam.PTransform):
     """Publish each key's sketch once: ``PCollection[KV[key, Sketch]] → PCollection[KV[key, published]]``.
 
-    What is published of a sketch, and under which guarantee, the publisher says: `AdditiveNoise` makes a
-    `PrivateSketch`, the mechanisms of `streamsketch.signs` a `SignSketch`, and `RoundContribution` the bytes that a
-    party sends to a round. The guarantee holds for the table of releases (Theory 4.2). Its neighbours must follow
-    from what `BoundContributions` enforced; where nothing was enforced, they are your assertion of what one unit
-    contributes to all keys and windows together.
+    The publisher determines what is published, and with which guarantee: `AdditiveNoise` makes a `PrivateSketch`, the
+    mechanisms of `streamsketch.signs` make a `SignSketch`, and `RoundContribution` makes the bytes that a party sends
+    to a round. The guarantee holds for the table of releases (Theory 4.2). Its neighbours must follow from what
+    `BoundContributions` enforced. If nothing was enforced, they are your assertion of what one unit contributes to all
+    keys and windows together.
 
-    The set of keys would leak, so it must be public, or chosen privately: with ``public_keys`` each of them is
-    released, a key without data as noise or coins alone, and data of other keys is dropped; with ``selected_keys``
-    that holds for the keys that `SelectKeys` chose.
+    The set of keys would reveal data, so it must be public, or chosen privately. With ``public_keys``, each of them is
+    released, a key without data as noise or coin flips alone, and data of other keys are dropped. With
+    ``selected_keys``, the same holds for the keys that `SelectKeys` chose.
 
-    In `TumblingWindows` each key is released once in each window, when the watermark passes its end. Which windows have
-    data would leak as well, so with ``public_keys`` they are named too, by ``public_windows``. Data that come
-    later are never released.
+    In `TumblingWindows`, each key is released once in each window, when the watermark passes its end. Which windows
+    have data would reveal data as well, so ``public_keys`` need ``public_windows``. Data that arrive later are not
+    released.
 
-    With a schedule (``AdditiveNoise(…, schedule=…)``) the releases of a key are rows, as `Releaser` makes them: one for
-    each of ``public_windows`` in their order, empty or not. `streamsketch.continual.History` reads any range of windows
-    from them. There are at most as many as the schedule's horizon, with which ``(start, None)`` ends. One guarantee is
-    for all rows of all keys and one unit in as many windows as the schedule says: "one aircraft in one of 365 windows
-    of 86400 s". What a unit does in further windows is not covered, unless `BoundAcrossWindows` drops it: with the
-    schedule's ``max_windows``, and with its horizon as the period, from the first window on.
+    With a schedule (``AdditiveNoise(…, schedule=…)``), the releases of a key are rows, as `Releaser` makes them: one
+    for each of ``public_windows`` in order, empty or not. `streamsketch.continual.History` reads any range of windows
+    from them. There are at most as many rows as the schedule's horizon, where ``(start, None)`` also ends. One
+    guarantee covers all rows of all keys, for one unit in as many windows as the schedule allows: "one aircraft in one
+    of 365 windows of 86400 s". It does not cover a unit in more windows, unless `BoundAcrossWindows` drops those: with
+    the schedule's ``max_windows``, and with its horizon as the period, from the first window on.
 
-    Where units were counted, as `BoundContributions` does under `L1` and `SketchL2`, and the agreement says how
-    (``counting``), `AdditiveNoise` publishes their number beside the cells, for keys without data, too.
+    If the agreement has ``counting`` and units were counted, as `BoundContributions` does under `L1` and `SketchL2`,
+    `AdditiveNoise` publishes their number beside the cells, also for keys without data.
 
     The noise is idempotent: its bits are SHAKE-256 of a secret that is drawn from the operating system when the job
-    runs, and of all that makes the release what it is, its exact input included. A retried bundle publishes the same
+    runs, and of everything that determines the release, including its exact input. A retried bundle publishes the same
     bytes. Each run of a pipeline draws a new secret, so it is another release, with independent noise, and its ε adds
-    up. The secret is not in the job's specification; see `configure_run` for where it is kept, for root keys, and for
-    runners such as Flink that may compute a step again.
+    up. The secret is not in the job's specification. `configure_run` describes where it is kept, root keys, and runners
+    such as Flink that may compute a step again.
 
-    Releases leave in the order of windows and keys, which does not depend on the data, as far as the runner keeps an
-    order: in one group where few public keys are listed, else in shards by a hash of the key. `WriteTable` writes one
-    sorted file on any runner. Sinks such as ``WriteToText`` and ``WriteToParquet`` keep the order in which elements
-    arrive.
+    Releases leave in the order of windows and keys, which does not depend on the data, if the runner keeps an order: in
+    one group if few public keys are listed, otherwise in shards by a hash of the key. `WriteTable` writes one sorted
+    file on any runner. Sinks such as ``WriteToText`` and ``WriteToParquet`` keep the order in which elements arrive.
 
     Parameters
     ----------
     publisher
-        `streamsketch.AdditiveNoise`, a mechanism of `streamsketch.signs`, or a `RoundContribution`. Its neighbours are
-        those that the events were bounded to, as `BoundContributions` was given them: where that bounds each window by
-        itself, releases name the unit "aircraft in one window of 3600 s". Mechanisms with conditions on each vector,
-        such as `DPSignRPRR`, guarantee nothing for keys without data.
+        `streamsketch.AdditiveNoise`, a mechanism of `streamsketch.signs`, or a `RoundContribution`. Give it the
+        neighbours that `BoundContributions` was given. If each window was bounded by itself, releases name the unit
+        "aircraft in one window of 3600 s". Mechanisms with conditions on each vector, such as `DPSignRPRR`, guarantee
+        nothing for keys without data.
     assert_bounds
-        As in `Sketch.release`: your assertion that the data keep to the neighbours though they were bounded otherwise,
-        or passed a step between `BoundContributions`, `SketchPerKey` and this transform. Guarantees call it that.
+        As in `Sketch.release`: your assertion that the data keep to the neighbours although they were bounded
+        differently, or passed another step between `BoundContributions`, `SketchPerKey` and this transform. Guarantees
+        state that it is asserted.
     public_keys
-        The keys to release, known without looking at the data: text, bytes or integers in a list; a `pathlib.Path` to a
-        text file with one key a line; or a PCollection in the global window. An agreement casts them to its type;
-        without one they must be of the data's: 7 and "7" are two keys, and the one without data is noise alone.
+        The keys to release, chosen without looking at the data: text, bytes or integers in a list; a `pathlib.Path` to
+        a text file with one key per line; or a PCollection in the global window. An agreement casts them to its type.
+        Without one they must have the data's type: 7 and "7" are different keys, and the one without data is released
+        as noise alone.
     selected_keys
         The keys to release, from `SelectKeys`; its ε and δ are added to each guarantee.
     keys_are_public
-        Your assertion that the keys found in the data are public, and the windows each has data in.
+        Your assertion that the keys in the data are public, and so are the windows in which each has data.
     public_windows
-        (start, stop), in seconds since 1970-01-01T00:00Z or Beam timestamps: the windows that overlap [start, stop)
-        are released, and no others. ``(start, None)`` for a stream that never ends: windows open as time goes on.
+        The pair (start, stop), in seconds since 1970-01-01T00:00Z or as Beam timestamps. Only windows that overlap
+        [start, stop) are released. ``(start, None)`` is for a stream without an end, where windows open as time passes.
     projection
-        The sketches' projection, which they are held to. Needed where they do not come straight from `SketchPerKey`.
+        The sketches' projection. Required if they do not come directly from `SketchPerKey`; other projections are
+        refused.
     count_private_data
         Count keys without data and keys dropped as Beam metrics (``keys_without_data``, ``keys_dropped``). These
         counts depend on the data and carry no noise, so they are for the operator's eyes only, as is what runners
         count themselves (elements and bytes of every step). ``releases`` is always counted.
     ledger, dataset
-        A `streamsketch.Ledger`, by its file or URL, and what it calls the data set. Each run of the pipeline is charged
-        once, for all its releases together, before the first is drawn; a retry costs nothing, and what does not fit
-        ends the job. A stream (`configure_stream`) is charged once for each window, or for each period of
-        `BoundAcrossWindows`, or for all windows of a schedule, and for the unit that the bounds name; a window that
-        does not fit is left out, see `with_refused`. Workers open the ledger: more than one machine needs PostgreSQL.
-        No password belongs in the URL.
+        File or URL of a `streamsketch.Ledger`, and the ledger's name for the data set. Each run of the pipeline is
+        charged once, for all its releases together, before the first is drawn. A retry costs nothing. If the charge
+        does not fit, the job ends. A stream (`configure_stream`) is charged for each window, for each period of
+        `BoundAcrossWindows`, or once for all windows of a schedule, and for the unit of the bounds. A window that does
+        not fit is left out; see `with_refused`. Workers open the ledger, so more than one machine needs PostgreSQL. Do
+        not put a password in the URL.
 
     Raises
     ------
     TypeError
-        For a publisher whose guarantee does not hold for tables, such as an individual one.
+        If the publisher's guarantee does not hold for tables, as with individual privacy.
     InvalidInputError
-        Unless exactly one of ``public_keys``, ``selected_keys`` and ``keys_are_public`` is given; for neighbours that
-        do not follow from those that were enforced; for sketches of unknown projection; for windows or triggers that
-        could publish a key twice; for runners that need claims (`configure_run`); and as `streamsketch.Sketch.release`.
+        If not exactly one of ``public_keys``, ``selected_keys`` and ``keys_are_public`` is given; if the neighbours do
+        not follow from those that were enforced; if the sketches' projection is not known; if windows or triggers could
+        publish a key twice; if the runner needs claims (`configure_run`); and as in `streamsketch.Sketch.release`.
 
     Examples
     --------
@@ -170,16 +172,16 @@ class ReleasePerKey(beam.PTransform):
         self._late = self._refused = False
 
     def display_data(self) -> dict[str, Any]:
-        """Show the publisher in the runner's interface; never a secret."""
+        """Show the publisher, but no secret, in the runner's interface."""
         return {"publisher": repr(self._publisher)}
 
     def with_late_data(self) -> Self:
-        """Return two collections, ``(releases, late)``: late sketches are **secret**, for monitoring only."""
+        """Return two collections, ``(releases, late)``. Late sketches are **secret**, for monitoring only."""
         self._late = True
         return self
 
     def with_refused(self) -> Self:
-        """Return one more collection, ``(…, refused)``: keys, in windows that a stream's ledger refused to cover."""
+        """Return one more collection, ``(…, refused)``, of keys in windows that a stream's ledger refused to cover."""
         self._refused = True
         return self
 

@@ -35,22 +35,22 @@ def selection_of(keys: beam.PCollection) -> Guarantee:
 class SelectKeys(beam.PTransform):
     """Choose the keys that have enough units, privately: ``PCollection[BoundedEvents] → PCollection[key]``.
 
-    For ``ReleasePerKey(selected_keys=…)``, which adds this ε and δ to its own in every guarantee. The units of each key
-    are counted; the count gets discrete Laplace noise, and keys whose noisy count reaches a threshold are kept: a
-    (ε, δ)-differentially private choice for one unit in at most ``max_keys`` keys, the events' own bound (Korolova
-    et al. 2009; `streamsketch.privacy.key_selection`). The noise is idempotent, as that of `ReleasePerKey`:
-    a retried step makes the same choice, and each run an independent one. With event-time windows each window chooses
-    for itself. Keys leave in sorted order, as releases do.
+    It is for ``ReleasePerKey(selected_keys=…)``, which adds this ε and δ to every guarantee. The units of each key are
+    counted, each count gets discrete Laplace noise, and keys whose noisy count reaches a threshold are kept. The choice
+    is (ε, δ)-differentially private for one unit in at most ``max_keys`` keys, as the events are bounded (Korolova et
+    al. 2009; `streamsketch.privacy.key_selection`). The noise is idempotent, as in `ReleasePerKey`: a retried step
+    makes the same choice, and each run an independent one. With event-time windows, each window chooses its own keys.
+    Keys leave in sorted order, as releases do.
 
     Parameters
     ----------
     epsilon, delta
-        What the choice may spend; δ > 0, since a key with one unit in it may be seen.
+        The privacy loss of the choice. δ must be positive, because a key with a single unit may be published.
 
     Raises
     ------
     InvalidInputError
-        For ε or δ out of range, events that did not come through `BoundContributions`, or bounds that let a unit be in
+        If ε or δ is out of range, the events did not come through `BoundContributions`, or their bounds allow a unit in
         any number of keys.
 
     Examples

@@ -40,7 +40,7 @@ class PrivHS(Mechanism):
     Raises
     ------
     InvalidInputError
-        For a field out of range.
+        If a field is out of range.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class RePrivHS(PrivHS):
     Raises
     ------
     InvalidInputError
-        For a field out of range.
+        If a field is out of range.
 
     Examples
     --------

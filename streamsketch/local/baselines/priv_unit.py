@@ -71,7 +71,7 @@ class PrivUnit(WithPrecision):
     Raises
     ------
     InvalidInputError
-        For a field out of range.
+        If a field is out of range.
 
     Examples
     --------

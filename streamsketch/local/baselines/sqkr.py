@@ -53,7 +53,7 @@ class SQKR(Mechanism):
     Raises
     ------
     InvalidInputError
-        For a field out of range.
+        If a field is out of range.
 
     Examples
     --------

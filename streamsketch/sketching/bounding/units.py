@@ -111,7 +111,7 @@ def bound_batches(  # noqa: PLR0913 - those of bound, and how windows are made
     """
     if agreement.unit is None or agreement.neighbours is None:
         missing = "column of units (unit=…)" if agreement.unit is None else "bound (neighbours=L1(…))"
-        raise InvalidInputError(f"the agreement names no {missing}, so nothing says what one unit may add")
+        raise InvalidInputError(f"the agreement has no {missing}, so no bound on one unit is known")
     if public_keys is not None and windows is None:
         public_keys = agreement.keys_of(public_keys)
     intake = Intake(agreement, bounded=True, time=time, time_format=time_format, windows=windows)

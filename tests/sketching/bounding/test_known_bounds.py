@@ -257,7 +257,7 @@ def test_copies_and_sums_are_no_parts_without_a_unit_in_both() -> None:
         pairs: list[tuple[State, State]] = [(table.copy(), other), (table.sketch_of("a"), other.sketch_of("a"))]
         for one, more in pairs:
             before = one.copy()
-            with pytest.raises(ss.InvalidInputError, match="hold some of the same data"):
+            with pytest.raises(ss.InvalidInputError, match="show that they share data"):
                 one.merge(more, disjoint_units=True)
             assert (one, one.bounds, one.data_ids) == (before, before.bounds, before.data_ids)
             one.merge(more)
@@ -405,7 +405,7 @@ def test_signs_without_a_proof_for_keys_bounded_together_are_refused() -> None:
         signs.DPSignRPRR(epsilon=1, delta=1e-6, neighbours=near, norm_bound=1000),
         signs.DPSignRPRRSmooth(epsilon=1, neighbours=near),
     ):
-        with pytest.raises(ss.InvalidInputError, match=r"over 3 keys together, for which .* has no proof"):
+        with pytest.raises(ss.InvalidInputError, match=r"over 3 keys together, for which .* is not proven private"):
             mechanism.release_table(table, keys_are_public=True)
 
 
