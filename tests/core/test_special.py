@@ -33,6 +33,12 @@ def test_functions_of_one_number(name: str, values: Any) -> None:
     np.testing.assert_allclose(getattr(special, name)(values), getattr(oracle, name)(values), rtol=1e-12, atol=1e-300)
 
 
+def test_normal_probabilities_have_all_their_bits_as_far_out_as_they_are_not_0_or_1() -> None:
+    places = [*np.linspace(-40, -37, 301), *np.linspace(5, 10, 501), -math.inf, math.inf, math.nan]
+    np.testing.assert_array_equal(special.ndtr(places), [math.erfc(-place / 2**0.5) / 2 for place in places])
+    assert special.ndtr(-38.0) == special.ndtr([[-38.0]])[0, 0] > 0
+
+
 def test_quantiles_of_certain_chances_are_infinite() -> None:
     assert special.ndtri([0.0, 1.0]).tolist() == [-math.inf, math.inf]
     assert special.gammaincinv(3.0, [0.0, 1.0]).tolist() == [0.0, math.inf]
@@ -66,6 +72,8 @@ def test_beta_laws() -> None:
         np.testing.assert_allclose(
             special.betainc(first, second, places), oracle.betainc(first, second, places), rtol=1e-12
         )
+    shapes = np.array([0.5, 2.0, 30.0])[:, None]
+    np.testing.assert_allclose(special.betainc(shapes, 3.5, places), oracle.betainc(shapes, 3.5, places), rtol=1e-12)
     for chance in (1e-9, 0.025, 0.6):
         assert special.betaincinv(5.0, 5.0, chance) == pytest.approx(oracle.betaincinv(5.0, 5.0, chance), rel=1e-12)
 
