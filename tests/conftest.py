@@ -118,6 +118,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.is_file() and _ignored(collection_path, config) else None
 
 
+ELSEWHERE = {
+    "tools": "pages, pictures, demos and builds have a target of their own",
+    "long": "larger versions of tests run every night",
+}
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the longest tests begin first; mark tools, and what runs on Prism, by a fixture or by a runner's name."""
@@ -158,12 +164,18 @@ def pytest_fixture_setup(
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Say what was skipped and why, in the last line."""
+    """Say what was skipped and why, and what of the whole suite was not chosen, in the last line."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
-    skipped = terminal.stats.get("skipped", []) if terminal is not None else []
-    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
-    if reasons:
-        terminal.write_line("Skipped: " + "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common()))
+    if terminal is None:
+        return
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in terminal.stats.get("skipped", []))
+    left = [f"{reason} ({count})" for reason, count in reasons.most_common()]
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        left += [
+            f"{what} (make test-{name})" for name, what in ELSEWHERE.items() if f"not {name}" in config.option.markexpr
+        ]
+    if left:
+        terminal.write_line("Skipped: " + "; ".join(left))
 
 
 @pytest.fixture(scope="session")
