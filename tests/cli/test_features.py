@@ -119,7 +119,7 @@ def test_a_column_that_is_not_whole_is_refused(
         (["--features", "list.json"], "list.json does not hold features: it has no list of columns"),
         (["--features", "rows.parquet"], "rows.parquet does not hold features: features must be one JSON object"),
         (["other.parquet"], "other.parquet has no column code; its columns are patient, age, sex, codes, scan"),
-        (["lists.parquet"], "the column age holds list<element: double>, which is no number"),
+        (["lists.parquet"], "the column age holds list<element: double>, which is not a number"),
     ],
 )
 def test_mistakes_of_agreeing_are_sentences(arguments: list[object], message: str, folder: Path, forks: Forks) -> None:
