@@ -82,13 +82,20 @@ class ErrorLaw:
 
     def miss_chance(self, half_width: float) -> float:
         """Return the probability that the relative error exceeds ``half_width``, for the worst difference."""
-        normal = 2 * float(special.ndtr(-half_width / self.standard_error)) if self.standard_error else 0.0
+        normal = self._normal_chance(half_width)
         chances, shifts = _meetings(self.blocks, self.meeting, self.spread)
         if not chances.size:
             return normal
         noise = max(math.sqrt(self.noise_variance), 1e-6 * half_width)
         few = 2 * (chances * special.ndtr((shifts - half_width) / noise)).sum(axis=1)
         return max(normal, float(few.max()))
+
+    def _normal_chance(self, half_width: float) -> float:
+        return 2 * float(special.ndtr(-half_width / self.standard_error)) if self.standard_error else 0.0
+
+    def is_within(self, half_width: float, miss: float) -> bool:
+        """Return whether ``miss_chance(half_width)`` is at most ``miss``; a normal error above it needs no more."""
+        return self._normal_chance(half_width) <= miss and self.miss_chance(half_width) <= miss
 
     def half_width(self, miss: float) -> float:
         """Return the half-width that the relative error exceeds with probability at most ``miss``."""
@@ -173,7 +180,7 @@ class Option:
 
     def reaches(self, relative_error: float) -> bool:
         """Return whether ``error`` is at most ``relative_error``, without searching for ``error``."""
-        return all(law.miss_chance(relative_error) <= self.miss for law in self.laws)
+        return all(law.is_within(relative_error, self.miss) for law in self.laws)
 
     def beats(self, other: "Option") -> bool:
         """Return whether this is no worse in errors, cells and nonzeros, and better in at least one of them."""
@@ -205,6 +212,17 @@ def options_for(streams: StreamFacts, goal: Goal, protection: Protection) -> lis
             f"{min(_LEAST_CELLS, streams.dim)} or more"
         )
     return found
+
+
+def is_reached(streams: StreamFacts, goal: Goal, protection: Protection, relative_error: float) -> bool:
+    """Return whether some option has at most this error; those after the first that has are not made."""
+    for projection in _projections(streams, goal, protection):
+        try:
+            if any(one.reaches(relative_error) for one in _with_each_mechanism(projection, streams, goal, protection)):
+                return True
+        except InvalidInputError:  # noise too wide to sample
+            continue
+    return False
 
 
 def grid_for(streams: StreamFacts, goal: Goal, protection: Protection) -> Fraction:

@@ -5,7 +5,7 @@ import math
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.planning.facts import Goal, Protection, StreamFacts
-from streamsketch.planning.options import Option, options_for
+from streamsketch.planning.options import Option, is_reached, options_for
 from streamsketch.planning.plans import Plan
 from streamsketch.privacy import Budget, Neighbours
 from streamsketch.projections import MAX_SKETCH_DIM
@@ -111,10 +111,9 @@ def _epsilon_needed(streams: StreamFacts, goal: Goal, protection: Protection) ->
     def reached(epsilon: float) -> bool:
         try:
             spent = Budget(epsilon, protection.budget.delta)
-            options = options_for(streams, goal, dataclasses.replace(protection, budget=spent))
+            return is_reached(streams, goal, dataclasses.replace(protection, budget=spent), wanted)
         except InvalidInputError:  # too little ε for noise that can be sampled
             return False
-        return any(option.reaches(wanted) for option in options)
 
     if protection.budget.epsilon >= _MOST_EPSILON or not reached(_MOST_EPSILON):
         return None
