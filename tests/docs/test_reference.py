@@ -12,6 +12,7 @@ from types import ModuleType
 import streamsketch as ss
 from streamsketch import beam, bounding, errors, jobs, local, parties, planning, signs, spark
 from streamsketch.beam import streams
+from streamsketch.cli._pages import PAGES as PAGES_OF_GUIDE
 from streamsketch.projections import KINDS
 from tests.cli.running import ROOT
 
@@ -156,7 +157,7 @@ def test_pages_that_the_code_names_are_pages() -> None:
     """Those to be written too: the lists of the index have their final names."""
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     pages = {f"docs/{name}.md" for name in ["index", *re.findall(r"^([\w/-]+)$", index, re.MULTILINE)]}
-    named = set()
+    named = {f"docs/{page}" for page in PAGES_OF_GUIDE.values()}
     for path in Path(ss.__file__).parent.rglob("*.py"):
         named |= set(re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8")))
     assert len(named) > 5
