@@ -181,8 +181,9 @@ stubs: env
 dist: env  ## build both packages into out/dist, check them, and try their wheels in empty environments (TAG=v1.2.3: its version)
 	$(BIN)/python -m tests.distributions $(OUT)/dist $(if $(TAG),--tag '$(TAG)')
 
+# A page that is not written again would lose its words in the index of the search.
 docs: env  ## build the documentation into out/site; a warning fails, a reference to nothing too
-	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --nitpicky --quiet docs $(OUT)/site
+	$(BIN)/python -m sphinx --write-all --builder html --fail-on-warning --keep-going --nitpicky --quiet docs $(OUT)/site
 	@echo "The documentation is in $(OUT)/site/index.html."
 
 docs-links: env  ## ask whether the pages' links to other sites still work (needs a network)
