@@ -109,6 +109,9 @@ def progress_bar(counted: str = "events") -> "Progress":
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above
 
     console = Console(stderr=True)
+    console.quiet = (
+        not console.is_terminal or os.environ.get("TERM") == "dumb"
+    )  # rich below 14.3 ends with a blank line
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -116,5 +119,5 @@ def progress_bar(counted: str = "events") -> "Progress":
         TimeElapsedColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal or os.environ.get("TERM") == "dumb",
+        disable=console.quiet,
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 from streamsketch.core.libraries import numba
 
+_LOCATORS = ("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator")
 _DAMAGED = (EOFError, pickle.UnpicklingError)
 
 _LISTENERS: list[Callable[["KernelCache"], None]] = []
@@ -42,7 +43,8 @@ class KernelCache:
     def _readable(self, function: Callable[..., Any]) -> list[Any]:
         """Return the caches that exist and can only be read."""
         found = []
-        for make in _reading_caches() if not numba.config.CACHE_LOCATOR_CLASSES else ():
+        own_locators = getattr(numba.config, "CACHE_LOCATOR_CLASSES", "")  # of the user, since Numba 0.62
+        for make in () if own_locators else _reading_caches():
             try:
                 cache = make(function)
             except RuntimeError:  # NUMBA_CACHE_DIR is not set, or the source is in a zip
@@ -114,7 +116,9 @@ def _reading_caches() -> list[Callable[..., Any]]:
     """Return Numba's caches in the order in which it looks for a folder, without the condition that it be writable."""
     caching = numba.core.caching
     made: list[Callable[..., Any]] = []
-    for locator in (caching.UserProvidedCacheLocator, caching.InTreeCacheLocator, caching.UserWideCacheLocator):
+    for locator in caching.CompileResultCacheImpl._locator_classes:  # noqa: SLF001 - whose names differ by version
+        if not locator.__name__.endswith(_LOCATORS):
+            continue
         reading = type(f"Reading{locator.__name__}", (locator,), {"ensure_cache_path": lambda _: None})
         files = type("Files", (caching.CompileResultCacheImpl,), {"_locator_classes": [reading]})
         made.append(type("Reading", (caching.FunctionCache,), {"_impl_class": files}))
