@@ -93,8 +93,7 @@ def _covariances(squares: NDArray[np.float32], of_map: Floats, of_noise: Floats,
             cosine += row[start:end, None]
             cosine *= scale[start:end, None] / 2
             cosine *= scale[start:]
-            np.minimum(cosine, 1, out=cosine)
-            np.maximum(cosine, -1, out=cosine)
+            np.clip(cosine, -1, 1, out=cosine)
             np.fill_diagonal(cosine, 1)
             half += _quadratic(cosine, by_noise, start, end)
             np.multiply(cosine, cosine, out=cosine)
