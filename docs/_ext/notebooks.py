@@ -54,7 +54,13 @@ def notebook(page: str) -> dict[str, Any] | None:
 
 def code(text: str, place: int) -> dict[str, Any]:
     """Return a cell of code."""
-    kind = {"cell_type": "code", "id": f"code-{place}", "metadata": {}, "execution_count": None, "outputs": []}
+    kind: dict[str, Any] = {
+        "cell_type": "code",
+        "id": f"code-{place}",
+        "metadata": {},
+        "execution_count": None,
+        "outputs": [],
+    }
     return {**kind, "source": text.rstrip("\n")}
 
 
