@@ -1,9 +1,12 @@
 """Local reports and means, written from WIRE.md alone: no library. A part of ``reader.py``."""
 
+import functools
 import hashlib
 import json
 import math
+import operator
 import struct
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -319,7 +322,7 @@ def of_directions(seed: int, values: Values, fields: Fields) -> Values:
     start = words.stream(seed, words.salt(fields["seed"], f"{kind}/directions"))
     for r, value in enumerate(values):
         g = words.vector(words.word(start, r), words.salt(fields["seed"], f"{kind}/entries"), d)
-        length = math.sqrt(sum(one * one for one in g))
+        length = math.sqrt(added(one * one for one in g))
         total = [cell + (2 * value - 1) / length * one for cell, one in zip(total, g, strict=True)]
     return [cell * size for cell in total]
 
@@ -365,6 +368,11 @@ def mean_of(fields: Fields, count: int, totals: list[int]) -> Values:
     return mean[: d - fields["ball"]]
 
 
+def added(values: Iterable[float]) -> float:
+    """Return the sum, rounded after each addition: since Python 3.12 `sum` rounds the floats of a list once."""
+    return functools.reduce(operator.add, values, 0.0)
+
+
 def unrotated(mean: Values, fields: Fields) -> Values:
     """Return a mean in the rows' coordinates of a shared rotation as one of vectors."""
     d, k = sphere_dim(fields), fields["sketch_dim"]
@@ -372,4 +380,4 @@ def unrotated(mean: Values, fields: Fields) -> Values:
         return back(mean, 0, fields)
     u = rotations.matrix("rotation", d, d, fields["seed"])
     factor = math.sqrt(d / k)
-    return [factor * sum(one * row[j] for one, row in zip(mean, u, strict=True)) for j in range(d)]
+    return [factor * added(one * row[j] for one, row in zip(mean, u, strict=True)) for j in range(d)]
