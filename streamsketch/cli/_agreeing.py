@@ -128,7 +128,7 @@ def neighbours_of(bounds: Mapping[str, str | None], unit: str, max_keys: int | N
     given = [(f"--{kind}", NEIGHBOURS[kind], bounds[name]) for name, kind in kinds.items()]
     if len(given) > 1:
         names = " and ".join(name for name, _, _ in given)
-        raise ss.InvalidInputError(f"{names} each say how much one unit can change; give one of them")
+        raise ss.InvalidInputError(f"{names} each state how much one unit can change; give one of them")
     if not given:
         return None
     name, relation, bound = given[0]
@@ -164,5 +164,5 @@ def load_projection(path: Path) -> ss.Projection:
         reason: object = error
         with contextlib.suppress(ss.InvalidInputError):
             ss.Agreement.load(path)
-            reason = "it is an agreement: say --agreement"
+            reason = "it is an agreement: give --agreement"
         raise ss.InvalidInputError(f"{path} is not a projection: {reason}") from None

@@ -56,7 +56,7 @@ def show_differences(  # noqa: PLR0913 - the options of a command
         )
     among = load_pairs(files, "compare", by=by, only=only, norm=norm, signer=signer, raw=raw)
     if not isinstance(among, SketchPairs):
-        raise ss.InvalidInputError("published signs do not say in which items streams differ: leave out --why")
+        raise ss.InvalidInputError("published signs do not show in which items streams differ: leave out --why")
     pairs = among.nearest_pairs(None)
     pair = next((one for one in reversed(pairs) if among.is_defined(one)), pairs[-1])
     first, second = (among.names[place] for place in pair)

@@ -92,8 +92,8 @@ class DryRun:
         }
         if self.least_units is not None:
             found["too small"] = (
-                f"a sum of fewer than about {plural(math.ceil(self.least_units), unit)}, however alike they are; if "
-                f"they are not, it takes more (`streamsketch plan --keys` says how many)"
+                f"a sum of fewer than about {plural(math.ceil(self.least_units), unit)}, even if they are all alike; "
+                f"otherwise it takes more (`streamsketch plan --keys` computes how many)"
             )
         return found
 

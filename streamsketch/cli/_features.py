@@ -154,7 +154,7 @@ def load_agreement(path: Path, sketches: Mapping[str, AnySketch]) -> tuple[ss.Ag
 def say_agreement_is_missing(sketch: AnySketch) -> None:
     """Say that releases which may be of features need their agreement to be compared as populations."""
     if isinstance(sketch.projection, Identity) and isinstance(sketch, ss.PrivateSketch) and sketch.clip == "equal":
-        say("If these are sums of features, say --agreement FILE: populations are compared, whatever their sizes.")
+        say("If these are sums of features, give --agreement FILE: populations are compared, whatever their sizes.")
 
 
 def shares_of(features: ss.Features, given: list[str] | None) -> dict[str, list[str]]:

@@ -48,7 +48,7 @@ def agreement_of(sketch: AnySketch, path: Path | None) -> ss.Agreement | None:
     if isinstance(sketch, ss.Sketch) or sketch.agreement is None:
         return sketch.agreement if isinstance(sketch, ss.Sketch) else None
     raise IncompatibleAgreementsError(
-        f"the releases follow the agreement {sketch.agreement}, which says as which types items were hashed: say "
+        f"the releases follow the agreement {sketch.agreement}, which gives the types by which items were hashed: give "
         f"--agreement FILE"
     )
 
@@ -82,7 +82,7 @@ def _names(agreed: ss.Agreement | None, index: list[str] | None) -> list[str]:
     if agreed is None:
         return names_given(index, "--index") if index else []
     if index:
-        raise ss.InvalidInputError("the agreement says which columns the index has: leave out --index")
+        raise ss.InvalidInputError("the agreement names the columns of the index: leave out --index")
     return [column.name for column in agreed.index]
 
 
@@ -116,7 +116,7 @@ def _read(path: Path, names: list[str], agreed: ss.Agreement | None, category: s
     """Return columns of a file, as text where its format leaves types open."""
     lines = format_of(str(path)) == "lines"
     if not names and not lines:
-        raise ss.InvalidInputError(f"say which column of {path} holds the items: --index COLUMN")
+        raise ss.InvalidInputError(f"state which column of {path} holds the items: --index COLUMN")
     if lines and len(names) > 1:
         raise ss.InvalidInputError(f"the lines of {path} are one column, and items have the parts {', '.join(names)}")
     if lines and category is not None:

@@ -160,7 +160,7 @@ class Populations:
         alone = (
             " Each is for its pair alone: --together allows for all." if not candidates and len(self._found) > 1 else ""
         )
-        say(f"p: how probable is a discrepancy as large as this, if both are samples of one population.{alone}")
+        say(f"p: probability of a discrepancy as large as this if both are samples of one population.{alone}")
 
     def show_columns(self, pair: Pair, confidence: float, *, of: int) -> None:
         """Print in which columns a pair differs."""

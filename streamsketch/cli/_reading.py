@@ -270,7 +270,7 @@ def _sketches_of(path: Path, command: str, signer: list[Path] | None, *, raw: bo
         return load_published(path, ss.PrivateSketch, ss.PrivateTable, signer=signer)
     if not raw:
         or_raw = (
-            f", or say --raw to {_TAKES_RAW[command]} it all the same, for your eyes only"
+            f", or give --raw to {_TAKES_RAW[command]} it all the same, for your eyes only"
             if command in _TAKES_RAW
             else ""
         )

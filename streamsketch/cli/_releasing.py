@@ -38,7 +38,7 @@ PopulationsOption = Annotated[
     ),
 ]
 
-NOT_DISJOINT = "{} and {} share data, so their populations are not disjoint: say --populations overlapping"
+NOT_DISJOINT = "{} and {} share data, so their populations are not disjoint: give --populations overlapping"
 _RECEIPT = re.compile(r"(\d{1,15}):([0-9a-f]{64})")
 
 
@@ -66,7 +66,7 @@ def ledger_for(where: str | None, dataset: str | None) -> ss.Ledger | None:
     """Return the ledger to charge, if one is named."""
     if where is None:
         if dataset is not None:
-            raise ss.InvalidInputError(f"--dataset {dataset} names a data set of a ledger; say --ledger FILE as well")
+            raise ss.InvalidInputError(f"--dataset {dataset} names a data set of a ledger; give --ledger FILE as well")
         return None
     return open_ledger(where)
 

@@ -30,7 +30,7 @@ def sign_plan(given: dict[str, Any], neighbours: Neighbours | None) -> ss.planni
     if name not in _MECHANISMS:
         raise ss.InvalidInputError(f"the mechanism of signs must be one of {', '.join(_MECHANISMS)}, got {name!r:.40}")
     if given["members"] is None:
-        raise ss.InvalidInputError("say how many vectors the collection has: --members 100000")
+        raise ss.InvalidInputError("state how many vectors the collection has: --members 100000")
     sizes = [int(size) if size % 1 == 0 else size for size in given["signs"] or _SIZES]
     publish: Any = _MECHANISMS[name](epsilon=given["epsilon"], neighbours=neighbours or ss.OneCoordinate(1))
     family = ss.projections.OPORP if publish.one_bin else ss.projections.Rademacher

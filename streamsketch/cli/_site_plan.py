@@ -18,10 +18,10 @@ def site_plan(given: dict[str, Any]) -> ss.planning.SitePlan:
     """Return the plan that options ask for; raise `InvalidInputError` for a mistake in them."""
     if (given["features"] is None) == (given["numbers"] is None):
         raise ss.InvalidInputError(
-            "say what is compared: --features FILE with the columns and their public ranges, or --numbers 30"
+            "state what is compared: --features FILE with the columns and their public ranges, or --numbers 30"
         )
     if given["units"] is None:
-        raise ss.InvalidInputError("say how many units a site has: --units 2800, or of two sites --units 2800,280")
+        raise ss.InvalidInputError("state how many units a site has: --units 2800, or of two sites --units 2800,280")
     try:
         units = [float(part) for part in given["units"].split(",")]
     except ValueError:
@@ -60,8 +60,8 @@ def _shift(given: dict[str, Any]) -> ss.planning.SiteShift:
     kinds = [name for name in _OF_SHIFTS if given[name] is not None]
     if len(kinds) != 1:
         raise ss.InvalidInputError(
-            "say one difference to be found: --shift 0.5, in standard deviations of a number; --moved 0.05, the share "
-            "of people in another category; or --times 1.4, how many times as frequent a class is"
+            "state one difference to be found: --shift 0.5, in standard deviations of a number; --moved 0.05, the "
+            "share of people in another category; or --times 1.4, how many times as frequent a class is"
         )
     others = {name for names in _OF_SHIFTS.values() for name in names} - set(_OF_SHIFTS[kinds[0]])
     for name in sorted(others):

@@ -151,7 +151,7 @@ def sketch_stream(pending: Pending, output: Path, reader: RowReader, every: floa
     if wrong is not None:
         raise ss.InvalidInputError(f"{wrong}. {output} holds the {held} before")
     if number is not None:
-        say(f"Stopped: {output}, secret, holds {held}. Go on with --append.")
+        say(f"Stopped: {output}, secret, holds {held}. Continue with --append.")
         raise typer.Exit(128 + number)
 
 
@@ -172,7 +172,7 @@ def sketch_bounded(
         summary.save(summary_file)
         say(f"{summary_file}, secret: what the bounds dropped and clipped.")
     else:
-        say("What the bounds dropped and clipped is counted, in secret: --summary FILE writes it.")
+        say("--summary FILE writes what the bounds dropped and clipped, which is secret.")
     return RawSketch(state, summary.rows_read - summary.rows_dropped)
 
 

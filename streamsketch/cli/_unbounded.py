@@ -87,7 +87,7 @@ class UnboundedLog:
             say("All windows of the schedule are released: to go on, begin a new state and a new folder after them")
         facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {policy.folder}"
         if number is not None:
-            say(f"Stopped: {self.output}, secret: {facts}. The same command goes on.")
+            say(f"Stopped: {self.output}, secret: {facts}. The same command continues.")
             raise typer.Exit(128 + number)
         if as_json:
             fields: dict[str, Any] = {"file": str(self.output), "secret": True, "events": stream.events}
@@ -174,7 +174,7 @@ class UnboundedLog:
         )
         if form not in ("csv", "jsonl"):
             raise ss.InvalidInputError(
-                f"say what {self._name} is: --format csv, with a header line, or --format jsonl, not compressed"
+                f"state what {self._name} is: --format csv, with a header line, or --format jsonl, not compressed"
             )
         if self.output.suffix != STREAM_SUFFIX or not self.output.parent.is_dir():
             raise ss.InvalidInputError(
@@ -191,7 +191,7 @@ def slots_of(policy: StreamPolicy, database: str | None = None) -> Iterator[Sink
     """Yield where a policy's stream is published, opened; None for files of windows, if the stream has no name."""
     if policy.stream is None:
         if database is not None:
-            raise ss.InvalidInputError('--database goes with a policy that names its stream: say "stream": "NAME"')
+            raise ss.InvalidInputError('--database goes with a policy that names its stream: set "stream": "NAME"')
         Path(policy.folder).mkdir(parents=True, exist_ok=True)
         yield None
         return

@@ -111,7 +111,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     if features is None:
         if not index:
             raise ss.InvalidInputError(
-                "say which columns are sketched: --index NAME:TYPE for each, in order; or --features FILE"
+                "state which columns are sketched: --index NAME:TYPE for each, in order; or --features FILE"
             )
         columns, by = None, projection_from(projection, **options, seed=seed)
     else:
@@ -125,7 +125,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     if bounds["neighbours"] is None and unit_column is not None:
         bounds = whole_unit_bounds(by, word, keyed=key is not None, max_keys=max_keys, clip=clip)  # type: ignore[arg-type]
     elif bounds["neighbours"] is None and (unit is not None or max_keys is not None or count):
-        raise ss.InvalidInputError("--unit, --max-keys and --count belong to a bound: say --unit-column, or --l1 BOUND")
+        raise ss.InvalidInputError(
+            "--unit, --max-keys and --count belong to a bound: give --unit-column, or --l1 BOUND"
+        )
     fine = by if columns is not None else fine_enough(by, bounds["neighbours"])
     if count is not None:
         bounds["counting"] = counting_of(fine, bounds["neighbours"]) if count else None
@@ -152,7 +154,7 @@ def _features(path: Path, seed: int | None, others: dict[str, Any], unit_column:
         )
     if unit_column is None:
         raise ss.InvalidInputError(
-            "features are compared as averages over units, so say which column names them: --unit-column patient"
+            "features are compared as averages over units, so state which column names them: --unit-column patient"
         )
     return load_features(path, seed)
 
@@ -163,7 +165,7 @@ def _check_features(agreed: ss.Agreement, sample: Path | None, schema: "pa.Schem
         return
     if agreed.counting is None:
         many = agreed.neighbours is not None and agreed.neighbours.any_keys
-        remedy = "say --max-keys, in how many keys a unit may be" if many else "say --count"
+        remedy = "give --max-keys, in how many keys a unit may be" if many else "give --count"
         raise ss.InvalidInputError(
             f"features are compared as averages over units, and so their number must be published: {remedy}"
         )

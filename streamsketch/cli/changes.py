@@ -118,7 +118,7 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
         new_file(picture, ".svg", "a picture")
     paths, secret = files_in(places)
     series, others = load_windows(paths, signer=signer)
-    for what, names in (("as secret", secret), ("as their names are of no window", others)):
+    for what, names in (("as secret", secret), ("as their names are not those of windows", others)):
         if names:
             say(f"Left out, {what}: {join_names(names)}.")
     wanted = _wanted(series, key, allowed)

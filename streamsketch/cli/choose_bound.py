@@ -130,7 +130,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     _check_files(inputs)
     if (trade_off is None) != (squared_distance is None):
         raise ss.InvalidInputError(
-            "--trade-off FILE and --squared-distance belong together: of what the noise is a share"
+            "--trade-off FILE and --squared-distance belong together: the noise is shown as a share of that distance"
         )
     if trade_off is not None:
         new_file(trade_off, (".txt", ".json", ".svg"), "a trade-off")
@@ -159,7 +159,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     for each in () if account is None else account.datasets:
         if each.name == dataset and each.unit != word:
             raise ss.InvalidInputError(
-                f"the budget of {dataset} is for one {each.unit}, and the choice protects one {word}: say "
+                f"the budget of {dataset} is for one {each.unit}, and the choice protects one {word}: give "
                 f"--unit {shlex.quote(each.unit)} if each value of the column {unit_column} is one {each.unit}"
             )
     totals = totals_of(_events(inputs, agreement, reader), agreed, norm=norm)  # type: ignore[arg-type] # as checked
@@ -196,17 +196,17 @@ def _facts_of(chosen: ss.bounding.ChosenBound, unit: str, asked: str) -> tuple[d
     fields: dict[str, Any] = {"bound": str(chosen.bound), **chosen.budget.to_dict()}
     facts = {
         "bound": f"{chosen.bound}, of {chosen.candidates} candidates",
-        "spent": f"{chosen.budget} for one {unit}, whatever it adds; it adds to what releases spend",
+        "spent": f"{chosen.budget} for one {unit}, whatever it adds, in addition to what releases spend",
     }
     if chosen.share is None:
         fields |= {"question": asked.partition(":")[0], "errors": list(chosen.errors), "counts": list(chosen.counts)}
-        facts["question"] = f"{asked}, ± {min(chosen.errors):.2g} is predicted"
+        facts["question"] = f"{asked}, the predicted error is ± {min(chosen.errors):.2g}"
     else:
         error = chosen.rank_error(_CONFIDENCE)
         fields |= {"share": str(chosen.share), "rank_error": error, "confidence": _CONFIDENCE}
         facts["rank error"] = (
-            f"at {100 * _CONFIDENCE:g} %, the units within it are at most {error:,.0f} further from "
-            f"{100 * float(chosen.share):.4g} % of all than those of the best candidate"
+            f"with {100 * _CONFIDENCE:g} % confidence, the number of units within this bound differs from the target, "
+            f"{100 * float(chosen.share):.4g} % of all, by at most {error:,.0f} more than the best candidate's does"
         )
     return facts, fields
 

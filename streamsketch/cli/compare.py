@@ -104,7 +104,7 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
         return
     for option, value in (of_why | {"--agreement": None if agreed_on_features else agreement}).items():
         if value is not None:
-            raise ss.InvalidInputError(f"{option} is for what separates two streams: say --why DICTIONARY")
+            raise ss.InvalidInputError(f"{option} is for what separates two streams: give --why DICTIONARY")
     among = load_pairs(files, "compare", by=by, norm=norm, **given)
     if isinstance(among, SketchPairs):
         if agreed_on_features is not None:

@@ -155,7 +155,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     place = database or released_by.folder
     facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {place}"
     if number is not None:
-        say(f"Stopped: {path}, secret: {facts}. The same command goes on.")
+        say(f"Stopped: {path}, secret: {facts}. The same command continues.")
         raise typer.Exit(128 + number)
     if as_json:
         fields: dict[str, Any] = {"file": str(path), "secret": True, "events": stream.events}

@@ -81,14 +81,13 @@ def demo(
     events = sum(counts.total() for counts in words.values())
     title = (
         f"Which packages use the same words? Cosines between ten, {events:,} words in all; "
-        f"the most alike {_SHOWN} of {len(found)} pairs"
+        f"the {_SHOWN} most similar of {len(found)} pairs"
     )
     typer.echo(f"Each release: {guarantee}.")
     show(table_of(columns, title=title))
     say(
-        f"* From the words themselves, at which a user of the releases could not look. {sum(inside)} of {len(found)} "
-        f"intervals hold it; {0.95 * len(found):.0f} are due on average, and they "
-        f"share one projection, so that number varies. Sizes are Euclidean norms."
+        f"* Computed from the private words, to check the estimates. {sum(inside)} of {len(found)} intervals contain "
+        f"it; about {0.95 * len(found):.0f} are expected. Sizes are Euclidean norms."
         + (f" Releases written to {output}." if output is not None else "")
     )
 

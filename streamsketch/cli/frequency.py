@@ -91,7 +91,7 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
     """
     check_top(top)
     if (items is None) == (dictionary is None):
-        raise ss.InvalidInputError("say which items: --items tea,jam, or --dictionary FILE")
+        raise ss.InvalidInputError("name the items: --items tea,jam, or --dictionary FILE")
     if output is not None:
         new_file(output, (".parquet", ".csv"), "a table of frequencies")
     sketches = select_names(
@@ -106,7 +106,7 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
     rows = len(sketches) * min(wanted.num_rows, top or wanted.num_rows)
     if output is None and not as_json and rows > _MOST_SHOWN:
         raise ss.InvalidInputError(
-            f"{rows:,} rows are too many for a screen: say how many of each release, --top N, or --output FILE"
+            f"{rows:,} rows are too many for a screen: state how many of each release, --top N, or --output FILE"
         )
     options: dict[str, Any] = {"agreement": agreed, "estimator": estimator, "confidence": confidence}
     found = _estimates(sketches, wanted, top, options)

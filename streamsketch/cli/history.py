@@ -101,7 +101,7 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
     _check(wanted, length=length, every=every, picture=picture, output=output)
     paths, secret = files_in(places)
     series, others = load_windows(paths, signer=signer)
-    for what, names in (("as secret", secret), ("as their names are of no window", others)):
+    for what, names in (("as secret", secret), ("as their names are not those of windows", others)):
         if names:
             say(f"Left out, {what}: {join_names(names)}.")
     name, found = _history_of(series, key)

@@ -121,7 +121,9 @@ def files(  # noqa: PLR0913 - a command's options are its parameters
     $ streamsketch job files --agreement agreement.json --input 'sales/*.parquet' --epsilon 1 --keys-are-public -o out
     """
     if bool(public_key) == keys_are_public:
-        raise ss.InvalidInputError("say which keys are released: --public-key NAMES, or --keys-are-public; one of both")
+        raise ss.InvalidInputError(
+            "state which keys are released: --public-key NAMES, or --keys-are-public; one of both"
+        )
     with extras():
         job = jobs.FilesJob(
             patterns=pattern,
@@ -347,7 +349,7 @@ def publish(
     """
     place = StreamPolicy.load(policy)
     if place.stream is None:
-        raise ss.InvalidInputError(f'{policy} names no stream, so no job follows it: say "stream": "NAME"')
+        raise ss.InvalidInputError(f'{policy} names no stream, so no job follows it: set "stream": "NAME"')
     with extras():
         publisher = jobs.Publisher(servers, topic, place.stream, settings_in(client_settings))
     with contextlib.suppress(SystemExit):  # it is ended by a signal
@@ -399,5 +401,5 @@ def replay(  # noqa: PLR0913 - a command's options are its parameters
     }
     show_result(f"{job.stream}, epoch {epoch}", facts, found._asdict(), as_json=as_json)
     if found.missing or found.same_bytes < found.slots:
-        say("That is wrong: the log was changed, or a release was computed from other data.")
+        say("The replay fails: the log was changed, or a release was computed from other data.")
         raise typer.Exit(1)

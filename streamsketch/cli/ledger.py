@@ -125,7 +125,7 @@ def charge(  # noqa: PLR0913 - a command's options are its parameters
     neighbours = neighbours_of(bounds, units.get(dataset, "event"), None)
     if neighbours is None:
         raise ss.InvalidInputError(
-            "say how much one unit can change: --l1, --l2, --sketch-l2 or --one-coordinate BOUND"
+            "state how much one unit can change: --l1, --l2, --sketch-l2 or --one-coordinate BOUND"
         )
     guarantee = ss.Guarantee(epsilon, delta, neighbours, Mechanism.stated(note))
     receipt = book.charge(dataset, guarantee, note=note, once=once)

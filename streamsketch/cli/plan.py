@@ -312,10 +312,10 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     if sites or windows is not None:
         (_plan_sites if sites else _plan_windows)(given)
         return
-    _check_none(given, _OF_SITES, "these are about sites; say --sites, too")
-    _check_none(given, _OF_SCHEDULES, "these are about windows; say --windows, too")
+    _check_none(given, _OF_SITES, "these are about sites; give --sites, too")
+    _check_none(given, _OF_SCHEDULES, "these are about windows; give --windows, too")
     if epsilon is None:
-        raise ss.InvalidInputError("say how much privacy a release may spend: --epsilon 1")
+        raise ss.InvalidInputError("state how much privacy a release may spend: --epsilon 1")
     delta = given["delta"] = delta or 0.0
     _check_files(write_projection, write_agreement, index, seed, sample)
     if picture is not None:
@@ -324,7 +324,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     if question == "neighbours":
         _show(_plan_signs(given), as_json=as_json)
         return
-    _check_none(given, _OF_SIGNS, "these are about published signs; say --question neighbours, too")
+    _check_none(given, _OF_SIGNS, "these are about published signs; give --question neighbours, too")
     found: ss.planning.Plan | ss.planning.UnitPlan
     if items is not None or sample is not None:
         found = _plan_units(given, named)
@@ -441,9 +441,9 @@ def _plan_units(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.U
     why = "with --items or --sample, the plan finds bounds and distances itself; leave them out"
     _check_none(given, _OF_STREAMS, why)
     if given["write_agreement"] is not None and given["unit_column"] is None:
-        raise ss.InvalidInputError("an agreement on whole units names their column: say --unit-column NAME:TYPE")
+        raise ss.InvalidInputError("an agreement on whole units names their column: give --unit-column NAME:TYPE")
     if given["units"] is not None and given["keys"] is not None:
-        raise ss.InvalidInputError("--units and --keys both say how many units a key has; give one of them")
+        raise ss.InvalidInputError("--units and --keys both state how many units a key has; give one of them")
     return ss.planning.plan_units(
         _facts(given, columns),
         question=given["question"] or "cosine",
@@ -456,7 +456,7 @@ def _plan_units(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.U
 
 def _plan_streams(given: dict[str, Any]) -> tuple[ss.planning.Plan, Neighbours]:
     """Return the plan for squared distances of streams."""
-    _check_none(given, _OF_UNITS, "these are about whole units; say --items or --sample, too")
+    _check_none(given, _OF_UNITS, "these are about whole units; give --items or --sample, too")
     unit, max_keys = given["unit"], given["max_keys"]
     bounds = {name: given[name] for name in ("l1", "l2", "one_coordinate")}
     neighbours = neighbours_of(bounds, unit, max_keys) or ss.L1(1, unit, max_keys or 1)
@@ -504,7 +504,7 @@ def _facts(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.Typica
     """Return what is known of units: as stated, or from a file."""
     items, sample = given["items"], given["sample"]
     if items is not None and sample is not None:
-        raise ss.InvalidInputError("--items and --sample both say what a unit adds; give one of them")
+        raise ss.InvalidInputError("--items and --sample both state what a unit adds; give one of them")
     if sample is None:
         numbers: dict[str, Any] = {
             argument: _numbers(given[name], f"--{name.replace('_', '-')}")

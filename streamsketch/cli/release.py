@@ -120,7 +120,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         _show_dry_run(dry, account, dataset, as_json=as_json)
         return
     if output is None:
-        raise ss.InvalidInputError("say where the release is written: --output FILE, or --dry-run for none")
+        raise ss.InvalidInputError("state where the release is written: --output FILE, or --dry-run for none")
     with naming_raw(file), transaction(file) as raw_file:
         raw = raw_file.load()
         header = RawHeader.of(raw)
@@ -147,7 +147,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     except OSError as error:
         raise ss.InvalidInputError(
             f"{output} cannot be written: {error.strerror or error}. {file} remembers the release already; once there "
-            f"is room, say --again to release once more, which counts as another"
+            f"is room, give --again to release once more, which counts as another"
         ) from None
     total = _together([*releases, PastRelease(guarantee, "")])
     left_fields, left_facts = remaining_facts(account, dataset)
@@ -164,7 +164,7 @@ def require_neighbours(neighbours: Neighbours | None) -> Neighbours:
     """Return the relation that options say; raise `InvalidInputError` without one."""
     if neighbours is None:
         raise ss.InvalidInputError(
-            "say how much one unit can change: --l1 BOUND, in all its events together, --l2 BOUND, as a Euclidean "
+            "state how much one unit can change: --l1 BOUND, in all its events together, --l2 BOUND, as a Euclidean "
             "norm, --sketch-l2 BOUND, as that of its sketch, or --one-coordinate BOUND; one of them"
         )
     return neighbours
@@ -213,7 +213,10 @@ def _show_dry_run(dry: DryRun, ledger: ss.Ledger | None, dataset: str | None, *,
         refused = refused or not fits
     fields["refused"] = refused
     show_result(
-        f"Dry run: nothing is read of the sums in {dry.file}, written or charged", facts, fields, as_json=as_json
+        f"Dry run: the sums in {dry.file} are not read, and nothing is written or charged",
+        facts,
+        fields,
+        as_json=as_json,
     )
     if refused:
         raise typer.Exit(1)
@@ -222,7 +225,7 @@ def _show_dry_run(dry: DryRun, ledger: ss.Ledger | None, dataset: str | None, *,
 def _cost(which: str, releases: Sequence[PastRelease], guarantee: ss.Guarantee) -> str:
     return (
         f"{which} released {_times(releases)} before: {'; '.join(str(past.guarantee) for past in releases)}. With this "
-        f"one, {_together([*releases, PastRelease(guarantee, '')])}. Use the release that is there, or say --again if "
+        f"one, {_together([*releases, PastRelease(guarantee, '')])}. Use the release that is there, or give --again if "
         f"that is meant"
     )
 

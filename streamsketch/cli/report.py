@@ -104,7 +104,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         raise ss.InvalidInputError("--share and --tolerance are for releases of features: name their --agreement")
     elif why is None and (index or category or agreement):
         raise ss.InvalidInputError(
-            "--index, --category and --agreement, if it has no features, are for what differs: say --why DICTIONARY"
+            "--index, --category and --agreement, if it has no features, are for what differs: give --why DICTIONARY"
         )
     paths, left_out = files_in(places)
     found, published = load_files(paths, least=2, command="report", signer=signer)

@@ -59,12 +59,12 @@ def new(  # noqa: PLR0913 - the fields of a round
     agreed = None if agreement is None else ss.Agreement.load(agreement)
     if (agreed is None) == (projection is None):
         raise ss.InvalidInputError(
-            "say what is sketched: --agreement FILE, or --projection FILE and a bound; one of them"
+            "state what is sketched: --agreement FILE, or --projection FILE and a bound; one of them"
         )
     if agreed is not None and stated is None:
         stated = agreed.neighbours
     if stated is None:
-        raise ss.InvalidInputError("say how much one unit can change: --l1, --sketch-l2 or --one-coordinate BOUND")
+        raise ss.InvalidInputError("state how much one unit can change: --l1, --sketch-l2 or --one-coordinate BOUND")
     counting = agreed.counting if agreed is not None and stated == agreed.neighbours else None
     made = Round(
         load_projection(projection) if agreed is None else agreed.projection,  # type: ignore[arg-type] # one is there
@@ -144,7 +144,7 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
         which, releases = released_before(loaded, raw)
         if releases and not again:
             raise ss.InvalidInputError(
-                f"{which} released before: {'; '.join(str(past.guarantee) for past in releases)}. Say --again if that "
+                f"{which} released before: {'; '.join(str(past.guarantee) for past in releases)}. Give --again if that "
                 f"is meant: the same people pay for each release"
             )
         charged: dict[str, Any] = {"ledger": ledger_for(ledger, dataset), "dataset": dataset}

@@ -303,7 +303,7 @@ def _by_policy(agreement: Path | None, policy: Path | None, others: dict[str, An
     if policy is None:
         raise ss.InvalidInputError(f"{option} is for streams released by a policy: --policy FILE")
     if agreement is None:
-        raise ss.InvalidInputError("a policy releases what an agreement says is sketched: say --agreement FILE, too")
+        raise ss.InvalidInputError("a policy releases what an agreement says is sketched: give --agreement FILE, too")
     if given := given_options(others):
         raise ss.InvalidInputError(f"{agreement} and {policy} say that; leave out {given}")
     return agreement, policy
@@ -330,18 +330,18 @@ def _agreement_from(
     unit, neighbours = bound["unit_column"], None
     if unit is None:
         if given := given_options(bound | clipping):
-            raise ss.InvalidInputError(f"{given}: say whose contributions are bounded, --unit-column COLUMN")
+            raise ss.InvalidInputError(f"{given}: state whose contributions are bounded, --unit-column COLUMN")
     else:
         bounds = {name: bound[name] for name in ("l1", "sketch_l2")}
         neighbours = neighbours_of(bounds, bound["unit"] or unit, bound["max_keys"])
         if neighbours is None:
             raise ss.InvalidInputError(
-                "say how much one unit may add: --l1 BOUND to a key, in the values' units; or --sketch-l2 BOUND to the "
-                "sketches, which with --clip equal may be any, such as 1"
+                "state how much one unit may add: --l1 BOUND to a key, in the values' units; or --sketch-l2 BOUND to "
+                "the sketches, which with --clip equal may be any, such as 1"
             )
         neighbours.check_clip(clipping["clip"] or neighbours.clips[0])
     if not chosen["index"]:
-        raise ss.InvalidInputError("say which columns are sketched: --agreement FILE, or --index COLUMN for each")
+        raise ss.InvalidInputError("state which columns are sketched: --agreement FILE, or --index COLUMN for each")
     index = names_given(chosen["index"], "--index")
     projection = _projection(chosen["projection"], chosen["write_projection"], options)
     if neighbours is not None and chosen["projection"] is not None:
@@ -364,12 +364,12 @@ def _check_clipping(
     if STDIN in inputs or any(Path(name).is_fifo() for name in inputs):
         raise ss.InvalidInputError(
             f"units are bounded once all their events are there: name files, not standard input; or, where rows keep "
-            f"to an agreement's bounds, say --clip {WITHIN}"
+            f"to an agreement's bounds, give --clip {WITHIN}"
         )
     if not whole:
         raise ss.InvalidInputError(
             "lines left out may be a unit's, and so would tell of it: sketch all lines of the files, without "
-            f"--bad-lines; or, where rows keep to an agreement's bounds, say --clip {WITHIN}"
+            f"--bad-lines; or, where rows keep to an agreement's bounds, give --clip {WITHIN}"
         )
     return found
 
@@ -385,7 +385,7 @@ def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
     if sys.stdin is None:
         raise ss.InvalidInputError("standard input (-) is closed; there is nothing to read")
     if form not in ("csv", "jsonl"):
-        raise ss.InvalidInputError("say what standard input is: --format csv, with a header line, or --format jsonl")
+        raise ss.InvalidInputError("state what standard input is: --format csv, with a header line, or --format jsonl")
     if not 0 < every < float("inf"):
         raise ss.InvalidInputError(f"--every must be a number of seconds > 0, got {every:g}")
 
@@ -393,7 +393,7 @@ def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
 def _projection(path: Path | None, new: Path | None, options: dict[str, int | str | None]) -> ss.Projection:
     if (path is None) == (new is None):
         raise ss.InvalidInputError(
-            "say by which projection: --projection FILE, the agreement with the other parties, or --write-projection "
+            "state by which projection: --projection FILE, the agreement with the other parties, or --write-projection "
             "FILE to make one and share it; one of the two"
         )
     if new is not None:
@@ -421,6 +421,6 @@ def _check_agreed(output: Path, header: RawHeader, new: State) -> None:
         follows = (
             "no agreement: add to it" if header.agreement is None else f"the agreement {header.agreement.fingerprint}:"
         )
-        remedy = "without --agreement" if header.agreement is None else "say --agreement FILE to add to it"
+        remedy = "without --agreement" if header.agreement is None else "give --agreement FILE to add to it"
         raise ss.InvalidInputError(f"the rows in {output} follow {follows} {remedy}")
     check_agreed(header.agreement, new.agreement)

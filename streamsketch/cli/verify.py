@@ -32,7 +32,7 @@ def verify(
     signers = public_keys(signer)
     if signers is None:
         raise ss.InvalidInputError(
-            "say whose signature is expected: --signer NAME.pub, a public key known from elsewhere"
+            "state whose signature is expected: --signer NAME.pub, a public key known from elsewhere"
         )
     found: dict[str, Statement | SignatureError] = {}
     for path in files:

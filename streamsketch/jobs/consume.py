@@ -274,7 +274,7 @@ class TopicStream:
             return
         silent = {number for number, seconds in quiet.items() if seconds >= _SILENT}
         if new := sorted(silent - self._silent):
-            why = f"its clock stood still for {_SILENT:.0f} s: all windows wait. Write heartbeats, or say --idle-after"
+            why = f"its clock stood still for {_SILENT:.0f} s: all windows wait. Write heartbeats, or give --idle-after"
             for number in new:
                 self._tell(logging.WARNING, "silent", why, partition=number)
         self._silent = silent

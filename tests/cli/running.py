@@ -100,6 +100,14 @@ def wait_until_read(pipe: Any) -> None:
     raise AssertionError("the pipe was never read")
 
 
+def wait_until_there(path: Path) -> None:
+    for _ in range(10 * PATIENCE):
+        if path.exists():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{path} was never written")
+
+
 def open_when_read(pipe: Path, reader: subprocess.Popen[bytes] | Forked) -> BinaryIO:
     """Open a named pipe for writing once its reader has opened it, not before."""
     for _ in range(10 * PATIENCE):

@@ -174,7 +174,7 @@ def test_more_rows_follow_the_same_agreement_or_are_refused(folder: Path, forks:
     )
     assert "title ('Sales' here, 'Returns' there)" in refused
     refused = forks.refused("sketch", "rows.csv", "--projection", "bare.json", *plain, cwd=folder)
-    assert f"the rows in a.raw-sketch follow the agreement {agreed(folder).fingerprint}: say --agreement" in refused
+    assert f"the rows in a.raw-sketch follow the agreement {agreed(folder).fingerprint}: give --agreement" in refused
     assert ss.storage.load_raw(folder / "a.raw-sketch").events == 6
     bare = ["sketch", "rows.csv", "--projection", "bare.json", *plain[:-1], "b.raw-sketch"]
     assert forks.run(*bare, cwd=folder).returncode == 0
@@ -307,7 +307,7 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
     ),
     "a unit without a bound": (
         ["agree", "--index", "item", "--unit", "sale", "-o", "x.json"],
-        "say --unit-column, or --l1 BOUND",
+        "give --unit-column, or --l1 BOUND",
     ),
     "keys of a unit in one stream": (
         ["agree", "--index", "item", "--unit-column", "buyer", "--max-keys", 2, "-o", "x.json"],
@@ -333,7 +333,7 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
     ),
     "an agreement for a projection": (
         ["sketch", "rows.csv", "--index", "item", "--projection", "sales.json", "-o", "x.raw-sketch"],
-        "it is an agreement: say --agreement",
+        "it is an agreement: give --agreement",
     ),
     "a projection for an agreement": (
         ["sketch", "rows.csv", "--agreement", "bare.json", "-o", "x.raw-sketch"],

@@ -46,7 +46,7 @@ def test_units_are_netted_and_scaled(clip: str | None, sales: Path, forks: Forks
     assert raw.state == expected
     assert raw.events == 5
     assert "Release it with --l1 50 --max-keys 2 --unit customer." in done.stderr
-    assert "counted, in secret: --summary FILE writes it" in done.stderr
+    assert "--summary FILE writes what the bounds dropped" in done.stderr
     assert sorted(path.suffix for path in sales.iterdir() if path.suffix == ".raw-sketch") == [".raw-sketch"]
 
 
@@ -248,16 +248,16 @@ def test_the_summary_is_written_on_request_for_its_owner_alone(sales: Path, fork
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--l1", "5"], "--l1: say whose contributions are bounded"),
-        (["--summary", "a.json", "--clip", "cut"], "--clip, --summary: say whose"),
-        (["--unit", "customer"], "--unit: say whose contributions are bounded, --unit-column COLUMN"),
+        (["--l1", "5"], "--l1: state whose contributions are bounded"),
+        (["--summary", "a.json", "--clip", "cut"], "--clip, --summary: state whose"),
+        (["--unit", "customer"], "--unit: state whose contributions are bounded, --unit-column COLUMN"),
         ([*BOUNDS, "--clip", "none"], "clipped to L1 by clip='scale' or clip='cut'"),
-        (["--unit-column", "customer"], "say how much one unit may add"),
+        (["--unit-column", "customer"], "state how much one unit may add"),
         ([*BOUNDS, "--clip", "round"], "clipped to L1 by clip='scale' or clip='cut'"),
         ([*BOUNDS, "--bad-lines", "skip"], "lines left out may be a unit's"),
         ([*BOUNDS, "--summary", "agreed.json"], "already exists"),
         (["--unit-column", "customer", "--l1", "0"], "must be positive"),
-        (["--unit-column", "customer", "--l1", "5", "--sketch-l2", "5"], "--l1 and --sketch-l2 each say"),
+        (["--unit-column", "customer", "--l1", "5", "--sketch-l2", "5"], "--l1 and --sketch-l2 each state"),
         (PEOPLE, "4,096 are needed. Use resolution='1/8192'"),
         ([*PEOPLE[:-1], "cut"], "clipped to SketchL2 by clip='scale' or clip='equal', got 'cut'"),
         (["--unit-column", "buyer", "--l1", "5"], "buyer"),
@@ -300,7 +300,7 @@ def test_an_agreement_that_names_units_and_a_bound_bounds_them(sales: Path, fork
     [
         (["--l1", "5"], "sales.json says which columns are sketched, and how; leave out --l1"),
         (["--unit-column", "shop", "--unit", "shop"], "leave out --unit-column, --unit"),
-        (["--bad-lines", "skip"], "say --clip none"),
+        (["--bad-lines", "skip"], "give --clip none"),
         (["--clip", "none", "--summary", "told.json"], "nothing is clipped here"),
     ],
 )

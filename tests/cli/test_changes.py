@@ -115,7 +115,7 @@ def test_people_see_alarms_and_what_is_left_out(series: dict[str, Any], folder: 
     assert line.split()[0] == "2024-04"
     said = " ".join(done.stderr.split())
     assert "Left out, as secret: b.raw-sketch." in said
-    assert "Left out, as their names are of no window: all." in said
+    assert "Left out, as their names are not those of windows: all." in said
     assert "Left out, of fewer than 2 windows: west." in said
     assert "1 alarm: north 2024-04." in said
     typical = forks.run("changes", ".", "--tolerance", "typical", cwd=folder)

@@ -38,7 +38,7 @@ def test_a_bound_is_printed_with_what_it_spent_and_nothing_else(folder: Path, fo
     assert (done.returncode, done.stderr) == (0, "")
     text = " ".join(done.stdout.split())
     assert "bound 5, of 4 candidates" in text
-    assert "spent ε = 20, δ = 0 for one customer, whatever it adds; it adds to what releases spend" in text
+    assert "spent ε = 20, δ = 0 for one customer, whatever it adds, in addition to what releases spend" in text
     assert "with --l1 5" in text
     assert "1000" not in text
     assert sorted(folder.iterdir()) == before
@@ -66,7 +66,7 @@ def test_a_bound_may_be_chosen_for_the_accuracy_of_answers(norm: str, folder: Pa
     text = forks.succeeded(*asked, "--question", "distance", "--release-epsilon", "2", cwd=folder)
     option = "--l1" if norm == "l1" else "--sketch-l2"
     assert f"with {option} {chosen['distance']}" in " ".join(text.split())
-    assert "distance: at ε = 2, ±" in " ".join(text.split())
+    assert "distance: at ε = 2, the predicted error is ±" in " ".join(text.split())
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".json", ".svg"])

@@ -234,7 +234,7 @@ def test_raw_sketches_are_compared_only_when_told(tmp_path: Path, forks: Forks) 
     for name in ("mine.raw-sketch", "disguised.sketch"):
         refused = forks.refused("compare", "south.sketch", name, cwd=tmp_path)
         assert "is a raw sketch, which is secret" in refused
-        assert "say --raw to compare it all the same" in refused
+        assert "give --raw to compare it all the same" in refused
     done = forks.run("compare", "south.sketch", "mine.raw-sketch", "--raw", cwd=tmp_path)
     assert "mine – " in done.stdout or " – mine" in done.stdout
     assert "as secret as they are" in done.stderr

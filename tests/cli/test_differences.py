@@ -146,14 +146,14 @@ def test_averages_differ_where_units_were_counted(tmp_path: Path, forks: Forks) 
     assert [row["estimate"] for row in rows["items"]] == expected.table["estimate"].to_pylist()
     assert rows["by"] == "mean"
     assert "differences of averages" in forks.run("compare", *options, cwd=tmp_path).stdout, "of pairs that have one"
-    assert "say --agreement FILE" in forks.refused("compare", *options[:5], *named, cwd=tmp_path)
+    assert "give --agreement FILE" in forks.refused("compare", *options[:5], *named, cwd=tmp_path)
     assert "kiosk" in forks.refused("compare", *options, "--only", "north", "--only", "kiosk", cwd=tmp_path)
 
 
 def test_one_s_own_sketch_is_told_apart_in_secret(folder: Path, forks: Forks) -> None:
     save_raw(RawSketch(stream("south")), folder / "mine.raw-sketch")
     arguments = ["north.sketch", "mine.raw-sketch", "--why", "words.txt"]
-    assert "say --raw" in forks.refused("compare", *arguments, cwd=folder)
+    assert "give --raw" in forks.refused("compare", *arguments, cwd=folder)
     done = forks.run("compare", *arguments, "--raw", "--json", cwd=folder)
     assert json.loads(done.stdout)["secret"] is True
     assert "as secret as they are" in done.stderr
@@ -161,7 +161,7 @@ def test_one_s_own_sketch_is_told_apart_in_secret(folder: Path, forks: Forks) ->
 
 def test_mistakes_are_sentences(folder: Path, forks: Forks) -> None:
     for arguments, message in [
-        (["--why", "words.csv"], "say which column of words.csv holds the items: --index COLUMN"),
+        (["--why", "words.csv"], "state which column of words.csv holds the items: --index COLUMN"),
         (["--why", "words.txt", "--category", "kind"], "the lines of words.txt are items, and have no column kind"),
         (["--why", "words.csv", "--index", "word", "--category", "word"], "cannot be their category"),
         (["--why", "words.csv", "--index", "word", "--category", "colour"], "colour"),
@@ -171,7 +171,7 @@ def test_mistakes_are_sentences(folder: Path, forks: Forks) -> None:
         (["--why", "words.txt", "--top", "0"], "--top must be at least 1, got 0"),
         (["--why", "words.txt", "--picture", "a.png"], "named *.svg"),
         (["--why", "words.txt", "--together"], "leave out --together"),
-        (["--category", "kind"], "--category is for what separates two streams: say --why DICTIONARY"),
+        (["--category", "kind"], "--category is for what separates two streams: give --why DICTIONARY"),
         (["--picture", "a.svg"], "--picture is for what separates two streams"),
         (["--index", "word"], "--index is for what separates two streams"),
         (["--agreement", "a.json"], "a.json cannot be read"),
@@ -188,7 +188,7 @@ def test_published_signs_do_not_say_what_differs(tmp_path: Path, forks: Forks) -
         publisher.release(sketch).save(tmp_path / f"{name}.signs")
     (tmp_path / "items.txt").write_text("1\n")
     refused = forks.refused("compare", "a.signs", "b.signs", "--why", "items.txt", cwd=tmp_path)
-    assert "published signs do not say in which items" in refused
+    assert "published signs do not show in which items" in refused
 
 
 # --- intervals of all pairs at once -----------------------------------------------------------------------------------

@@ -112,8 +112,8 @@ def test_a_column_that_is_not_whole_is_refused(
     ("arguments", "message"),
     [
         (["--seed", 5], "it has the seed 7: leave out --seed"),
-        (["--no-count"], "their number must be published: say --count"),
-        (["--key", "ward"], "their number must be published: say --max-keys, in how many keys a unit may be"),
+        (["--no-count"], "their number must be published: give --count"),
+        (["--key", "ward"], "their number must be published: give --max-keys, in how many keys a unit may be"),
         (["--index", "item", "--l1", 5], "rows have length 1 whatever they hold: leave out --l1, --index"),
         (["--features", "agreed.json"], "agreed.json does not hold features: it is an agreement already"),
         (["--features", "list.json"], "list.json does not hold features: it has no list of columns"),
@@ -131,7 +131,7 @@ def test_mistakes_of_agreeing_are_sentences(arguments: list[object], message: st
 
 def test_units_are_needed(folder: Path, forks: Forks) -> None:
     refused = forks.refused(*AGREE[:3], *AGREE[5:], cwd=folder)
-    assert "say which column names them: --unit-column patient" in refused
+    assert "state which column names them: --unit-column patient" in refused
 
 
 SITES = {"north": ROWS, "south": people(300, 400, 40), "west": people(700, 300, 70)}
@@ -192,7 +192,7 @@ def test_a_mean_at_the_end_of_its_range_is_said(sites: Path, forks: Forks) -> No
     far = ROWS.set_column(1, "age", pa.array([999] * len(ROWS)))
     save_raw(RawSketch(ss.bound(far, AGREEMENT), 300), sites / "far.raw-sketch")
     asked = ["describe", "far.raw-sketch", *BY]
-    assert "say --raw to describe it all the same" in forks.refused(*asked, cwd=sites)
+    assert "give --raw to describe it all the same" in forks.refused(*asked, cwd=sites)
     done = forks.run(*asked, "--raw", "--column", "age", cwd=sites)
     assert "the mean of age is at the end 110 of its range" in done.stderr
     assert "as secret as they are" in done.stderr
@@ -305,7 +305,7 @@ def test_other_measures_and_agreements_stay(sites: Path, releases: dict[str, ss.
     means = json.loads(forks.succeeded("compare", *FILES[:2], *BY, "--by", "mean", "--json", cwd=sites))
     x, y = releases["north"], releases["south"]
     assert means[0]["mean_distance"] == ss.mean_distance(x, y).value
-    assert "say --agreement FILE" in forks.run("compare", *FILES, cwd=sites).stderr
+    assert "give --agreement FILE" in forks.run("compare", *FILES, cwd=sites).stderr
     save_raw(RawSketch(ss.bound(ROWS, AGREEMENT), 300), sites / "own.raw-sketch")
     done = forks.run("compare", "own.raw-sketch", "south.sketch", "--raw", *BY, cwd=sites)
     assert "as secret as they are" in done.stderr
@@ -316,7 +316,7 @@ def test_other_measures_and_agreements_stay(sites: Path, releases: dict[str, ss.
     [
         (["--agreement", "other.json"], "north and other.json: the agreements differ: fingerprint"),
         (["--agreement", "other.json", "--by", "mean"], "north and other.json: the agreements differ: fingerprint"),
-        (["--agreement", "items.json"], "--agreement is for what separates two streams: say --why DICTIONARY"),
+        (["--agreement", "items.json"], "--agreement is for what separates two streams: give --why DICTIONARY"),
         ([*BY, "--why", "a.csv"], "agreed.json has features, which are no items: leave out --why"),
         ([*BY, "--picture", "a.svg", "--index", "a"], "no items: leave out --index, --picture"),
         ([*BY, "--top", "0"], "--top must be at least 1, got 0"),
@@ -359,7 +359,7 @@ def test_drift_is_of_populations_and_names_columns(
     assert (sums["by"], sums["samples"]) == ("distance", False)
     (people,) = json.loads(forks.succeeded("changes", "months", *BY, "--no-samples", "--json", cwd=months))
     assert (people["by"], people["samples"]) == ("mean", False)
-    assert "say --agreement FILE" in forks.run("changes", "months", cwd=months).stderr
+    assert "give --agreement FILE" in forks.run("changes", "months", cwd=months).stderr
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_items_are_cast_by_the_agreement(folder: Path, forks: Forks) -> None:
     with (folder / "a.csv").open(newline="") as file:
         assert next(csv.reader(file))[:3] == ["key", "item.shop", "item.week"]
     for arguments, message in [
-        (["visits.sketch", "--items", "x,2"], "say --agreement FILE"),
+        (["visits.sketch", "--items", "x,2"], "give --agreement FILE"),
         ([*given, "--items", "x"], "an item has the parts shop, week, with commas between them"),
         ([*given, "--items", "x,2", "--index", "shop"], "leave out --index"),
         ([*given, "--items", "x,soon"], "a value that is not of the agreed type integer"),
@@ -151,7 +151,7 @@ def test_without_an_agreement_indices_below_another_dim_are_integers(tmp_path: P
 def test_raw_sketches_are_asked_only_when_told(tmp_path: Path, forks: Forks) -> None:
     save_raw(RawSketch(visits()), tmp_path / "mine.raw-sketch")
     refused = forks.refused("frequency", "mine.raw-sketch", "--items", "x,2", cwd=tmp_path)
-    assert "say --raw to query it all the same" in refused
+    assert "give --raw to query it all the same" in refused
     done = forks.run("frequency", "mine.raw-sketch", "--raw", "--items", "x,2", "--json", cwd=tmp_path)
     (found,) = json.loads(done.stdout)
     assert (found["secret"], found["items"][0]["estimate"]) == (True, 900.0)
@@ -162,10 +162,10 @@ def test_mistakes_are_sentences(folder: Path, monkeypatch: pytest.MonkeyPatch, f
     monkeypatch.setattr("streamsketch.cli.frequency._MOST_SHOWN", 3)
     (folder / "none.txt").write_text("\n")
     for arguments, message in [
-        (["--items", "tea", "--dictionary", "words.txt"], "say which items: --items tea,jam, or --dictionary FILE"),
-        ([], "say which items"),
+        (["--items", "tea", "--dictionary", "words.txt"], "name the items: --items tea,jam, or --dictionary FILE"),
+        ([], "name the items"),
         (["--items", "tea", "--top", "0"], "--top must be at least 1, got 0"),
-        (["--dictionary", "words.csv"], "say which column of words.csv holds the items: --index COLUMN"),
+        (["--dictionary", "words.csv"], "state which column of words.csv holds the items: --index COLUMN"),
         (["--dictionary", "words.csv", "--index", "name"], "name"),
         (["--dictionary", "none.txt"], "there are no items"),
         (["--dictionary", "nowhere.csv", "--index", "word"], "nowhere.csv cannot be read"),

@@ -101,7 +101,7 @@ def test_a_plan_leaves_a_projection_to_sketch_by(tmp_path: Path, forks: Forks) -
         (("--epsilon", 1, "--events", 9, "--write-agreement", "agreed.txt"), "written to a file named *.json"),
         (("--epsilon", 1), "a plan needs squared_distances"),
         (("--epsilon", 1, "--events", 9, "--l1", "x"), "must be a finite number"),
-        (("--epsilon", 1, "--events", 9, "--l1", 1, "--l2", 1), "--l1 and --l2 each say"),
+        (("--epsilon", 1, "--events", 9, "--l1", 1, "--l2", 1), "--l1 and --l2 each state"),
         (("--epsilon", 1, "--events", 9, "--l2", 1), "L2 neighbours need a map whose spectral norm"),
         (("--epsilon", 1, "--events", 9, "--confidence", 95), "confidence must lie in"),
         (("--epsilon", 1, "--squared-distance", 9, "--step", 0), "step must be a positive fraction"),
@@ -217,7 +217,7 @@ def test_a_plan_for_signs_is_that_of_python(forks: Forks) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--question", "neighbours"), "say how many vectors the collection has: --members 100000"),
+        (("--question", "neighbours"), "state how many vectors the collection has: --members 100000"),
         (("--question", "neighbours", "--members", 9, "--items", 3), "--items: this is not asked of signs"),
         (("--question", "neighbours", "--members", 9, "--mechanism", "laplace"), "the mechanism of signs must be one"),
         (("--question", "neighbours", "--members", 90, "--signs", 1.5), "must be an integer"),
@@ -252,19 +252,19 @@ def test_files_that_hold_no_keys_are_refused(rows: str, message: str, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--items", 5, "--units", 9, "--keys", "a.csv"), "--units and --keys both say how many units a key has"),
+        (("--items", 5, "--units", 9, "--keys", "a.csv"), "--units and --keys both state how many units a key has"),
         (("--items", 5, "--units", 9, "--picture", "a.png"), "written to a file named *.svg"),
         (("--items", 5, "--units", 9, "--question", "point", "--picture", "a.svg"), "keys are lost for cosines and"),
-        (("--keys", "a.csv"), "--keys: these are about whole units; say --items or --sample, too"),
+        (("--keys", "a.csv"), "--keys: these are about whole units; give --items or --sample, too"),
         (
             ("--in-keys", 3, "--units", 9),
-            "--in-keys, --units: these are about whole units; say --items",
+            "--in-keys, --units: these are about whole units; give --items",
         ),
         (("--items", "many", "--units", 9), "--items takes numbers with commas, such as 3,10,40, got 'many'"),
         (("--items", 5), "say how many units a key has"),
         (("--items", 5, "--units", 9, "--l1", 5), "--l1: with --items or --sample, the plan finds bounds"),
         (("--items", 5, "--units", 9, "--question", "sum"), "question must be one of cosine, distance, mean, point"),
-        (("--items", 5, "--sample", "a.parquet"), "--items and --sample both say what a unit adds"),
+        (("--items", 5, "--sample", "a.parquet"), "--items and --sample both state what a unit adds"),
         (("--sample", "a.parquet", "--in-keys", 3), "--in-keys: --sample says what units add"),
         (("--sample", "a.parquet"), "name the columns of the sample"),
         (("--sample", "a.parquet", "--index", "item", "--unit-column", "who"), "a.parquet"),

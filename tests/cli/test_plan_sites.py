@@ -61,9 +61,9 @@ def test_a_plan_of_sites_in_json(forks: Forks) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--shift", 0.5), "say what is compared"),
-        (("--numbers", 3), "say one difference to be found"),
-        (("--numbers", 3, "--shift", 1, "--moved", 0.1), "say one difference"),
+        (("--shift", 0.5), "state what is compared"),
+        (("--numbers", 3), "state one difference to be found"),
+        (("--numbers", 3, "--shift", 1, "--moved", 0.1), "state one difference"),
         (("--numbers", 3, "--shift", 1, "--class-share", 0.1), "--class-share says nothing of --shift"),
         (("--numbers", 3, "--shift", 1, "--items", 3), "--items: this is not asked of sites"),
         (("--numbers", 3, "--shift", 0.9, "--write-features", "x.json"), "which --numbers does not"),
@@ -76,5 +76,5 @@ def test_mistakes_are_named(forks: Forks, tmp_path: Path, options: tuple[Any, ..
 
 def test_options_of_sites_need_sites(forks: Forks, tmp_path: Path) -> None:
     asked = "plan", "--squared-distance", 4000
-    assert "say --sites, too" in forks.refused(*asked, "--epsilon", 1, "--moved", 0.1, cwd=tmp_path)
-    assert "say how much privacy" in forks.refused(*asked, cwd=tmp_path)
+    assert "give --sites, too" in forks.refused(*asked, "--epsilon", 1, "--moved", 0.1, cwd=tmp_path)
+    assert "state how much privacy" in forks.refused(*asked, cwd=tmp_path)

@@ -91,8 +91,8 @@ def test_release_refuses_what_it_cannot_guarantee(raws: Path, forks: Forks) -> N
     spend = ["--epsilon", "1", "--l1", "1"]
     for arguments, message in [
         ([*one, "--epsilon", "1"], "--l1 BOUND"),
-        ([*one, *spend, "--one-coordinate", "1"], "--l1 and --one-coordinate each say"),
-        ([*one, *spend, "--l2", "1"], "--l1 and --l2 each say"),
+        ([*one, *spend, "--one-coordinate", "1"], "--l1 and --one-coordinate each state"),
+        ([*one, *spend, "--l2", "1"], "--l1 and --l2 each state"),
         ([*one, "--epsilon", "1", "--l2", "1"], "L2 neighbours need a map whose spectral norm"),
         ([*one, "--epsilon", "0", "--l1", "1"], "epsilon must be a finite number > 0"),
         ([*one, "--epsilon", "1", "--l1", "some"], "bound"),

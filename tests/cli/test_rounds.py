@@ -107,14 +107,16 @@ def test_nobody_contributes_twice_in_whatever_process(folder: Path, forks: Forks
     forks.succeeded(*contribute("north", "-o", "n.contribution"), cwd=folder)  # nothing came of the first
     assert (folder / "north.pem.rounds").stat().st_mode & 0o777 == 0o600
     for more in ((), ("--again",)):
-        assert "as north.pem.rounds" in forks.refused(*contribute("north", "-o", "m.contribution", *more), cwd=folder)
+        assert "already, as north.pem.rounds" in forks.refused(
+            *contribute("north", "-o", "m.contribution", *more), cwd=folder
+        )
     forks.succeeded(*[one.replace("round.json", "next.json") for one in (*NEW, *PARTIES)], cwd=folder)
     agreed = Round.from_json((folder / "next.json").read_text())
     for name in ("north", "south"):
         agreed = agreed.signed(Key.load(folder / f"{name}.pem", name=name.title()))
     (folder / "round.json").write_text(agreed.to_json())
     refused = forks.run(*contribute("north", "-o", "m.contribution"), cwd=folder)
-    assert "Say --again if that is meant" in refused.stderr
+    assert "Give --again if that is meant" in refused.stderr
     forks.succeeded(*contribute("north", "-o", "m.contribution", "--again"), cwd=folder)
     assert len(load_raw(folder / "north.raw-sketch").releases) == 2
     assert len((folder / "north.pem.rounds").read_text().split()) == 2
@@ -150,10 +152,10 @@ def test_rounds_that_say_too_little_are_refused(folder: Path, forks: Forks) -> N
     ss.Agreement(PROJECTION, index="item", neighbours=ss.L1(2, unit="visit")).save(folder / "a.json")
     ss.Agreement(PROJECTION, index="item").save(folder / "open.json")
     for arguments, said in [
-        ((*new, *PARTIES), "say what is sketched"),
+        ((*new, *PARTIES), "state what is sketched"),
         ((*new, *PARTIES, "--projection", "p.json", "--agreement", "a.json"), "one of them"),
-        ((*new, *PARTIES, "--projection", "p.json"), "say how much one unit can change"),
-        ((*new, *PARTIES, "--agreement", "open.json"), "say how much one unit can change"),
+        ((*new, *PARTIES, "--projection", "p.json"), "state how much one unit can change"),
+        ((*new, *PARTIES, "--agreement", "open.json"), "state how much one unit can change"),
         ((*new, "--agreement", "a.json"), "2 to 1024 parties"),
         ((*new, *PARTIES, "--agreement", "a.json", "--honest", "1"), "honest must be"),
         (("round", "show", "p.json"), "p.json: this is not a round"),

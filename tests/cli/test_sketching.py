@@ -184,9 +184,9 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
         (["twice.csv", "--index", "item", *agreed, *out], "twice.csv has item more than once"),
         (["twice.csv.gz", "--index", "item", *agreed, *out], "twice.csv.gz has item more than once"),
         (["bad.jsonl", *EVENTS, *agreed, *out], "line 1 of bad.jsonl"),
-        (["-", *EVENTS, *agreed, *out], "say what standard input is: --format csv"),
+        (["-", *EVENTS, *agreed, *out], "state what standard input is: --format csv"),
         (["-", "sales.csv", *EVENTS, *agreed, *out], "is read alone"),
-        (["sales.csv", *agreed, *out], "say which columns are sketched: --agreement FILE, or --index COLUMN"),
+        (["sales.csv", *agreed, *out], "state which columns are sketched: --agreement FILE, or --index COLUMN"),
         (["agreed.json", *EVENTS, *agreed, *out], "is not a Parquet file"),
     ]:
         assert message in forks.refused("sketch", *arguments, cwd=folder)

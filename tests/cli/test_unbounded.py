@@ -20,7 +20,7 @@ from streamsketch.intake import log as intake_log
 from streamsketch.streams import Stream, StreamPolicy
 from streamsketch.streams.open_windows import Windows
 from tests.cli.killing import PIECE_BYTES
-from tests.cli.running import PATIENCE, Forks, started, wait_until_read
+from tests.cli.running import PATIENCE, Forks, started, wait_until_read, wait_until_there
 from tests.streams.naive import AGREEMENT, HEADER, KEYS, POLICY, Row, batch_of, beat, bound_by, over_in, windows_of
 
 OPTIONS = ["--agreement", "agreement.json", "--policy", "policy.json", "-o", "s.raw-stream"]
@@ -397,13 +397,14 @@ def test_two_processes_on_one_state_are_refused(folder: Path, forks: Forks) -> N
         running.stdin.write(text_of(rows).encode())
         running.stdin.flush()
         wait_until_read(running.stdin)
+        wait_until_there(folder / "s.raw-stream")
         assert "s.raw-stream is in use by another process; end that one first" in forks.refused(*FILE, cwd=folder)
         running.send_signal(signal.SIGTERM)
         assert running.wait(PATIENCE) == 128 + signal.SIGTERM
         assert running.stderr is not None
         said = running.stderr.read().decode()
     assert "Stopped: s.raw-stream, secret: " in said
-    assert "The same command goes on." in said
+    assert "The same command continues." in said
     stream = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
     assert stream.events == sum(map(len, windows_of(rows)[0].values())), "what was read is written"
     forks.succeeded(*FILE, cwd=folder)
@@ -479,16 +480,16 @@ def test_with_heartbeats_no_line_of_a_unit_ends_the_stream(form: str, folder: Pa
     ("arguments", "said"),
     [
         (["log.csv", "--agreement", "agreement.json", "--follow", "-o", "s.raw-stream"], "--follow is for streams"),
-        (["log.csv", "--policy", "policy.json", "-o", "s.raw-stream"], "say --agreement FILE, too"),
+        (["log.csv", "--policy", "policy.json", "-o", "s.raw-stream"], "give --agreement FILE, too"),
         (["log.csv", *OPTIONS, "--window", "1 h", "--append"], "say that; leave out --window, --append"),
         (["log.csv", *OPTIONS, "--unit-column", "a", "--clip", "cut"], "say that; leave out --unit-column, --clip"),
         (["log.csv", "log.csv", *OPTIONS], "one log is read"),
-        (["-", *OPTIONS], "say what standard input is"),
+        (["-", *OPTIONS], "state what standard input is"),
         (["-", "--format", "csv", "--follow", *OPTIONS], "nothing"),
         (["log.csv", "--messages", *OPTIONS], "--messages are read from standard input (-)"),
         (["-", "--format", "csv", "--messages", *OPTIONS], "--messages are read from standard input (-)"),
-        (["log.parquet", *OPTIONS], "say what log.parquet is"),
-        (["log.csv.gz", *OPTIONS], "say what log.csv.gz is"),
+        (["log.parquet", *OPTIONS], "state what log.parquet is"),
+        (["log.csv.gz", *OPTIONS], "state what log.csv.gz is"),
         (["log.csv", *OPTIONS[:-1], "s.raw-sketch"], "written to a file named *.raw-stream"),
         (["log.csv", *OPTIONS, "--every", "0"], "--every must be"),
         (["log.csv", *OPTIONS, "--summary", "told.txt"], "a summary is written to a file named *.json"),
