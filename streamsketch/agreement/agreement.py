@@ -280,7 +280,7 @@ class Agreement:
 
     @property
     def columns(self) -> list[Column]:
-        """The columns that are cast to a type: key, index and unit, those that exist."""
+        """The columns that are cast to a type, which are key, index and unit, if they exist."""
         return [*([] if self.key is None else [self.key]), *self.index, *([] if self.unit is None else [self.unit])]
 
     @property

@@ -55,7 +55,7 @@ class Differences:
 
     @property
     def separated(self) -> "pa.Table":
-        """The rows of the table whose interval excludes 0: the streams differ there, and the sign is right."""
+        """The rows of the table whose interval excludes 0. The streams differ there, and the sign is right."""
         apart = pc.or_(pc.greater(self.table["low"], 0), pc.less(self.table["high"], 0))
         return self.table.filter(apart)
 

@@ -90,7 +90,7 @@ class Estimate:
 
     @property
     def secret(self) -> bool:
-        """Whether the estimate comes from a raw sketch and is as secret: True for a `SecretEstimate` only."""
+        """Whether the estimate comes from a raw sketch and is as secret, as only a `SecretEstimate` is."""
         return False
 
     def as_secret(self) -> "SecretEstimate":
@@ -289,7 +289,7 @@ class Estimates:
 
     @property
     def secret(self) -> bool:
-        """Whether the estimates come from a raw sketch and are as secret: True for `SecretEstimates` only."""
+        """Whether the estimates come from a raw sketch and are as secret, as only `SecretEstimates` are."""
         return False
 
     def as_secret(self) -> "SecretEstimates":

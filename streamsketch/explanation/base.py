@@ -75,7 +75,7 @@ class BaseExplanation(ABC):
 
     @property
     def meaning(self) -> str:
-        """What ε and δ mean: the power of a test for membership."""
+        """What ε and δ mean for the power of a test for membership."""
         return meaning_of(self.guarantee)
 
     @property

@@ -193,7 +193,7 @@ class Features:
 
     @property
     def projection(self) -> Identity:
-        """The map that features are summed by: a cell for each, on a grid of 2^-15."""
+        """The map that sums features, with one cell for each, on a grid of 2^-15."""
         return Identity(dim=self.dim, resolution=Fraction(1, _ONE))
 
     def block(self, name: str) -> Block:

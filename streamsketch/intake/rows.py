@@ -123,7 +123,7 @@ class Intake:
 
     @property
     def needed(self) -> list[str]:
-        """The names of the agreed columns that every row must have: all but those of features."""
+        """The names of the agreed columns that every row must have, which are all but those of features."""
         return list(self._needed)
 
     @property

@@ -107,7 +107,7 @@ class MeanAggregator(Encoded):
 
     @property
     def totals(self) -> Ints:
-        """A copy of the state, in multiples of `step`: int64, (mechanism.state_dim,)."""
+        """A copy of the state in multiples of `step`, int64 of shape (mechanism.state_dim,)."""
         return self._totals.copy()
 
     @property

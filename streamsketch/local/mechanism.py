@@ -109,7 +109,7 @@ class Mechanism(ABC):
 
     @property
     def limiting_squared_error(self) -> float:
-        """Squared bias: the squared error that remains with any number of reports of one vector.
+        """The squared bias, which is the squared error that remains with any number of reports of one vector.
 
         It is 0 for all mechanisms except `ProjUnit`, which describes when it is exact and when it is a bound.
         """

@@ -142,7 +142,7 @@ class ProjUnit(WithPrecision):
 
     @property
     def inner_dim(self) -> int:
-        """The dimension of PrivUnitG: k, or k + 1 with the completing coordinate."""
+        """The dimension of PrivUnitG, k or, with the completing coordinate, k + 1."""
         return self.sketch_dim + self.completes
 
     @functools.cached_property
@@ -157,7 +157,7 @@ class ProjUnit(WithPrecision):
 
     @property
     def factor(self) -> float:
-        """The factor of Wᵀû: 1/E‖Wv‖ in Algorithm 5, √C in Algorithm 7, else 1."""
+        """The factor of Wᵀû, which is 1/E‖Wv‖ in Algorithm 5, √C in Algorithm 7, else 1."""
         if self.completes:
             return math.sqrt(self.norm_bound)
         return 1 / self.map.mean_length if self.unbiased else 1.0
@@ -210,7 +210,7 @@ class ProjUnit(WithPrecision):
 
     @property
     def limiting_squared_error(self) -> float:
-        """Squared bias, 0 if unbiased: exact, a bound or an average, as described in `ProjUnit`."""
+        """Squared bias, 0 if unbiased. It is exact, a bound or an average, as described in `ProjUnit`."""
         return 0.0 if self.unbiased else self.map.squared_bias
 
     def unit_inputs(self, units: Floats, seeds: Words) -> Floats:

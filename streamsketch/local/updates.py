@@ -75,7 +75,7 @@ class ModelUpdates:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of one report: two updates of one client differ by at most 2 · clip, so any two are hidden."""
+        """The guarantee of one report. Two updates of one client differ by at most 2 · clip, so any two are hidden."""
         layout = self.mechanism.layout
         conditions = [_ROUNDING] if layout.dtype.startswith("float") else []
         return Guarantee(

@@ -82,7 +82,7 @@ class Plan:
 
     @property
     def release_arguments(self) -> dict[str, Any]:
-        """The arguments for `Sketch.release` as a dict: epsilon, delta, neighbours and mechanism."""
+        """The arguments for `Sketch.release` as a dict with epsilon, delta, neighbours and mechanism."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,

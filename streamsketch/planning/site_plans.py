@@ -167,12 +167,12 @@ class SitePlan:
 
     @property
     def neighbours(self) -> SketchL2:
-        """What is protected: a whole unit."""
+        """The neighbours of a release, which protect a whole unit."""
         return SketchL2(1, unit=self.unit, max_keys=1)
 
     @property
     def release_arguments(self) -> dict[str, Any]:
-        """The arguments for `Sketch.release` as a dict: epsilon, delta and neighbours."""
+        """The arguments for `Sketch.release` as a dict with epsilon, delta and neighbours."""
         return {"epsilon": self.epsilon, "delta": self.delta, "neighbours": self.neighbours}
 
     @property

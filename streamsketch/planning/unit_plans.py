@@ -98,12 +98,12 @@ class UnitPlan:
 
     @property
     def agreement_arguments(self) -> dict[str, Any]:
-        """Arguments for `Agreement` besides projection and columns: neighbours, clip and counting."""
+        """The arguments for `Agreement` besides projection and columns, that is, neighbours, clip and counting."""
         return {"neighbours": self.chosen.neighbours, "clip": self.chosen.clip, "counting": self.chosen.counting}
 
     @property
     def release_arguments(self) -> dict[str, Any]:
-        """The arguments for `Sketch.release` as a dict: epsilon, delta, neighbours and mechanism."""
+        """The arguments for `Sketch.release` as a dict with epsilon, delta, neighbours and mechanism."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,

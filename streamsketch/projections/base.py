@@ -94,17 +94,17 @@ class Projection(ABC):
     @property
     @abstractmethod
     def l1_sensitivity(self) -> int:
-        """Δ1(A): the largest ℓ1 norm of a column of A (Stausholm 2021, Definition 3), in grid steps."""
+        """Δ1(A), the largest ℓ1 norm of a column of A (Stausholm 2021, Definition 3), in grid steps."""
 
     @property
     @abstractmethod
     def l2_sensitivity_squared(self) -> int:
-        """Δ2(A)²: the largest squared ℓ2 norm of a column of A, in grid steps squared."""
+        """Δ2(A)², the largest squared ℓ2 norm of a column of A, in grid steps squared."""
 
     @property
     @abstractmethod
     def max_entry(self) -> int:
-        """A bound on the absolute entries of A: no cell exceeds ``max_entry`` · Σ|q|."""
+        """A bound on the absolute entries of A. No cell exceeds ``max_entry`` · Σ|q|."""
 
     @property
     def scale(self) -> float:
@@ -113,7 +113,7 @@ class Projection(ABC):
 
     @functools.cached_property
     def cell_unit(self) -> float:
-        """One grid step of a cell in data units: scale times resolution."""
+        """One grid step of a cell in data units, which is scale times resolution."""
         return self.scale * float(self.grid)
 
     @property

@@ -65,7 +65,7 @@ class BlockHashed(Projection):
 
     @property
     def nonzeros(self) -> int:
-        """The number of row blocks: an update touches one cell of each."""
+        """The number of row blocks. An update touches one cell of each."""
         return self.blocks
 
     @property
@@ -108,17 +108,17 @@ class BlockHashed(Projection):
 
     @property
     def l1_sensitivity(self) -> int:
-        """Δ1(A) = s: each column has exactly s entries ±1."""
+        """Δ1(A) = s, because each column has exactly s entries ±1."""
         return self.blocks
 
     @property
     def l2_sensitivity_squared(self) -> int:
-        """Δ2(A)² = s: the s entries lie in distinct rows."""
+        """Δ2(A)² = s, because the s entries lie in distinct rows."""
         return self.blocks
 
     @property
     def max_entry(self) -> int:
-        """1: entries are -1, 0 and 1."""
+        """1, because entries are -1, 0 and 1."""
         return 1
 
     @functools.cached_property

@@ -152,7 +152,7 @@ class FJLT(Hadamard, RandomNorms):
 
     @functools.cached_property
     def sparse_matrix(self) -> "sparse.csr_array":
-        """P in grid steps: int64, (sketch_dim, padded_dim), read-only."""
+        """The matrix P in grid steps, int64 of shape (sketch_dim, padded_dim), read-only."""
         return _kept_sparse_matrix(self.replace(resolution=Fraction(1)))
 
     def build_sparse_matrix(self) -> "sparse.csr_array":

@@ -99,7 +99,7 @@ class SRHT(Hadamard):
 
     @property
     def l1_sensitivity(self) -> int:
-        """Δ1(A) = k: all entries are ±1."""
+        """Δ1(A) = k, because all entries are ±1."""
         return self.sketch_dim
 
     @property
@@ -128,7 +128,7 @@ class SRHT(Hadamard):
 
     @functools.cached_property
     def rows(self) -> Ints:
-        """The sampled rows of the Hadamard matrix: int64, (sketch_dim,), read-only."""
+        """The sampled rows of the Hadamard matrix, int64 of shape (sketch_dim,), read-only."""
         permutation = Permutation(self.padded_dim, self.seed, f"{self.kind}/rows")
         rows = permutation.of(np.arange(self.sketch_dim, dtype=np.int64))
         rows.setflags(write=False)

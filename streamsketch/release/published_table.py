@@ -115,7 +115,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
             return self._rows[key]
         except KeyError:
             raise UnknownKeyError(
-                f"the table has no release of {short(key)}(7 and '7' are different keys); it has "
+                f"the table has no release of {short(key)} (7 and '7' are different keys); it has "
                 f"{short(list(self._rows))}"
             ) from None
 

@@ -133,7 +133,7 @@ class Schedule(ABC):
 
     @property
     def norms(self) -> Norms:
-        """How far one unit moves all rows together: exactly for a unit in one window, otherwise at most."""
+        """How far one unit moves all rows together, exactly for a unit in one window, otherwise at most."""
         return _norms_of(self)
 
     def matrix(self) -> Ints:

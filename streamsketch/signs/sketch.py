@@ -275,7 +275,7 @@ class IndividualSignSketch(Signs):
 
     @property
     def guarantee(self) -> IndividualGuarantee:
-        """What was guaranteed: individual differential privacy only."""
+        """The guarantee, which is individual differential privacy only."""
         guarantee: IndividualGuarantee = self._guarantee
         return guarantee
 

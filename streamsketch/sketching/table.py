@@ -379,7 +379,7 @@ class SketchTable(Mapping[Any, Sketch]):
         slot = self._slots.get(key)
         if slot is None:
             raise UnknownKeyError(
-                f"the table has no sketch of {short(key)}(7 and '7' are different keys); sketch_of(key) returns an "
+                f"the table has no sketch of {short(key)} (7 and '7' are different keys); sketch_of(key) returns an "
                 "empty sketch for a key without events"
             )
         return self._sketch(self._cells[slot], int(self._masses[slot]), self._largest, key, self._counts[slot])

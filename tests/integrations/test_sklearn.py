@@ -119,7 +119,7 @@ def test_mixed_features_stand_in_a_pipeline() -> None:
     [
         (FEATURES, np.eye(3), TypeError, "data frame"),
         (FEATURES, ROWS.drop_columns("age"), ValueError, "age"),
-        (FEATURES, ROWS.set_column(1, "age", pa.array([[1], [2], [3]])), ValueError, "no number"),
+        (FEATURES, ROWS.set_column(1, "age", pa.array([[1], [2], [3]])), ValueError, "not a number"),
         (FEATURES.columns, ROWS, TypeError, "must be Features, got a dict"),
     ],
     ids=["a matrix", "a missing column", "lists as numbers", "no features"],

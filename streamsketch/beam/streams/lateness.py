@@ -102,7 +102,7 @@ class PartitionClock(Clock):
 
     @property
     def watermark(self) -> int:
-        """No record that is on time has an earlier timestamp: microseconds."""
+        """The watermark in microseconds. No record that is on time has an earlier timestamp."""
         found = super().watermark
         return MIN_TIMESTAMP.micros if found is None else found
 
