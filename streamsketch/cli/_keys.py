@@ -57,7 +57,7 @@ def public_key(path: Path) -> "PublicKey":
         with path.open("rb") as file:
             return PublicKey.from_text(file.read(_MOST_BYTES).decode())
     except (ss.InvalidInputError, UnicodeDecodeError) as error:
-        problem = "it is no text" if isinstance(error, UnicodeDecodeError) else str(error)
+        problem = "it is not text" if isinstance(error, UnicodeDecodeError) else str(error)
         raise ss.InvalidInputError(f"{path} holds no public key: {problem}") from None
 
 
