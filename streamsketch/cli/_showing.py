@@ -1,19 +1,18 @@
 """What commands print: tables for people, JSON for programs."""
 
+import contextlib
 import difflib
 import json
 import math
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+import sys
+from typing import Annotated, Any
 
 import typer
 
 import streamsketch as ss
 from streamsketch.cli._layout import show_facts
 from streamsketch.estimation import estimate_cells
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 Json = Annotated[
     bool,
@@ -103,21 +102,28 @@ def guarantee_fields(guarantee: ss.Guarantee) -> dict[str, Any]:
     return guarantee.to_dict() | {"text": str(guarantee)}
 
 
-def progress_bar(counted: str = "events") -> "Progress":
+class _NoBar:
+    """Stands for a bar where nobody would see one, so that no bar is loaded."""
+
+    def add_task(self, *_: Any, **__: Any) -> Any:
+        """Show nothing."""
+
+    def update(self, *_: Any, **__: Any) -> None:
+        """Show nothing."""
+
+
+def progress_bar(counted: str = "events") -> contextlib.AbstractContextManager[Any]:
     """Return a bar for what is counted as ``events``, on the error output where that is a terminal."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        return contextlib.nullcontext(_NoBar())
     from rich.console import Console  # noqa: PLC0415 - most commands show no bar
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above
 
-    console = Console(stderr=True)
-    console.quiet = (
-        not console.is_terminal or os.environ.get("TERM") == "dumb"
-    )  # rich below 14.3 ends with a blank line
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn(f"{{task.fields[events]:,}} {counted}"),
         TimeElapsedColumn(),
-        console=console,
+        console=Console(stderr=True),
         transient=True,
-        disable=console.quiet,
     )

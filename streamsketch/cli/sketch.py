@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,12 +22,14 @@ from streamsketch.cli._sketching import (
     sketch_files,
     sketch_stream,
 )
-from streamsketch.cli._unbounded import UnboundedLog
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
 from streamsketch.intake import BadLines, EventWindows, Intake, RowReader, event_windows
 from streamsketch.privacy import UNKNOWN, Bounds, Clip
 from streamsketch.storage import SUFFIX, RawHeader, RawSketch, State, append_raw, read_header
+
+if TYPE_CHECKING:
+    from streamsketch.cli._unbounded import UnboundedLog
 
 WITHIN = "none"
 """What `--clip` says of rows that keep to the bounds of their agreement already."""
@@ -220,7 +222,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
         others = chosen | options | {"window": window, "zone": zone, "time": time, "time_format": time_format}
         others |= bound | {"append": append, "clip": clip}
         agreed_by, released_by = _by_policy(agreement, policy, others, given_options(unbounded))
-        UnboundedLog(
+        _unbounded_log(
             inputs, output, agreed_by, released_by, form, check_delimiter(delimiter), bad_lines, every, summary,
             **unbounded,
         ).run(as_json=as_json)  # fmt: skip
@@ -293,6 +295,13 @@ def _tell_bounds(output: Path, before: Bounds, added: Bounds, after: Bounds) -> 
         say(holding)
     if added.is_enforced and after.is_enforced:
         say(f"Release it with {release_options(after.neighbours)}.")
+
+
+def _unbounded_log(*given: Any, **options: Any) -> "UnboundedLog":
+    """Return a log, whose streams and Parquet files load for it alone."""
+    from streamsketch.cli._unbounded import UnboundedLog  # noqa: PLC0415 - as above
+
+    return UnboundedLog(*given, **options)
 
 
 def _left_out(rows: int) -> str:
