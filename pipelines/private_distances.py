@@ -22,6 +22,7 @@ import streamsketch as ss
 from pipelines.picture import heat_map
 from pipelines.tables import Results, show_results
 from pipelines.truth import look_at_truth
+from streamsketch.core import announce_compiling
 from streamsketch.jobs import FilesJob, RunSecrets, comparisons, write
 
 FLIGHTS = Path(__file__).parent / "data" / "flights.parquet"
@@ -68,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), TimeElapsedColumn(), console=console
         ) as progress:
             step = progress.add_task("Sketching, releasing and comparing (Apache Beam)", total=1)
-            results = results_of(job, known.beam)
+            with announce_compiling(lambda sentence: sys.stderr.write(f"{sentence}\n")):
+                results = results_of(job, known.beam)
             progress.advance(step)
             step = progress.add_task("Looking at the raw data, which a user could not do", total=1)
             truth = look_at_truth(FLIGHTS, AGREEMENT, results.releases, POSSIBLE_INDICES)

@@ -136,7 +136,7 @@ def before_compiling(call: Callable[[KernelCache], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def announce_compiling(say: Callable[[str], None]) -> Iterator[None]:
+def announce_compiling(say: Callable[[str], object]) -> Iterator[None]:
     """Within the context, call ``say`` with a sentence before the first kernel is compiled, if any has to be."""
     announced = False
 
