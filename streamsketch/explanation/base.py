@@ -15,8 +15,8 @@ from streamsketch.release import NoiseCheck, Verdict
 
 _FALSE_ALARMS = 0.05
 _BASES: dict[Basis | None, str] = {
-    "enforced": "what each adds was brought within that bound",
-    "asserted": "nothing was clipped to that bound: whoever released the data asserts that it holds",
+    "enforced": "each contribution was clipped to that bound",
+    "asserted": "nothing was clipped to that bound: the releaser asserts that it holds",
     None: "the release does not say whether that bound was enforced or is asserted",
 }
 _LARGE_EPSILON = 100.0  # e^ε is finite
@@ -25,7 +25,10 @@ _SUMS = 1e-12  # what sums of floats are off
 _UP = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
 _VERDICTS: dict[Verdict, str] = {"too little": "WARNING", "not checked": "Not checked"}
 _NO_THEOREM = "none is known for a mechanism given as text."
-_NOT_SHOWN = "No file can show that the noise was drawn so and the bound enforced: for that you trust its maker."
+_NOT_SHOWN = (
+    "No file can prove that the noise was drawn this way or that the bound was enforced: "
+    "you trust the releaser for that."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,7 +170,7 @@ class BaseExplanation(ABC):
                 if self.guarantee.basis == "enforced"
                 else [f"What one {unit} adds beyond the bound of {bound}, where that was not clipped."]
             ),
-            f"A person behind more than one {unit}: n of them spend n times ε.",
+            f"A person with more than one {unit}: n of them spend n times ε.",
             f"Facts about many: the release is meant to show that two {alike} are similar.",
             "Another release of the same data, here or elsewhere: it adds to ε.",
         ]

@@ -28,7 +28,7 @@ from streamsketch.signs import IndividualSignSketch, Signs, SignSketch
 if TYPE_CHECKING:
     from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation
 
-_ONE_RELEASE = "A table counts as one release: the guarantee of each key covers all of its keys, "
+_ONE_RELEASE = "A table counts as one release: the guarantee of one key holds for all of its keys together, "
 _WORST_FIRST: tuple[Verdict, ...] = ("too little", "not checked", "enough")
 _NAMED_KEYS = 5
 _SHOWN_PAIRS = 5

@@ -260,7 +260,7 @@ class Explanation(BaseExplanation):
         delta = min(1.0, math.fsum(part.count * part.guarantee.delta for part in self.parts))
         unit = self.guarantee.neighbours.unit
         budget = budget_text(epsilon, delta)
-        return [f"Whoever has one {unit} in each of the {self.releases} spends up to {budget} in all."]
+        return [f"A person with one {unit} in each of the {self.releases} spends up to {budget} in all."]
 
     @property
     def _stated(self) -> StatedNoise:

@@ -348,7 +348,7 @@ class IndividualSignExplanation(BaseSignExplanation):
         return [
             "Which signs were perturbed: this choice depends on the data, is not hidden, and may reveal them.",
             beyond,
-            f"A person behind more than one {unit}: there is no guarantee for two of them.",
+            f"A person with more than one {unit}: there is no guarantee for two of them.",
             alike,
             "Another release of the same data, here or elsewhere: there is no guarantee for both together.",
             WHO_TAKES_PART,

@@ -149,5 +149,5 @@ def mechanism_of(guarantee: Guarantee) -> SignMechanism | None:
 
 def _unknown(guarantee: Guarantee) -> str:
     if not guarantee.mechanism.is_record:
-        return "its mechanism is stated in text only, which nothing reads"
+        return "its mechanism is stated only as text"
     return "its mechanism is no single one of the library"

@@ -103,7 +103,7 @@ def test_noise_beside_a_share_for_the_keys_that_leaves_nothing_is_too_little() -
 def test_a_mechanism_in_text_only_is_told_and_not_checked(name: str) -> None:
     release = SOUND[name]()
     told = tampered(release, mechanism=str(release.guarantee.mechanism)).explain()
-    assert told.check == NoiseCheck("not checked", "its mechanism is stated in text only, which nothing reads")
+    assert told.check == NoiseCheck("not checked", "its mechanism is stated only as text")
     assert str(told.guarantee) == str(release.guarantee)
     assert "none that its text names" not in str(told)
 
@@ -366,7 +366,7 @@ def test_a_weekly_sum_says_what_seven_days_cost() -> None:
     week, every = days[0], days[0]
     for day in days[1:]:
         week, every = week.combine(day, populations="disjoint"), every.combine(day, populations="overlapping")
-    assert "Whoever has one trip in each of the 7 spends up to ε = 3.5, δ = 0 in all." in week.explain().mechanism
+    assert "A person with one trip in each of the 7 spends up to ε = 3.5, δ = 0 in all." in week.explain().mechanism
     assert not any("Whoever" in sentence for sentence in every.explain().mechanism), "there it is the guarantee"
 
 
@@ -374,7 +374,7 @@ def test_l1_is_the_sum_of_absolute_values_not_the_absolute_value_of_the_sum() ->
     release = SJLT.sketch().release(epsilon=0.5, neighbours=ss.L1("3/2", unit="trip"))
     assert release.explain().who == (
         "one trip, in the data or not, whose absolute values sum to at most 3/2; nothing was clipped to that bound: "
-        "whoever released the data asserts that it holds"
+        "the releaser asserts that it holds"
     )
 
 
@@ -384,7 +384,7 @@ def test_it_says_whether_the_bound_was_enforced() -> None:
     hashed = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
     bounded = ss.bounding.bound_units([(None, *bought)], hashed, neighbours=near).sketch_of("")
     released = bounded.release(epsilon=0.5, neighbours=near)
-    assert released.explain().who.endswith("at most 5; what each adds was brought within that bound")
+    assert released.explain().who.endswith("at most 5; each contribution was clipped to that bound")
     assert not any("beyond the bound" in said for said in released.explain().not_protected)
     older = PrivateSketch.from_bytes(tampered(released, basis=None).to_bytes())
     assert older.explain().who.endswith("the release does not say whether that bound was enforced or is asserted")

@@ -77,4 +77,4 @@ def test_bytes_of_before_their_guarantee_had_conditions_are_read_and_not_checked
     release = ss.signs.SignSketch.from_bytes(bytes.fromhex(case["bytes"]))
     assert release.to_bytes().hex() == case["bytes"]
     check = release.explain().check
-    assert (check.verdict, check.reason) == ("not checked", "its mechanism is stated in text only, which nothing reads")
+    assert (check.verdict, check.reason) == ("not checked", "its mechanism is stated only as text")

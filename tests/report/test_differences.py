@@ -148,6 +148,6 @@ def test_the_command_takes_a_dictionary(tmp_path: Path, forks: Forks) -> None:
     assert re.search(r"drink: -?[\d,.]+ ± ", section_of(page))
     assert "hold at once" in page
     refused = forks.refused("report", "all.parquet", "-o", "b.html", "--category", "kind", cwd=tmp_path)
-    assert "say --why DICTIONARY" in refused
+    assert "give --why DICTIONARY" in refused
     refused = forks.refused("report", "all.parquet", "-o", "b.html", "--why", "words.csv", cwd=tmp_path)
     assert "--index COLUMN" in refused

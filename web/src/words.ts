@@ -11,8 +11,8 @@ import type { AddedNoise, Guarantee, History, Noise, Projection } from "./types.
 const LABELS: Readonly<Record<string, string>> = { l1: "L1", l2: "L2", "sketch-l2": "L2 of sketches", "one-coordinate": "one coordinate" };
 const FALSE_ALARMS = 0.05, TOLERANCE = 1e-6, ROUNDING_VARIANCE = 3;
 const BASES: Readonly<Record<string, string>> = {
-  enforced: "what each adds was brought within that bound",
-  asserted: "nothing was clipped to that bound: whoever released the data asserts that it holds",
+  enforced: "each contribution was clipped to that bound",
+  asserted: "nothing was clipped to that bound: the releaser asserts that it holds",
   "": "the release does not say whether that bound was enforced or is asserted",
 };
 const CLIPS: Readonly<Record<string, (unit: string) => string>> = {
@@ -192,7 +192,7 @@ function sumSentences(release: Release): string[] {
   const out = [`${count} releases were added or subtracted; ${composed}.`];
   if (composition === "disjoint" || composition === "mixed") {
     const [epsilon, delta] = spentByAll(release.parts);
-    out.push(`Whoever has one ${release.guarantee.neighbours.unit} in each of the ${count} spends up to ε = ${roundedUp(epsilon)}, δ = ${roundedUp(Math.min(delta, 1))} in all.`);
+    out.push(`A person with one ${release.guarantee.neighbours.unit} in each of the ${count} spends up to ε = ${roundedUp(epsilon)}, δ = ${roundedUp(Math.min(delta, 1))} in all.`);
   }
   return out;
 }
@@ -200,7 +200,7 @@ function sumSentences(release: Release): string[] {
 function notProtected({ guarantee }: Release): string[] {
   const { unit, bound } = guarantee.neighbours;
   const out = [
-    `A person behind more than one ${unit}: n of them spend n times ε.`,
+    `A person with more than one ${unit}: n of them spend n times ε.`,
     "Facts about many: the release is meant to show that two streams are similar.",
     "Another release of the same data, here or elsewhere: it adds to ε.",
   ];
@@ -231,7 +231,7 @@ export function guaranteeInWords(release: Release | Signs): Section[] {
     const { verdict, reason } = checkNoise(release);
     const label = { enough: "The noise is enough", "too little": "WARNING", "not checked": "Not checked" }[verdict];
     out.push({ heading: "How", sentences: mechanismSentences(release) });
-    out.push({ heading: "Check", sentences: [`${label}: ${reason}.`, "No file can show that the noise was drawn so and the bound enforced: for that you trust its maker."] });
+    out.push({ heading: "Check", sentences: [`${label}: ${reason}.`, "No file can prove that the noise was drawn this way or that the bound was enforced: you trust the releaser for that."] });
     out.push({ heading: "Not protected", sentences: notProtected(release) });
   }
   return out;
@@ -439,9 +439,9 @@ function inside(release: Release): string {
 }
 
 function checkOne(guarantee: Readonly<Guarantee>, projection: Readonly<Projection>, stated: Readonly<Noise>, history: Readonly<History> | null): NoiseCheck {
-  if (guarantee.steps === undefined) return { verdict: "not checked", reason: "its mechanism is stated in text only, which nothing reads" };
+  if (guarantee.steps === undefined) return { verdict: "not checked", reason: "its mechanism is stated only as text" };
   const noise = singleNoise(guarantee.steps);
-  if (noise === null) return { verdict: "not checked", reason: "its mechanism is no single noise, so one sensitivity does not apply" };
+  if (noise === null) return { verdict: "not checked", reason: "its mechanism is not a single noise, so one sensitivity does not apply" };
   if (noise.place !== stated.place) return { verdict: "too little", reason: "its mechanism adds noise at another place than its estimates assume" };
   const used = cumulantsOf(noise);
   if (noise.schedule === undefined && !agrees(stated, used)) {
@@ -525,6 +525,6 @@ export function warnings(release: Release | Signs): string[] {
       out.push(`It states too little noise for its guarantee, so neither its guarantee nor the error bars of estimates from it can be relied on: ${reason}.`);
     }
   }
-  if (guarantee.basis === "asserted") out.push(`Nothing was clipped to the bound of ${guarantee.neighbours.bound}: whoever released the data asserts that it holds.`);
+  if (guarantee.basis === "asserted") out.push(`Nothing was clipped to the bound of ${guarantee.neighbours.bound}: the releaser asserts that it holds.`);
   return out;
 }

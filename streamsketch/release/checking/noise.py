@@ -60,10 +60,10 @@ def check_noise(
     """
     mechanism = guarantee.mechanism
     if not mechanism.is_record:
-        return NoiseCheck("not checked", "its mechanism is stated in text only, which nothing reads")
+        return NoiseCheck("not checked", "its mechanism is stated only as text")
     one = mechanism.the_noise
     if one is None:
-        return NoiseCheck("not checked", "its mechanism is no single noise, so one sensitivity does not apply")
+        return NoiseCheck("not checked", "its mechanism is not a single noise, so one sensitivity does not apply")
     if one.schedule is not None and one.schedule.most_blocks > (most_entries or MOST_BLOCKS):
         return NoiseCheck("not checked", f"its schedule has up to {one.schedule.most_blocks:,} blocks to look through")
     if one.schedule is not None and not one.schedule.is_unit(unit := guarantee.neighbours.unit):

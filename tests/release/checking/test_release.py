@@ -142,7 +142,7 @@ def test_a_part_that_was_not_checked_leaves_the_sum_unchecked() -> None:
     unknown = tampered(released(), mechanism="a mechanism that no check knows")
     check = check_release(released().combine(unknown, populations="overlapping"))
     assert check.verdict == "not checked"
-    assert "1 of the 2 releases inside: its mechanism is stated in text only" in check.reason
+    assert "1 of the 2 releases inside: its mechanism is stated only as text" in check.reason
 
 
 def test_a_made_up_release_id_does_not_hide_too_little_noise() -> None:
