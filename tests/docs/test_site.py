@@ -139,4 +139,9 @@ def test_language_models_get_a_list_of_pages_that_exist(whole: Path) -> None:
     listed = re.findall(r"^- \[.+?\]\((.+?)\)", (whole / "llms.txt").read_text(encoding="utf-8"), re.MULTILINE)
     assert "how-to/choose-projection.html" in listed
     assert all((whole / name).is_file() for name in listed)
+    full = (whole / "llms-full.txt").read_text(encoding="utf-8")
+    assert re.findall(r"^Source: (.+)$", full, re.MULTILINE) == ["index.html", *listed]
+    assert "agreement = ss.agree(" in full, "pages are as they are written"
+    assert "Return the exact, secret sketch of a table" in full, "docstrings are in their place"
+    assert not re.search(r"^`{3}\{|^<!-- ", full, re.MULTILINE), "nothing is left of directives and marks"
     assert (whole / "404.html").is_file()
