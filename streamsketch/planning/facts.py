@@ -66,7 +66,7 @@ class StreamFacts:
             object.__setattr__(self, "step", step)
         elif self.events is None:
             raise InvalidInputError(
-                "for real values (step=None) a plan needs events, the number of updates in a stream"
+                "a plan for real values (step=None) needs events, the number of updates in a stream"
             )
         object.__setattr__(self, "squared_distances", self._distances())
 

@@ -233,17 +233,18 @@ def _verdict(plan: Plan) -> str:
     wanted = f"The goal, ± {_percent(goal.relative_error or 0)} at {100 * goal.confidence:.10g} % confidence,"
     if plan.met:
         return f"{wanted} is reached."
-    remedies = []
+    least = f"{wanted} is not reached. The smallest error is ± {_percent(plan.chosen.error)}:"
+    ways = []
     if plan.epsilon_needed is not None:
-        remedies.append(f"it takes ε = {plan.epsilon_needed:g} instead of {plan.epsilon:g}")
+        ways.append(f"ε = {plan.epsilon_needed:g} instead of {plan.epsilon:g}")
     if plan.cells_needed is not None:
-        remedies.append(f"it takes {plan.cells_needed:,} cells instead of at most {goal.max_cells:,}")
-    if not remedies:
-        remedies.append(
-            f"no ε up to 100 reaches it with at most {goal.max_cells:,} cells and {goal.max_nonzeros} nonzeros: raise "
-            f"those limits, or ask for less"
-        )
-    return f"{wanted} is not reached, ± {_percent(plan.chosen.error)} is the least: {', or '.join(remedies)}."
+        ways.append(f"{plan.cells_needed:,} cells instead of at most {goal.max_cells:,}")
+    if ways:
+        return f"{least} the goal takes {', or '.join(ways)}."
+    return (
+        f"{least} no ε up to 100 reaches the goal with at most {goal.max_cells:,} cells and {goal.max_nonzeros} "
+        f"nonzeros. Raise those limits, or relative_error."
+    )
 
 
 def _choices(plan: Plan) -> str:
@@ -260,7 +261,7 @@ def _choices(plan: Plan) -> str:
                 f"± {_percent(option.error)}",
             )
         )
-    which = "" if len(plan.streams.distances) == 1 else " (at each one's worst distance)"
+    which = "" if len(plan.streams.distances) == 1 else " (errors at the worst distance of each)"
     return f"Choices{which}:\n{aligned(rows, left=1)}"
 
 
@@ -271,13 +272,13 @@ def _notes(plan: Plan) -> Iterator[str]:
     yield from _on_raw(plan)
     if plan.chosen.projection.resolution != plan.streams.step and plan.streams.step is not None:
         yield (
-            f"The values are multiples of {plan.streams.step}; the finer resolution costs nothing, and on it rounding "
-            f"the {plan.chosen.mechanism.title()} noise to the grid adds less."
+            f"The values are multiples of {plan.streams.step}. The finer resolution costs nothing: rounding the "
+            f"{plan.chosen.mechanism.title()} noise to its grid adds less variance."
         )
     if plan.streams.step is None:
         share = plan.streams.truncation(plan.chosen.projection.grid)
         yield (
-            f"At resolution {plan.chosen.projection.resolution} truncation moves no squared distance by more than "
+            f"At resolution {plan.chosen.projection.resolution} truncation changes a squared distance by at most "
             f"{_percent(1.01 * share)}, even if all updates fall on one coordinate."
         )
     yield (
@@ -297,9 +298,9 @@ def _on_lost_distances(plan: Plan) -> Iterator[str]:
         f"{'are smaller than their errors' if many else 'is smaller than its error'} {_at(plan)} confidence: such "
         f"streams cannot be distinguished. "
         + (
-            f"It takes ε = {plan.epsilon_to_see:g} instead of {plan.epsilon:g}."
+            f"To distinguish them takes ε = {plan.epsilon_to_see:g} instead of {plan.epsilon:g}."
             if plan.epsilon_to_see is not None
-            else "No ε up to 100 changes that within the limits on cells and nonzeros."
+            else "With these limits on cells and nonzeros, no ε up to 100 is enough."
         )
     )
 
@@ -354,7 +355,7 @@ def _on_raw(plan: Plan) -> Iterator[str]:
     sketches = [one for one in plan.options if not one.is_raw]
     if raw is None or not sketches:
         if raw is None and plan.streams.dim < HASHED_DIM:
-            yield f"The raw histogram of {plan.streams.dim:,} cells is beyond the limits; a sketch is needed."
+            yield f"The raw histogram of {plan.streams.dim:,} cells exceeds the limits, so a sketch is needed."
         return
     best = min(sketches, key=lambda one: one.error)
     if plan.chosen is raw:

@@ -75,14 +75,14 @@ class SchedulePlan:
         if self.is_separate:
             advice = f"Release each window by itself: for {relation}, no schedule is much better."
         else:
-            advice = f"Publish by a {self.chosen.schedule}, for {relation}."
+            advice = f"Publish with a {self.chosen.schedule}, for {relation}."
         names = ["all so far" if one == "prefix" else f"any {one:,}" for one in self.ranges]
         rows = [["schedule", *names, "sums kept"]]
         for option in self.options[:_SHOWN] + (() if self.separate in self.options[:_SHOWN] else (self.separate,)):
             errors = [f"{error:.2f}" for error in option.errors]
             rows.append([option.schedule.words, *errors, f"{option.held:,}"])
         return "\n".join(
-            [advice, "", "Noise of the worst range, over that of one window released alone:", aligned(rows, left=1)]
+            [advice, "", "Noise of the worst range, relative to one window released alone:", aligned(rows, left=1)]
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def plan_schedule(
     """
     wanted = tuple(dict.fromkeys(_checked(one, horizon) for one in ranges))
     if not wanted:
-        raise InvalidInputError("no ranges of interest are given: a number of windows, or 'prefix'")
+        raise InvalidInputError("ranges is empty; give numbers of windows, such as 7, or 'prefix'")
     who: dict[str, Any] = {"horizon": horizon, "max_windows": max_windows, "gap": gap}
     found = []
     for schedule in _candidates(who, wanted, laplace=delta == 0):
@@ -167,7 +167,7 @@ def _checked(one: Any, horizon: int) -> Range:
     if one == "prefix":
         return "prefix"
     if isinstance(one, str):
-        raise InvalidInputError(f"a range is a number of windows, or 'prefix', got {short(one)}")
+        raise InvalidInputError(f"a range must be a number of windows, or 'prefix', got {short(one)}")
     return check_int(one, "a range, in windows,", 1, horizon)
 
 

@@ -233,13 +233,13 @@ def plan_signs(  # noqa: PLR0913 - a plan starts from many facts
     law = publish.law(projection) if isinstance(publish, SignMechanism) else None
     if norm is None and (law is None or law.shape != "constant"):
         raise InvalidInputError(
-            f"flips of {publish.name} depend on how large cells are: give norm, the vectors' Euclidean norm"
+            f"the flips of {publish.name} depend on the size of cells; pass norm, the Euclidean norm of the vectors"
         )
     closest, far = _cosines(cosine, "cosine"), _cosines(rest, "rest")
     if min(closest) <= max(far):
         raise InvalidInputError(
-            f"true neighbours are closer than the rest, got cosines from {min(closest):g} of neighbours and up to "
-            f"{max(far):g} of the rest"
+            f"the cosines of true neighbours must exceed those of the rest, got {min(closest):g} for a neighbour and "
+            f"{max(far):g} for the rest"
         )
     sizes = _several(signs, projection.sketch_dim, "signs")
     for size in sizes:
@@ -375,8 +375,8 @@ def _several(given: Any, default: Any, what: str) -> list[Any]:
 
 def _notes(plan: SignPlan) -> Iterator[str]:
     cosines = f"{either(plan.cosine)} with each true neighbour and of {either(plan.rest)} with the others"
-    query = "exact signs of its own" if plan.exact_query else "published signs, too"
-    yield f"Assumed: a vector has a cosine of {cosines}, and searches with {query}."
+    query = "is the vector's exact signs" if plan.exact_query else "is the vector's published signs"
+    yield f"Assumed: a vector has a cosine of {cosines}. The query {query}."
     first = plan.options[0]
     guarantee = plan._at(first.signs, first.epsilon).guarantee  # noqa: SLF001 - ours
     yield f"Each release, with {first.signs:,} signs and ε = {first.epsilon:g}: {guarantee}."
@@ -389,4 +389,4 @@ def _notes(plan: SignPlan) -> Iterator[str]:
     elif plan.enough is None:
         yield f"No ε up to {_EPSILONS[1]:g} finds nine in ten neighbours with {most.signs:,} signs."
     else:
-        yield f"With {most.signs:,} signs, nine in ten neighbours are found from ε = {plan.enough:g} on."
+        yield f"With {most.signs:,} signs, ε = {plan.enough:g} or more finds nine in ten neighbours."

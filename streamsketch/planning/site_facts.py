@@ -132,8 +132,7 @@ class ClassShift:
         object.__setattr__(self, "deviations", _positive(self.deviations, "deviations", 100))
         if self.times <= 1 or self.share >= 1:
             raise InvalidInputError(
-                f"a class of a share below 1 becomes more than 1 time as frequent, got {self.share:g} and "
-                f"{self.times:g} times"
+                f"share must be less than 1 and times more than 1, got share={self.share:g} and times={self.times:g}"
             )
         if self.columns is not None:
             check_int(self.columns, "columns", 1)
@@ -161,9 +160,13 @@ def check_shift(shift: SiteShift, features: Features) -> None:
     numbers = kinds.count(Number)
     if isinstance(shift, ShareShift):
         if Category not in kinds:
-            raise InvalidInputError("a share of people cannot move between categories, as no column is a category")
+            raise InvalidInputError(
+                "a ShareShift moves people between categories, but no column is a category; use MeanShift or ClassShift"
+            )
     elif (shift.columns or 1) > numbers and not (isinstance(shift, ClassShift) and Embedding in kinds):
-        raise InvalidInputError(f"a shift in {shift.columns or 1} columns of numbers needs as many, not {numbers}")
+        raise InvalidInputError(
+            f"the shift is in {shift.columns or 1} columns of numbers, but there are only {numbers}; use fewer columns"
+        )
 
 
 def block_means(features: Features, shift: SiteShift, deviation: float) -> dict[str, Means]:

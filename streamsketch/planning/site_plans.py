@@ -309,7 +309,7 @@ def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them w
         raise InvalidInputError(f"power must lie in (0, 1), got {power:g}")
     numbers = _numbers_of(units)
     if not 0 < deviation <= 1:
-        raise InvalidInputError(f"deviation is a share of a column's range, in (0, 1], got {deviation:g}")
+        raise InvalidInputError(f"deviation must lie in (0, 1], as a share of a column's range, got {deviation:g}")
     if delta is None:
         delta = min(_MOST_DELTA, 10 ** math.floor(math.log10(_DELTA_SHARE / max(numbers))))
     if epsilon is not None:
@@ -484,7 +484,7 @@ def _least(holds: Callable[[float], bool], low: float, high: float, digits: int 
 def _numbers_of(units: float | Sequence[float]) -> tuple[float, float]:
     given = list(units) if isinstance(units, Sequence) else [units, units]
     if len(given) != len(("x", "y")) or not all(isinstance(one, int | float) for one in given):
-        raise InvalidInputError(f"units must be one number of units a site, or those of two sites, got {short(units)}")
+        raise InvalidInputError(f"units must be one number for both sites, or two numbers, got {short(units)}")
     if not all(1 <= one <= _MOST_UNITS for one in given):
         raise InvalidInputError(f"units must be between 1 and {_MOST_UNITS:,.0f} a site, got {short(units)}")
     return float(given[0]), float(given[1])
@@ -558,7 +558,7 @@ def _headline(option: SiteOption) -> str:
     features, parts = option.features, []
     if features.joint:
         parts.append(f"{features.joint} frequencies of all numbers together")
-        parts.append(f"moments={option.moments} of each number" if option.moments else "no features of single numbers")
+        parts.append(f"moments={option.moments} of each number" if option.moments else "no features of each number")
         if option.moments:
             parts.append(f"joint_weight={features.joint_weight}")
     elif option.waves:
@@ -578,24 +578,27 @@ def _expected(plan: SitePlan) -> str:
     parts = found.discrepancy + found.drawn, found.error, found.drawn
     value, error, drawn = (format_value(part, found.error) for part in parts)
     return (
-        f"With {_people(plan)} and {plan.shift}, the discrepancy (mmd) is {value} ± {error}, of which {drawn} is the "
-        f"draw of {plan.units_word}. Without that, it is {_times(found.z)} times its standard deviation under noise "
-        f"alone. Populations are said to differ, at 5 %, in {_percent(found.power)} of cases."
+        f"With {_people(plan)} and {plan.shift}, the discrepancy (mmd) is {value} ± {error}, of which {drawn} comes "
+        f"from the draw of {plan.units_word}. Without that part, it is {_times(found.z)} times its standard deviation "
+        f"under noise alone. A test at level 5 % finds a difference in {_percent(found.power)} of cases."
     )
 
 
 def _verdict(plan: SitePlan) -> str:
-    wanted = f"The goal, to find it in {_percent(plan.power)} of cases,"
+    wanted = f"The goal, to find the difference in {_percent(plan.power)} of cases,"
     if plan.reached:
-        chosen = "" if plan.given_epsilon else f" ε = {plan.epsilon:g} is the least with which it is."
+        chosen = "" if plan.given_epsilon else f" ε = {plan.epsilon:g} is the smallest that reaches it."
         return f"{wanted} is reached.{chosen}"
     says = [f"{wanted} is not reached: there are too few {plan.units_word}."]
     if plan.units_needed is None:
-        says.append(f"No number of them is enough at ε = {plan.epsilon:g}.")
+        says.append(f"No number of {plan.units_word} is enough at ε = {plan.epsilon:g}.")
     else:
         says.append(f"It takes {plan.units_needed:,} {plan.units_word} a site at ε = {plan.epsilon:g}.")
     if plan.epsilon_needed is None:
-        says.append(f"With {_people(plan)} no ε up to {_EPSILONS[1]:g} is enough: their draw alone hides it.")
+        says.append(
+            f"With {_people(plan)} no ε up to {_EPSILONS[1]:g} is enough, because the draw of {plan.units_word} alone "
+            "hides the difference."
+        )
     else:
         says.append(f"With {_people(plan)} it takes ε = {plan.epsilon_needed:g}.")
     return " ".join(says)
@@ -622,20 +625,20 @@ def _choices(plan: SitePlan) -> str:
 
 def _notes(plan: SitePlan) -> Iterator[str]:
     if plan.visible is None:
-        yield f"No shift of this kind is found in {_percent(plan.power)} of cases with these features."
+        yield f"With these features, no shift of this kind is found in {_percent(plan.power)} of cases."
     else:
-        yield f"Found in {_percent(plan.power)} of cases at least: {plan.visible}."
+        yield f"The smallest shift found in {_percent(plan.power)} of cases: {plan.visible}."
     if not plan.chosen.shows_columns:
         yield (
-            "Numbers without features of their own are not described, and it cannot be said which of them differ: "
-            "columns=True asks for that."
+            "The columns of numbers have no separate features, so a comparison cannot show which of them differ. "
+            "Pass columns=True for features of each column."
         )
     if plan.chosen.waves and not plan.chosen.features.joint:
-        yield "Embeddings of two people are taken to have a cosine of 0.5, and of two classes 0.25."
+        yield "Assumed: embeddings of two people have a cosine of 0.5, and of two classes 0.25."
     elif plan.chosen.waves:
         yield (
-            f"Numbers are taken to be normal, independent, and with a standard deviation of "
-            f"{100 * plan.deviation:.3g} % of their range; where columns go together, more or less is found."
+            f"Assumed: numbers are normal and independent, with a standard deviation of {100 * plan.deviation:.3g} % "
+            "of their range. If columns are correlated, the true power is higher or lower."
         )
 
 

@@ -174,17 +174,19 @@ class TypicalUnit(UnitFacts):
         longest = max(len(numbers) for numbers in given.values())
         for name, numbers in given.items():
             if len(numbers) not in {0, 1, longest}:
-                raise InvalidInputError(f"{name} must be one number or {longest}, as the others, got {len(numbers)}")
+                raise InvalidInputError(
+                    f"{name} must have 1 number or {longest}, as the other lists have, got {len(numbers)}"
+                )
         if self.shares is not None:
             object.__setattr__(self, "shares", _shares(self.shares, longest))
         pieces = given["pieces"] or given["items"]
         if (np.array(pieces) < np.array(given["items"])).any():
             raise InvalidInputError(
-                f"a unit adds at least one piece of each item, got {short(self.pieces)} pieces of {short(self.items)} "
-                f"items"
+                "pieces must be at least items, because a unit adds one piece or more of each item; got "
+                f"pieces={short(self.pieces)} and items={short(self.items)}"
             )
         if any(number % 1 for number in given["keys"]):
-            raise InvalidInputError(f"a unit is in a whole number of keys, got {short(self.keys)}")
+            raise InvalidInputError(f"keys must be whole numbers, got {short(self.keys)}")
         if not (isinstance(self.match, int | float) and 0 < self.match <= 1):
             raise InvalidInputError(f"match must be a probability, in (0, 1], got {short(self.match)}")
         cosines = np.atleast_1d(np.asarray(self.cosine))
@@ -351,7 +353,9 @@ class UnitSample(UnitFacts):
         columns = [unit, *names, *([] if key is None else [key]), *([] if value is None else [value])]
         batches = [batch for batch in batches_of(rows, columns) if batch.num_rows]
         if not batches:
-            raise InvalidInputError(f"the sample has no rows with a {unit}, so nothing is known of units")
+            raise InvalidInputError(
+                f"no row of the sample has a {unit} and a value other than 0; give a sample that has some"
+            )
         table = pa.Table.from_batches(batches)
         table = table.filter(pc.is_valid(table[unit]))
         entries = table.group_by(list(dict.fromkeys(name for name in columns if name != value))).aggregate(
@@ -360,7 +364,9 @@ class UnitSample(UnitFacts):
         values = entries.columns[-1].to_numpy().astype(np.float64)
         entries, values = entries.filter(pa.array(values != 0)), values[values != 0]
         if not values.size:
-            raise InvalidInputError(f"the sample has no rows with a {unit}, so nothing is known of units")
+            raise InvalidInputError(
+                f"no row of the sample has a {unit} and a value other than 0; give a sample that has some"
+            )
         units, keys = _codes(entries, [unit]), _codes(entries, [] if key is None else [key])
         items, pairs = _codes(entries, names), units * (keys.max() + 1) + keys
         _, first, row_of = np.unique(pairs, return_index=True, return_inverse=True)

@@ -29,9 +29,9 @@ _MOST_KEYS = 1 << 16
 _SHOWN_KEYS, _NAMED_KEYS, _KEY_WIDTH = 12, 6, 24  # lines of a table, names in a sentence, letters of a name
 _ASKED = {
     "cosine": "the cosine of two keys' sums",
-    "distance": "the squared distance of two keys' sums, as a share of it",
-    "mean": "the squared distance of two keys' averages, as a share of it",
-    "point": "how much a sum holds of one item, in data units",
+    "distance": "the squared distance of two keys' sums, relative to it",
+    "mean": "the squared distance of two keys' averages, relative to it",
+    "point": "the amount of one item in a sum, in data units",
 }
 
 
@@ -192,7 +192,7 @@ class UnitPlan:
         blocks = [
             filled(f"Plan: {_headline(self)}."),
             filled(f"Each release: {self.guarantee}."),
-            filled(f"Predicted for {_ASKED[self.question]}: ± {error}."),
+            filled(f"Predicted error of {_ASKED[self.question]}: ± {error}."),
             _choices(self),
             *([_keys(self)] if len(self.units) > 1 and self.question in ("cosine", "mean") else []),
             "\n".join(filled(note, first="- ", indent="  ") for note in _notes(self)),
@@ -235,7 +235,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
         As in `Sketch.release`.
     question
         ``"cosine"`` for the cosine between the sums of two keys; ``"distance"`` for their squared distance; ``"mean"``
-        for the squared distance between their averages ‖x/n - y/m‖²; ``"point"`` for how much a sum holds of one item.
+        for the squared distance between their averages ‖x/n - y/m‖²; ``"point"`` for the amount of one item in a sum.
     units
         About how many units a key has, as a public number or a guess. Several numbers, or a mapping from names to
         numbers, stand for keys of different sizes. `UnitPlan.keys` shows which of them stand out from the noise; the
@@ -284,7 +284,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     if question not in QUESTIONS:
         raise InvalidInputError(f"question must be one of {', '.join(QUESTIONS)}, got {short(question)}")
     if question == "mean" and not count:
-        raise InvalidInputError("averages need the number of units: plan for them with count=True")
+        raise InvalidInputError("question='mean' needs the number of units in each key; pass count=True")
     check_text("the privacy unit", unit)
     check_int(dim, "dim", 1, HASHED_DIM)
     if max_keys is not None:
@@ -293,10 +293,12 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     if isinstance(bounds, str):
         raise InvalidInputError(f"bounds must be several numbers, such as [5, 10, 20], got {short(bounds)}")
     if question != "point" and facts.units is not None and len(facts.units) == 1:
-        raise InvalidInputError(f"a {question} compares two keys, and the sample has one: name its column of keys")
+        raise InvalidInputError(
+            f"question={question!r} compares two keys, but the sample has one; name the column of keys with key="
+        )
     wanted = None if bounds is None else [exact_fraction(bound, "a bound") for bound in bounds]
     if wanted == []:
-        raise InvalidInputError("there is no bound to plan for; give at least one, or leave out bounds")
+        raise InvalidInputError("bounds is empty; give at least one bound, or leave the argument out")
     budget = Budget(epsilon, delta).warn_if_weak()
     goal = UnitGoal(
         question, _typical_sizes(many), unit, count, Goal(max_cells=max_cells, max_nonzeros=max_nonzeros), dim, max_keys
@@ -321,7 +323,7 @@ def _many(
     elif units is not None:
         names = None
     elif facts.units is None:
-        raise InvalidInputError("say how many units a key has, about: units=5_000; a TypicalUnit is one of them")
+        raise InvalidInputError("the number of units in a key is missing; pass roughly how many, such as units=5_000")
     many = key_sizes(facts.units if units is None else units, _MOST_KEYS)  # type: ignore[arg-type] # one of them is given
     return many, _numbered(len(many)) if names is None else names
 
@@ -447,8 +449,9 @@ def _keys(plan: UnitPlan) -> str:
     some = f" ({places.size} of {len(ordered):,})" if places.size < len(ordered) else ""
     what = "average" if plan.question == "mean" else "sum"
     heading = filled(
-        f"Keys, largest first{some}: the length of the sum, how likely its release is {_lost(plan)}, the error of a "
-        f"cosine with another key of its size, and the least distance of its {what} to a like one that a test finds:"
+        f"Keys, largest first{some}: the length of the sum, the probability that its release is {_lost(plan)}, the "
+        f"error of a cosine with another key of its size, and the smallest distance to the {what} of a similar key "
+        "that a test finds:"
     )
     return f"{heading}\n{aligned(rows, left=1)}"
 
@@ -471,11 +474,11 @@ def _standing(plan: UnitPlan) -> Iterator[str]:
     even, sure = plan.least_units(NoiseFloor.even), plan.least_units(NoiseFloor.sure)
     if math.isfinite(sure):
         yield (
-            f"A key of about {_rounded(even)} {plan.unit}s is as likely {lost} as not, and one of {_rounded(sure)} in "
-            f"{100 * NoiseFloor.sure:.0f} % of cases."
+            f"The probability that a key is {lost} is 50 % with about {_rounded(even)} {plan.unit}s, and "
+            f"{100 * NoiseFloor.sure:.0f} % with {_rounded(sure)}."
         )
     else:
-        yield f"However many {plan.unit}s a key has, it will probably be {lost}."
+        yield f"A key will probably be {lost}, whatever its number of {plan.unit}s."
     for remedy in plan.remedies:
         yield f"{_remedy(plan, remedy, [one.units for one in below])}."
 
@@ -494,7 +497,7 @@ def _remedy(plan: UnitPlan, remedy: Remedy, below: list[float]) -> str:
             f"With {_kind(option)}, a bound of {_bound(option)} and k = {option.cells:,}, {stand}, at an error of "
             f"± {_shown(plan, option.error)}"
         )
-    middle = ", the middle size of these," if len(below) > 1 else ""
+    middle = ", the median of these," if len(below) > 1 else ""
     return (
         f"Keys or windows of {_rounded(float(np.median(below)))} {plan.unit}s{middle} would stand out if "
         f"{remedy.merged:,} were merged into one"
@@ -529,7 +532,10 @@ def _notes(plan: UnitPlan) -> Iterator[str]:
     chosen, kind, keys = plan.chosen, plan.neighbours.kind, plan.neighbours.max_keys
     if not plan.facts.knows_all and keys < plan.facts.sizes.keys.max() + 1:
         where = "one key" if keys == 1 else f"{keys} keys"
-        yield f"What one {plan.unit} adds beyond {where} is dropped: give max_keys if some are in more."
+        yield (
+            f"What one {plan.unit} adds to more than {where} is dropped. If some {plan.unit}s are in more keys, pass "
+            f"max_keys."
+        )
     # of one bound and noise the better way of clipping says it
     others = {(one.neighbours.kind, one.mechanism): one for one in reversed(plan.alternatives()[1:])}
     for other in reversed(others.values()):
@@ -539,8 +545,8 @@ def _notes(plan: UnitPlan) -> Iterator[str]:
             and kind != other.neighbours.kind
         ):
             yield (
-                f"Gained: ± {_shown(plan, chosen.error)} instead of ± {_shown(plan, other.error)} with "
-                f"{other.mechanism.title()} noise on {other.neighbours.label}."
+                f"For comparison: {other.mechanism.title()} noise on {other.neighbours.label} gives "
+                f"± {_shown(plan, other.error)} instead of ± {_shown(plan, chosen.error)}."
             )
     raw = [one for one in plan.alternatives() if one.is_raw]
     if chosen.is_raw:
@@ -550,13 +556,13 @@ def _notes(plan: UnitPlan) -> Iterator[str]:
         yield f"Noise on the raw histogram of {raw[0].cells:,} cells would leave ± {_shown(plan, error)}."
     if plan.question != "cosine":
         yield (
-            f"Clipping moves sizes: its bias rests on the largest {plan.unit}s assumed, and one {plan.unit} that adds "
-            f"more makes it larger. Cosines depend on it far less."
+            f"Clipping changes sizes. Its bias depends on the largest {plan.unit}s assumed, and a {plan.unit} that "
+            "adds more makes it larger. Cosines depend on it far less."
         )
     if chosen.clip == "equal":
         yield (
-            f"Answers are about the sum of all {plan.unit}s' mixes, each scaled to one length: one {plan.unit} that "
-            f"adds much weighs no more than one that adds little. There is no bound to choose."
+            f"Each {plan.unit}'s values are scaled to the same length before they are added up: a {plan.unit} that "
+            "adds much weighs no more than one that adds little. There is no bound to choose."
         )
     if plan.question in ("cosine", "mean"):
         yield from _standing(plan)

@@ -70,7 +70,7 @@ def test_a_plan_says_when_nothing_can_be_told_apart(tmp_path: Path, forks: Forks
     assert plan.epsilon_to_see is not None
     text = " ".join(str(plan).split())
     assert "Squared distances of 40 and 50 are smaller than their errors" in text
-    assert f"It takes ε = {plan.epsilon_to_see:g} instead of 0.5" in text
+    assert f"To distinguish them takes ε = {plan.epsilon_to_see:g} instead of 0.5" in text
     assert plan.to_dict()["epsilon_to_see"] == plan.epsilon_to_see
     seen = ss.plan(epsilon=plan.epsilon_to_see, **asked)
     assert (seen.chosen.error <= 1, seen.epsilon_to_see) == (True, None)
@@ -153,7 +153,7 @@ def test_a_plan_for_whole_units_is_that_of_python(forks: Forks) -> None:
     assert forks.succeeded(*TYPICAL) == f"{plan}\n"
     assert json.loads(forks.succeeded(*TYPICAL, "--json")) == json.loads(json.dumps(plan.to_dict()))
     points = forks.succeeded(*TYPICAL, "--question", "point", "--match", 0.02, "--cosine", 0.1, "--bounds", "5,20")
-    assert "Predicted for how much a sum holds of one item" in points
+    assert "Predicted error of the amount of one item in a sum" in points
 
 
 def test_a_plan_from_a_sample_leaves_an_agreement_on_units(tmp_path: Path, forks: Forks) -> None:
@@ -261,7 +261,7 @@ def test_files_that_hold_no_keys_are_refused(rows: str, message: str, tmp_path: 
             "--in-keys, --units: these are about whole units; give --items",
         ),
         (("--items", "many", "--units", 9), "--items takes numbers with commas, such as 3,10,40, got 'many'"),
-        (("--items", 5), "say how many units a key has"),
+        (("--items", 5), "the number of units in a key is missing"),
         (("--items", 5, "--units", 9, "--l1", 5), "--l1: with --items or --sample, the plan finds bounds"),
         (("--items", 5, "--units", 9, "--question", "sum"), "question must be one of cosine, distance, mean, point"),
         (("--items", 5, "--sample", "a.parquet"), "--items and --sample both state what a unit adds"),

@@ -21,7 +21,7 @@ def test_the_plan_is_that_of_the_library(forks: Forks, tmp_path: Path) -> None:
     )
     assert schedule_from_json(out.read_text()) == expected.chosen.schedule
     shown = forks.succeeded("plan", *HOURS, cwd=tmp_path)
-    assert shown.splitlines()[0] == f"Publish by a {expected.chosen.schedule}, for a unit in one of 720 windows."
+    assert shown.splitlines()[0] == f"Publish with a {expected.chosen.schedule}, for a unit in one of 720 windows."
     assert "each by itself" in shown.splitlines()[-1]
 
 

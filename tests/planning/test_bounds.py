@@ -59,7 +59,7 @@ def test_one_bound_makes_a_picture_too() -> None:
         ([], [1], "totals must be"),
         ([-1.0], [1], "totals must be"),
         ([0.0], [1], "totals must be"),
-        ([1.0], [], "no bound to plan for"),
+        ([1.0], [], "bounds is empty"),
         ([1.0], "125", "bounds must be several numbers"),
         ([1.0], ["1/8"], "below one grid step"),
     ],

@@ -60,7 +60,7 @@ def test_an_unreached_goal_says_what_epsilon_would_do() -> None:
     plan = ss.plan(NEAR, goal=goal, **ONE)
     assert plan.met is False
     assert plan.epsilon_needed is not None
-    assert f"it takes ε = {plan.epsilon_needed:g} instead of 1" in " ".join(str(plan).split())
+    assert f"the goal takes ε = {plan.epsilon_needed:g} instead of 1" in " ".join(str(plan).split())
     neighbours = ONE["neighbours"]
     assert ss.plan(NEAR, epsilon=plan.epsilon_needed, neighbours=neighbours, goal=goal).met
     assert not ss.plan(NEAR, epsilon=plan.epsilon_needed / 1.15, neighbours=neighbours, goal=goal).met
@@ -77,7 +77,7 @@ def test_an_unreached_goal_says_how_many_cells_would_do() -> None:
 def test_what_nothing_reaches_is_said() -> None:
     goal = ss.planning.Goal(relative_error=1e-6, max_cells=64)
     text = " ".join(str(ss.plan(FAR, goal=goal, **ONE)).split())
-    assert "no ε up to 100 reaches it with at most 64 cells" in text
+    assert "no ε up to 100 reaches the goal with at most 64 cells" in text
 
 
 def test_a_small_known_domain_needs_no_sketch() -> None:
@@ -152,7 +152,7 @@ def test_real_values_get_a_resolution_that_hardly_truncates() -> None:
     lost = 2 * 5_000 * float(step)
     assert 2 * 1e3 * lost + lost**2 <= 1e-3 * 1e6
     assert streams.truncation(2 * step) > 1e-3
-    assert "by more than 0.0" in " ".join(str(plan).split())
+    assert "by at most 0.0" in " ".join(str(plan).split())
 
 
 @pytest.mark.parametrize("budget", BUDGETS)

@@ -67,7 +67,8 @@ def test_a_plan_is_json_that_schedules_are_read_from() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranges", "words"), [([], "no ranges"), (["year"], "'prefix'"), ([0], "range"), ([9], "range"), ([True], "range")]
+    ("ranges", "words"),
+    [([], "ranges is empty"), (["year"], "'prefix'"), ([0], "range"), ([9], "range"), ([True], "range")],
 )
 def test_ranges_are_of_the_horizon(ranges: list[Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):

@@ -121,9 +121,7 @@ def test_enough_epsilon_is_enough() -> None:
 
 def test_flips_that_depend_on_cells_take_a_norm() -> None:
     publish, projection = DPSignLogistic(epsilon=5.0, neighbours=ss.L1(1)), Rademacher(dim=500, sketch_dim=64, seed=1)
-    with pytest.raises(
-        ss.InvalidInputError, match="flips of DP-Sign-logistic depend on how large cells are: give norm"
-    ):
+    with pytest.raises(ss.InvalidInputError, match="flips of DP-Sign-logistic depend on the size of cells; pass norm"):
         plan_signs(publish, projection, members=100)
     short, long = (plan_signs(publish, projection, members=100, norm=norm).options[0].recall for norm in (10, 1_000))
     assert short < long
@@ -138,7 +136,7 @@ def test_it_is_shown_in_eighty_columns_and_as_json() -> None:
     words = " ".join(text.split())
     for part in ("5 true neighbours among the 5 of 1,000,000 members", "unknown", "one word of at most 1"):
         assert part in words
-    assert f"nine in ten neighbours are found from ε = {plan.enough:g} on" in words
+    assert f"ε = {plan.enough:g} or more finds nine in ten neighbours" in words
     fields = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
     assert [option["recall"] for option in fields["options"]] == [option.recall for option in plan.options]
     assert "Even without flips, 16 signs find" in " ".join(str(planned(k=16, cosine=0.5)).split())
@@ -152,7 +150,7 @@ def test_it_is_shown_in_eighty_columns_and_as_json() -> None:
         ({"top": 401}, "top must be an integer"),
         ({"cosine": 1.0}, "cosine must lie in"),
         ({"cosine": "near"}, "cosine must be a number"),
-        ({"cosine": [0.9, 0.2], "rest": 0.2}, "true neighbours are closer than the rest, got cosines from 0.2"),
+        ({"cosine": [0.9, 0.2], "rest": 0.2}, "must exceed those of the rest, got 0.2 for a neighbour and 0.2"),
         ({"signs": []}, "signs must be a number"),
         ({"signs": 0}, "signs must be an integer from 1 to 16384"),
         ({"epsilons": [-1]}, "epsilon"),

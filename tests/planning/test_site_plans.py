@@ -151,12 +151,12 @@ def test_features_are_those_of_the_columns() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"shift": MeanShift(1.0, columns=11)}, "a shift in 11 columns of numbers needs as many, not 10"),
+        ({"shift": MeanShift(1.0, columns=11)}, "in 11 columns of numbers, but there are only 10"),
         ({"shift": ShareShift(0.1)}, "no column is a category"),
         ({"units": 0.0}, "units must be between 1 and"),
-        ({"units": (1, 2, 3)}, "one number of units a site, or those of two"),
+        ({"units": (1, 2, 3)}, "one number for both sites, or two numbers"),
         ({"power": 1.0}, "power must lie in"),
-        ({"deviation": 0.0}, "deviation is a share"),
+        ({"deviation": 0.0}, "deviation must lie in"),
         ({"epsilon": -1.0}, "epsilon"),
     ],
 )
