@@ -146,6 +146,13 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, object, object]:
+    """Let what a module of tests releases when it is imported draw the same noise."""
+    with fixed_noise(collector.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Let a test draw the same noise at each run."""
     with fixed_noise(item.nodeid):

@@ -2,9 +2,10 @@
 
 import contextlib
 import os
+import secrets
+import sys
 import threading
 from collections.abc import Iterator
-from unittest import mock
 
 from streamsketch.privacy import KeyedBits
 
@@ -13,22 +14,32 @@ _SYSTEM = os.urandom
 
 @contextlib.contextmanager
 def fixed_noise(name: str) -> Iterator[None]:
-    """Let this process draw secret bits by the name of a test; processes that it forks draw the system's."""
-    # a finaliser may draw while a draw is under way
-    bits, lock, own = KeyedBits(bytes(32), name.encode()), threading.RLock(), os.getpid()
+    """Let this process draw secret bits by the name of a test; processes that it forks draw the system's.
 
-    def read(size: int = 32) -> bytes:
+    Each module draws from a stream of its own: what another draws when it is first imported, or for the name of a
+    file, does not change the noise.
+    """
+    streams: dict[str, KeyedBits] = {}
+    lock, own = threading.RLock(), os.getpid()  # a finaliser may draw while a draw is under way
+
+    def drawn(module: str, size: int) -> bytes:
         if os.getpid() != own:
             return _SYSTEM(size)
         with lock:
-            return bits.read(size)
+            if module not in streams:
+                streams[module] = KeyedBits(bytes(32), f"{name} {module}".encode())
+            return streams[module].read(size)
 
-    def randbits(bits: int) -> int:
-        return int.from_bytes(read(-(-bits // 8))) >> -bits % 8
+    def token_bytes(nbytes: int | None = None) -> bytes:
+        return drawn(sys._getframe(1).f_globals["__name__"], 32 if nbytes is None else nbytes)
 
-    with (
-        mock.patch.object(os, "urandom", read),
-        mock.patch("secrets.token_bytes", read),
-        mock.patch("secrets.randbits", randbits),
-    ):
+    def randbits(k: int) -> int:
+        return int.from_bytes(drawn(sys._getframe(1).f_globals["__name__"], -(-k // 8))) >> -k % 8
+
+    before = os.urandom, secrets.token_bytes, secrets.randbits
+    os.urandom = secrets.token_bytes = token_bytes
+    secrets.randbits = randbits
+    try:
         yield
+    finally:
+        os.urandom, secrets.token_bytes, secrets.randbits = before
