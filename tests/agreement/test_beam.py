@@ -120,11 +120,11 @@ def test_what_cannot_follow_it_is_refused(tmp_path: Path) -> None:
         SketchPerKey(PROJECTION)  # type: ignore[arg-type]
     with pytest.raises(ss.InvalidInputError, match="must name a column of units"):
         BoundContributions(AGREEMENT.replace(unit=None))
-    with pytest.raises(ss.InvalidInputError, match="give neighbours"):
+    with pytest.raises(ss.InvalidInputError, match="pass neighbours"):
         BoundContributions(AGREEMENT)
     with pytest.raises(ss.InvalidInputError, match="has no key"):
         SketchPerKey(AGREEMENT.replace(key=None))
-    with pytest.raises(Exception, match="elements are Arrow record batches"):
+    with pytest.raises(Exception, match="elements must be Arrow record batches"):
         run(lambda start: start | beam.Create([("D", 1, 1)]) | SketchPerKey(AGREEMENT), expected)
     (tmp_path / "bad.csv").write_text("land,item,week,price,paid,buyer\nD,a,7,1,1,1\nD,a,x,1,1,1\n")
     with pytest.raises(ss.InvalidInputError, match=r"bad.csv: the column week holds string, and in row 2 a value"):

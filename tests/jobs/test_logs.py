@@ -80,4 +80,4 @@ def test_a_job_that_cannot_be_built_says_why(tmp_path: Path, capsys: pytest.Capt
     assert run(tmp_path, [], log="json", epoch=7) == 2
     (line,) = said(capsys.readouterr().err)
     assert line["event"] == "failed"
-    assert line["text"].startswith("nobody claimed epoch 7 of the stream flights")
+    assert line["text"].startswith("epoch 7 of the stream flights")

@@ -40,7 +40,7 @@ class Gather(beam.PTransform):
     Raises
     ------
     InvalidInputError
-        In the workers, for a key that appears twice, or has no order or encoding of its own.
+        In the workers, if a key appears twice, or is not text, bytes or an integer.
     """
 
     def __init__(self, make: Make) -> None:
@@ -100,5 +100,7 @@ def _ordered(shard: int, members: Iterable[tuple[Any, Any]], make: Make) -> Any:
     ordered = sorted(members, key=lambda keyed: order(keyed[0]))
     keys = [key for key, _ in ordered]
     if any(order(key) == order(following) for key, following in pairwise(keys)):
-        raise InvalidInputError("a key appears twice among what is to be compared; merge its sketches, release it once")
+        raise InvalidInputError(
+            "a key appears twice among the releases to compare; merge its sketches and release it once"
+        )
     return make(shard, keys, [release for _, release in ordered])

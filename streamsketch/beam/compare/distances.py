@@ -130,7 +130,7 @@ def references_of(references: Any) -> References:
         return references
     if not isinstance(references, Mapping) or not references:
         raise InvalidInputError(
-            "references must be a mapping from keys to releases with at least one of them, or a collection of such "
+            "references must be a mapping from keys to releases with at least one entry, or a PCollection of such "
             f"pairs, got {'none' if isinstance(references, Mapping) else type(references).__name__}"
         )
     return [(plain_key(key, "keys of references"), release) for key, release in references.items()]

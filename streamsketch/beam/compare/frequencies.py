@@ -29,12 +29,13 @@ class Frequencies(beam.PTransform):
     """Estimate how often items occur in each stream: ``KV[key, PrivateSketch] → PCollection[row]``.
 
     Each row has ``key``, ``item``, ``estimate``, ``error``, ``low`` and ``high``, the numbers of
-    `streamsketch.frequency`, in data units, in any order. Nothing more is spent. Releases are taken one by one, so they
-    may be in windows, of which rows keep theirs, and a key may come again in another window.
+    `streamsketch.frequency` in data units. Rows come in any order. No further budget is spent. Each release is read by
+    itself, so releases may be in windows, and a key may appear again in another window; rows keep the window of their
+    release.
 
-    A dictionary in memory travels with the step, once, and works in unbounded streams, too. One of more than some
-    megabytes is better a collection, which workers read as a side input. Both are estimated in tiles of 65,536 items,
-    which workers share, so that a single release is estimated by all of them.
+    A dictionary in memory is sent with the step, once, and works in unbounded streams, too. Pass a dictionary of more
+    than a few megabytes as a collection, which workers read as a side input. Workers share the tiles of 65,536 items
+    into which either is cut, so all of them take part in estimating a single release.
 
     Parameters
     ----------
@@ -47,24 +48,26 @@ class Frequencies(beam.PTransform):
     estimator
         ``"mean"``, ``"median"`` or ``"auto"``.
     confidence
-        Probability with which the interval of a row holds; with ``n`` all of a key at once.
+        Probability with which the interval of a row contains the true count; with ``n``, all intervals of a key
+        together.
     n
-        Return the n largest estimates of each key alone, largest first within a batch, with the intervals of
-        `streamsketch.top`, which allow for the selection. Each key is then one worker's work.
+        Return only the n largest estimates of each key, largest first within a batch, with the intervals of
+        `streamsketch.top`, which allow for the selection. One worker then estimates each key.
     results
-        ``"rows"``: a dictionary a row, for sinks that take rows. ``"columns"``: Arrow tables of `frequency_schema`, at
-        most 65,536 rows of one key each, the form for large dictionaries.
+        ``"rows"``: one dictionary per row, for sinks that take rows. ``"columns"``: Arrow tables of `frequency_schema`,
+        each with at most 65,536 rows of one key, the form for large dictionaries.
 
     Raises
     ------
     InvalidInputError
-        For a dictionary without items, another form or estimator, n < 1, and a confidence outside (0, 1). In the
-        workers as `streamsketch.frequency`, or with ``n`` as `streamsketch.top`; and for a key that is not text, bytes
-        or an integer.
+        If the dictionary has no items, ``results`` or ``estimator`` is unknown, n < 1, or ``confidence`` is outside (0,
+        1). In the workers, as in `streamsketch.frequency`, or with ``n`` as in `streamsketch.top`, and if a key is not
+        text, bytes or an integer.
     IncompatibleAgreementsError
-        In the workers, for a release that followed another agreement, or one that is not given.
+        In the workers, if a release followed another agreement than ``agreement``, or an agreement while none is
+        passed.
     TypeError
-        In the workers, for sketches that are not released.
+        In the workers, if an element is not a `PrivateSketch`, such as a raw sketch.
 
     Examples
     --------
@@ -97,7 +100,7 @@ class Frequencies(beam.PTransform):
         if not isinstance(dictionary, beam.PCollection):
             dictionary = item_table(dictionary, agreement)
             if not dictionary.num_rows:
-                raise InvalidInputError("the dictionary has no items: name those that may occur")
+                raise InvalidInputError("the dictionary has no items; list those that may occur")
         self._dictionary = dictionary
         self._query = _Query(agreement, estimator, confidence, n, results)
 
@@ -126,14 +129,14 @@ class Frequencies(beam.PTransform):
 
 
 def frequency_schema(keys: pa.DataType, items: pa.DataType) -> pa.Schema:
-    """Return the schema of `Frequencies` in columns, for sinks that want it beforehand.
+    """Return the schema of `Frequencies` with ``results="columns"``, for sinks that need it beforehand.
 
     Parameters
     ----------
     keys
         Arrow type of the keys: ``pa.string()``, ``pa.binary()`` or ``pa.int64()``.
     items
-        Arrow type of the dictionary's column; a struct of those of its columns, if there are several.
+        Arrow type of the dictionary's column; if it has several columns, a struct of their types.
 
     Examples
     --------
@@ -198,14 +201,16 @@ def _largest(keyed: tuple[Any, Any], query: _Query, dictionary: pa.Table) -> Ite
 def _largest_of(keyed: tuple[Any, Any], query: _Query, tiles: list[tuple[bytes, pa.Table]]) -> Iterator[Any]:
     ordered = sorted(tiles, key=lambda tile: tile[0])  # so that ties fall alike on every runner
     if not ordered:
-        raise InvalidInputError("the dictionary has no items: name those that may occur")
+        raise InvalidInputError("the dictionary has no items; list those that may occur")
     return query.estimates(keyed, pa.concat_tables([tile for _, tile in ordered]))
 
 
 def _tiles(items: Any) -> Iterator[tuple[bytes, pa.Table]]:
     """Yield the tiles of a table or batch, each with a name that its bytes decide."""
     if not isinstance(items, pa.Table | pa.RecordBatch):
-        raise TypeError(f"a dictionary is a collection of Arrow tables or batches, got a {type(items).__name__}")
+        raise TypeError(
+            f"the dictionary's elements must be Arrow tables or record batches, got a {type(items).__name__}"
+        )
     table = pa.table(items)
     for start in range(0, table.num_rows, _TILE):
         tile = table.slice(start, _TILE).combine_chunks()

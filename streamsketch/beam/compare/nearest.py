@@ -69,9 +69,9 @@ class Search(beam.PTransform):
 class NearestNeighbours(Search):
     """Find each release's nearest others: ``KV[key, PrivateSketch] → KV[key, list[(key, Estimate)]]``.
 
-    Neighbours are ranked by estimated squared distance. So noise decides between neighbours whose intervals overlap,
-    and the smallest of many estimates is biased downwards. Intervals allow for that: those of one key hold together in
-    95 % of cases.
+    Neighbours are ranked by their estimates, by default of squared distance. So noise decides the order of neighbours
+    whose intervals overlap, and the smallest of many estimates is biased downwards. Intervals allow for that: all
+    intervals of one key together contain the true values in 95 % of cases.
 
     Parameters
     ----------
@@ -82,17 +82,18 @@ class NearestNeighbours(Search):
         default the collection itself, without the release in question.
     results
         ``"estimates"``: each key with its list, nearest first. ``"rows"`` and ``"columns"`` as in `PairwiseDistances`,
-        with a ``rank`` from 1, and intervals by `Estimate.selected_interval`, to be called on estimates too: the
-        candidates are all references, or all other keys. An interval has no finite end where the cells are too few.
+        with a ``rank`` from 1 and intervals from `Estimate.selected_interval`. Call it on estimates, too; the number of
+        candidates is that of all references, or of all other keys. If the cells are too few, an interval has no finite
+        end.
     by
-        As in `PairwiseDistances`: the greatest cosines or the least distances are the nearest. Keys below the
-        noise floor have no neighbours by cosine or profile, those of too few units none by mean, and are no key's
-        neighbour.
+        As in `PairwiseDistances`. The nearest have the smallest distances or the largest cosines. Keys below the noise
+        floor, by cosine or profile, and keys of too few units, by mean, have no neighbours and are no key's neighbour.
 
     Raises
     ------
     InvalidInputError
-        For top < 1, empty references, another form or ``by``; in the workers as `PairwiseDistances`.
+        If top < 1, there are no references, or ``results`` or ``by`` is unknown; in the workers, as in
+        `PairwiseDistances`.
 
     Examples
     --------

@@ -19,13 +19,13 @@ from streamsketch.signs import SignSketch, check_comparable, distances_between, 
 class NearestSigns(Search):
     """Find each key's nearest others by Hamming distance: ``KV[key, SignSketch] → KV[key, list[(key, int)]]``.
 
-    For one mechanism and norm that is the order of the estimated angles. Ties go to the smaller key. The smallest of
-    many noisy distances is biased down.
+    If all releases have one mechanism and norm, this is the order of the estimated angles. Ties go to the smaller key.
+    The smallest of many noisy distances is biased downwards.
 
     Parameters
     ----------
     top
-        How many to find for each key; fewer where there are no more.
+        How many neighbours to find for each key, or all if there are fewer.
     references
         Where to look: a mapping from keys to `SignSketch` objects or a ``KV[key, SignSketch]`` collection. By default
         the collection itself, without the key in question.
@@ -36,10 +36,10 @@ class NearestSigns(Search):
     Raises
     ------
     InvalidInputError
-        For top < 1, empty references or another form; in the workers for a key that appears twice or is no text, bytes
-        or integer, and for keys of several types in one column.
+        If top < 1, there are no references, or ``results`` is unknown; in the workers, if a key appears twice, is not
+        text, bytes or an integer, or the keys of a column have several types.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
-        In the workers, as `streamsketch.signs.hamming_distance`.
+        In the workers, as in `streamsketch.signs.hamming_distance`.
 
     Examples
     --------

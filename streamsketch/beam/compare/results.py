@@ -1,4 +1,4 @@
-"""In which form comparisons come out: objects, rows for table sinks, or Arrow columns."""
+"""Forms of results: objects, rows for table sinks, or Arrow columns."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
@@ -23,22 +23,22 @@ def check_form(form: str) -> None:
 
 
 def comparison_schema(keys: pa.DataType, *, ranked: bool = False, by: By = "distance") -> pa.Schema:
-    """Return the schema of results in columns, for sinks that want it beforehand.
+    """Return the schema of comparisons with ``results="columns"``, for sinks that need it beforehand.
 
     Parameters
     ----------
     keys
         Arrow type of the keys: ``pa.string()``, ``pa.binary()`` or ``pa.int64()``.
     ranked
-        Whether they come from `NearestNeighbours`, which adds a rank.
+        Whether the results come from `NearestNeighbours`, which adds a column ``rank``.
     by
-        What is compared by; the estimates' column is ``squared_distance``, ``cosine``, ``profile_distance`` or
-        ``mean_distance``.
+        The measure, as in `PairwiseDistances`; the estimates' column is ``squared_distance``, ``cosine``,
+        ``profile_distance`` or ``mean_distance``.
 
     Raises
     ------
     InvalidInputError
-        For another ``by``.
+        If ``by`` is unknown.
 
     Examples
     --------
@@ -106,8 +106,8 @@ def key_column(keys: list[Any]) -> pa.Array:
         return pa.array(keys, _ARROW[type(keys[0])] if keys else pa.null())
     except (OverflowError, ValueError):
         raise InvalidInputError(
-            "a key in a column is an integer of more than 64 bits, or text that is not Unicode; ask for "
-            "results='estimates'"
+            "keys in a column must be integers of at most 64 bits or valid Unicode text; pass results='estimates' "
+            "for other keys"
         ) from None
 
 
@@ -121,5 +121,6 @@ def check_kinds(kinds: Iterable[str]) -> None:
     names = sorted(set(kinds))
     if len(names) > 1:
         raise InvalidInputError(
-            f"keys in one column must be of one type, got {' and '.join(names)}; ask for results='estimates'"
+            f"keys in one column must be of one type, got {' and '.join(names)}; pass results='estimates' for keys of "
+            "several types"
         )

@@ -28,26 +28,27 @@ _KINDS: dict[str, type[PublishedTable[Any]]] = {kind.column: kind for kind in (P
 class WriteTable(beam.PTransform):
     """Write releases as one Parquet table, sorted by key: ``KV[key, PrivateSketch] → PCollection[path]``.
 
-    The file is what `PrivateTable.save` writes, or `SignTable.save` for signs, so `streamsketch.load` reads it. Its
-    order and its row groups are functions of the keys, whatever order the releases arrive in. It is written under
-    another name in the same folder, then renamed: it appears whole or not at all, and a retried step writes it again.
-    One worker writes it, 256 releases at a time; what a killed worker leaves is a file whose name begins with ``.`` and
-    the table's name. Without releases the file has no rows: it is no table, and `streamsketch.load` says so.
+    The file is in the format of `PrivateTable.save`, or for signs of `SignTable.save`, so `streamsketch.load` reads it.
+    Its order and row groups depend on the keys only, not on the order in which releases arrive. It is written under
+    another name in the same folder and then renamed, so it appears whole or not at all, and a retried step writes it
+    again. One worker writes it, 256 releases at a time. A worker that is killed may leave a file whose name begins with
+    ``.`` and the table's name. Without releases the file has no rows, and `streamsketch.load` refuses it.
 
     Parameters
     ----------
     path
-        The file, on any file system Beam knows. What is there is replaced where the file system can rename over it.
+        The file, on any file system that Beam knows. An existing file is replaced if the file system can rename over
+        it.
     signs
         Whether the releases are `SignSketch` objects, ``KV[key, SignSketch]``.
 
     Raises
     ------
     InvalidInputError
-        For a collection in windows. In the workers for keys that are not text, bytes or integers of 64 bits, all of one
-        type, and for a key that appears twice.
+        If the collection is in windows. In the workers, if keys are not all of one type out of text, bytes and integers
+        of 64 bits, or a key appears twice.
     TypeError, IncompatibleProjectionsError
-        In the workers, as `streamsketch.PrivateTable`.
+        In the workers, as in `streamsketch.PrivateTable`.
 
     Examples
     --------
@@ -81,8 +82,8 @@ class WriteTable(beam.PTransform):
         """Apply the transform."""
         if not isinstance(releases.windowing.windowfn, GlobalWindows):
             raise InvalidInputError(
-                f"one table holds each key once, got releases in {type(releases.windowing.windowfn).__name__}. Name "
-                f"the window in the key, then use beam.WindowInto(beam.window.GlobalWindows())"
+                f"a table holds each key once, but the releases are in {type(releases.windowing.windowfn).__name__}. "
+                "Put the window into the key, then apply beam.WindowInto(beam.window.GlobalWindows())"
             )
         keys = (
             releases
@@ -108,7 +109,9 @@ def _sorted_keys(keys: Iterable[Any]) -> list[Any]:
     check_kinds(kinds_of(plain))
     plain.sort()
     if any(key == following for key, following in pairwise(plain)):
-        raise InvalidInputError("a key appears twice among the releases of a table")
+        raise InvalidInputError(
+            "a key appears twice among the releases of a table; merge its sketches and release it once"
+        )
     if plain:
         key_column(plain, "key")  # fails for integers of more than 64 bits, before anything is written
     return plain

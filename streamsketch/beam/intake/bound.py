@@ -143,12 +143,12 @@ class BoundContributions(beam.PTransform):
         self._intake = Intake(agreement, on_bad="drop", bounded=True)
         if agreement.unit is None or agreement.key is None:
             raise InvalidInputError(
-                "the agreement must name a column of units and one of keys: BoundContributions clips what one unit "
-                "contributes to each key"
+                "BoundContributions clips what one unit contributes to each key, so it needs an agreement with a "
+                "unit column and a key column; make one with both (unit=…, key=…)"
             )
         found = agreement.neighbours if neighbours is None else neighbours
         if found is None:
-            raise InvalidInputError("the agreement says nothing of what one unit contributes: give neighbours")
+            raise InvalidInputError("the agreement does not state what one unit contributes; pass neighbours")
         self.neighbours = found
         clip = dataclasses.replace(agreement, neighbours=found).clip_of(clip)
         self._bounds = UnitBounds(agreement.projection, found, max_keys=max_keys, clip=clip)
@@ -179,8 +179,9 @@ class BoundContributions(beam.PTransform):
         regroup = self._across_windows and not isinstance(windowing.windowfn, GlobalWindows)
         if regroup and not events.is_bounded:
             raise InvalidInputError(
-                "across_windows=True looks at all windows of a unit together, so it needs bounded input; this stream "
-                "never ends. Bound each window by itself, and the guarantee is for a unit in one window"
+                "across_windows=True bounds all windows of a unit together, so it needs bounded input, but this "
+                "stream never ends. Pass across_windows=False: each window is bounded by itself, and the guarantee "
+                "is for a unit in one window"
             )
         run, label = run_secret(events.pipeline), label_in(events.pipeline)
         listed = None if self._public_keys is None else self._public_keys.listed
@@ -239,8 +240,8 @@ class _Prepare(beam.DoFn):
             self._digests, self._run = UnitDigests(run.derive("bounds", self._label)), run
         if not isinstance(element, pa.RecordBatch | pa.Table):
             raise InvalidInputError(
-                f"elements must be Arrow record batches, got a {type(element).__name__}; put rows through "
-                f"RowsToBatches(agreement)"
+                f"elements must be Arrow record batches, got a {type(element).__name__}; apply "
+                "RowsToBatches(agreement) to rows"
             )
         # a table chunk by chunk: its dictionaries need not fit each other, nor its text one array
         for batch in element.to_batches() if isinstance(element, pa.Table) else [element]:

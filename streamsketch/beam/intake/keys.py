@@ -1,4 +1,4 @@
-"""The keys that a release is about: given as a list, a file or a collection, and never read off the data."""
+"""The keys to release: given as a list, a file or a collection, and never taken from the data."""
 
 import copy
 import os
@@ -20,7 +20,7 @@ Keys: TypeAlias = Iterable[Any] | os.PathLike[str] | beam.PCollection
 
 
 class PublicKeys:
-    """Keys known without a look at the data.
+    """Keys chosen without looking at the data.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class PublicKeys:
     Raises
     ------
     InvalidInputError
-        For one string, an empty list, keys of other types, or a collection in other windows. In the workers, for lines
-        of a file that are not UTF-8, or begin or end with white space: such keys are hardly ever those of the data, and
-        would be released as noise alone. Where they are, give them in a list.
+        If ``keys`` is a single string or an empty list, a key has another type, or a collection is not in the global
+        window. In the workers, if a line of a file is not UTF-8, or begins or ends with white space: data rarely have
+        such keys, and a key without data is released as noise alone. To release such keys, pass a list.
     """
 
     def __init__(self, keys: Keys) -> None:
@@ -46,12 +46,12 @@ class PublicKeys:
                 named = keys_named(keys, "public_keys")
                 self._listed = plain_keys(named.to_pylist() if hasattr(named, "to_pylist") else named)
             except InvalidInputError as error:
-                raise InvalidInputError(f"{error}; a file is given as pathlib.Path(…)") from None
+                raise InvalidInputError(f"{error}; to read keys from a file, pass pathlib.Path(…)") from None
             if not self._listed:
-                raise InvalidInputError("public_keys is empty, so nothing would be released; give at least one key")
+                raise InvalidInputError("public_keys is empty, so nothing would be released; pass at least one key")
 
     def with_agreement(self, agreement: Agreement | None) -> "PublicKeys":
-        """Return the keys as the type of an agreement's; `InvalidInputError` for those of a list that do not fit."""
+        """Return the keys cast to the type of an agreement's; `InvalidInputError` if a listed key does not fit."""
         if agreement is None or agreement.key is None:
             return self
         found = copy.copy(self)
@@ -73,9 +73,9 @@ class PublicKeys:
             keys = lines | "Keys of lines" >> beam.FlatMap(_key_of_line, self._path).with_output_types(str)
         elif not isinstance(keys.windowing.windowfn, GlobalWindows):
             raise InvalidInputError(
-                f"public_keys must be in the global window, got a collection in "
-                f"{type(keys.windowing.windowfn).__name__}: a key is public in all windows. Put it through "
-                f"beam.WindowInto(beam.window.GlobalWindows())"
+                "public_keys must be in the global window, because a key is public in all windows, got a collection "
+                f"in {type(keys.windowing.windowfn).__name__}. Apply beam.WindowInto(beam.window.GlobalWindows()) to "
+                "it"
             )
         checked = keys | "Check public keys" >> beam.Map(_public_key, self._agreement).with_output_types(Any)
         return checked | "Different public keys" >> beam.Distinct()
@@ -131,10 +131,11 @@ def _key_of_line(line: bytes, path: str) -> Iterator[str]:
     try:
         key = line.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InvalidInputError(f"{path} has a line that is not UTF-8; convert it first") from None
+        raise InvalidInputError(f"{path} has a line that is not UTF-8; convert the file to UTF-8") from None
     if key.strip() == key:
         yield from [key] if key else []
     elif key.strip():
         raise InvalidInputError(
-            f"the public key {key!r:.80} in {path} begins or ends with white space; remove that, or give a list of keys"
+            f"the public key {key!r:.80} in {path} begins or ends with white space; remove it, or pass the keys as a "
+            "list"
         )

@@ -72,11 +72,12 @@ class RowsToBatches(beam.PTransform):
         )
         if columns is None and agreement.unit is not None:
             raise InvalidInputError(
-                f"rows with units need the order of their fields: columns={agreement.names}, or another order of these"
+                f"rows with units need the order of their fields; pass columns={agreement.names}, or another order of "
+                "these"
             )
         self._columns = agreement.names if columns is None else list(columns)
         if missing := [name for name in agreement.names if name not in self._columns]:
-            raise InvalidInputError(f"the agreement has the columns {', '.join(missing)}, which the rows lack")
+            raise InvalidInputError(f"the rows lack the agreement's columns {', '.join(missing)}; add them")
         self._count = count_private_data
 
     def expand(self, rows: beam.PCollection) -> beam.PCollection:

@@ -59,7 +59,9 @@ class SketchPerKey(beam.PTransform):
         super().__init__()
         self._intake = Intake(agreement)
         if agreement.key is None:
-            raise InvalidInputError("the agreement has no key, and SketchPerKey makes a sketch of each key")
+            raise InvalidInputError(
+                "SketchPerKey makes a sketch for each key, but the agreement has no key column; make one with key=…"
+            )
         self._agreement = agreement
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
@@ -135,8 +137,8 @@ class _SketchBundles(Step):
                 yield keys, left.codes[part], left.indices[part], left.steps[part], left.in_cells
         else:
             raise InvalidInputError(
-                f"elements are Arrow record batches, or what BoundContributions returns; got a "
-                f"{type(element).__name__}. Put rows through RowsToBatches(agreement)"
+                "elements must be Arrow record batches or the output of BoundContributions, got a "
+                f"{type(element).__name__}. Apply RowsToBatches(agreement) to rows"
             )
 
     def _flush(self) -> Iterator[WindowedValue]:
@@ -148,7 +150,7 @@ class _SketchBundles(Step):
 @beam.typehints.with_input_types(Sketch)
 @beam.typehints.with_output_types(Sketch)
 class MergeSketches(beam.CombineFn):
-    """Merge sketches of one projection, exactly: for `CombinePerKey`, `CombineGlobally`.
+    """Merge sketches of one projection exactly, in ``beam.CombinePerKey`` or ``beam.CombineGlobally``.
 
     Parameters
     ----------

@@ -59,31 +59,31 @@ def column_of(element: pa.RecordBatch | pa.Table, name: str) -> Any:
 
 
 class TumblingWindows(beam.PTransform):
-    """Put events into windows of one length that follow each other: what `ReleasePerKey` accepts.
+    """Put events into consecutive windows of one length, as `ReleasePerKey` needs them.
 
-    It is ``beam.WindowInto`` with the trigger, accumulation and lateness that publish each window once; and with
-    ``column`` it splits Arrow batches by the event times in them, which Beam cannot see.
+    This is ``beam.WindowInto`` with the trigger, accumulation mode and lateness that publish each window once. With
+    ``column`` it also splits Arrow batches by the event times in them, which Beam does not see.
 
     Parameters
     ----------
     size
         Length of a window in seconds, or in words: ``"1 day"``, ``"24h"``, ``"15 min"``.
     offset
-        Where windows start, in seconds after 1970-01-01T00:00Z and every ``size`` from there.
+        Start of one of the windows, in seconds after 1970-01-01T00:00Z.
     column
-        A column of Arrow times or dates, or of text that says them; times of day in dates count as their day, and times
-        without a zone as UTC. Rows without a time, or with one less than a window from the ends of Beam's time,
-        290 000 years off, are dropped. Without it, elements have the times that Beam knows of.
+        A column of event times: Arrow times or dates, or text. Dates with a time of day count as their day, and times
+        without a zone as UTC. Rows without a time are dropped, as are rows with a time less than one window from the
+        ends of Beam's time, 290,000 years off. By default, the time of an element is its Beam timestamp.
     time_format
-        What text in that column looks like, as of ``strptime``; by default, as ISO 8601 says.
+        Format of text in that column, as for ``strptime``; by default ISO 8601.
     allowed_lateness
-        For how many seconds late data are kept for the ``late`` outputs of `BoundContributions` and `ReleasePerKey`.
+        How long late data are kept, in seconds, for the ``late`` outputs of `BoundContributions` and `ReleasePerKey`.
         They are never released.
 
     Raises
     ------
     InvalidInputError
-        In the workers, for elements without such a column of times.
+        In the workers, if an element has no such column of times.
     """
 
     def __init__(
@@ -122,7 +122,8 @@ class _SplitByTime(beam.DoFn):
         if not isinstance(element, pa.RecordBatch | pa.Table):
             raise InvalidInputError(
                 f"{type(self._windows).__name__}Windows(column={self._column!r}) splits Arrow record batches, got a "
-                f"{type(element).__name__}. Give rows their times by beam.window.TimestampedValue, and no column"
+                f"{type(element).__name__}. For rows, leave out column and set their times with "
+                "beam.window.TimestampedValue"
             )
         column = column_of(element, self._column)
         number = self._one_number(column)
@@ -142,7 +143,7 @@ class _SplitByTime(beam.DoFn):
             yield from self._placed(element.take(pa.array(rows[places])), int(numbers[places[0]]))
 
     def _one_number(self, column: Any) -> int | None:
-        """Return the number of the window that all rows are in, if the first and the last moment tell; else None."""
+        """Return the number of the window that all rows are in if the first and the last time show it, else None."""
         if not pa.types.is_timestamp(column.type) or column.null_count or not len(column):
             return None
         ends = pc.min_max(column)
@@ -197,25 +198,25 @@ def _without_unused_words(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class CalendarWindows(beam.PTransform):
-    """Put events into days, weeks or months in a time zone, in bounded pipelines; as `TumblingWindows` otherwise.
+    """Put events into days, weeks or months of a time zone in a bounded pipeline; otherwise like `TumblingWindows`.
 
-    `BoundContributions` then bounds each unit in each of them, and the guarantee is for "one customer in one month
-    (Europe/Berlin)". Beam has no such windows, so they are a window function of Python: Beam's own runners, Prism too,
-    run it; runners that rebuild windows in Java may refuse it.
+    `BoundContributions` then bounds each unit in each window, and the guarantee is for "one customer in one month
+    (Europe/Berlin)". Beam has no such windows, so this is a window function in Python. Beam's own runners, including
+    Prism, run it; runners that rebuild windows in Java may refuse it.
 
     Parameters
     ----------
     period, zone
-        ``"day"``, ``"week"`` (from Monday on) or ``"month"``, and a zone of the IANA database. All workers need a
-        database with that zone.
+        ``"day"``, ``"week"`` (from Monday on) or ``"month"``, and a zone of the IANA database, which all workers need.
     column, time_format
-        As in `TumblingWindows`, with times of at most 70,000 years from 1970. In another zone than UTC, dates without a
+        As in `TumblingWindows`, with times at most 70,000 years from 1970. In zones other than UTC, dates without a
         time of day are refused.
 
     Raises
     ------
     InvalidInputError
-        For another period, an unknown zone, and unbounded input. In the workers, for elements without such a column.
+        If ``period`` or ``zone`` is unknown, or the input is unbounded. In the workers, if an element has no such
+        column.
     """
 
     def __init__(
@@ -228,8 +229,8 @@ class CalendarWindows(beam.PTransform):
         """Apply the transform."""
         if not events.is_bounded:
             raise InvalidInputError(
-                "CalendarWindows needs bounded input; window an endless stream by TumblingWindows(size), or release "
-                "months of a log by `streamsketch sketch --policy`"
+                "CalendarWindows needs bounded input, but this stream never ends. Use TumblingWindows(size), or "
+                "release months of a log with `streamsketch sketch --policy`"
             )
         if self._column is not None:
             split = _SplitByTime(self._windows, self._column, self._format)
@@ -317,7 +318,7 @@ def require_one_pane(collection: beam.PCollection) -> None:
     if not once or windowing.accumulation_mode != trigger.AccumulationMode.DISCARDING:
         raise InvalidInputError(
             f"a release publishes each key and window once, but {windowing.triggerfn} may fire again before or after "
-            f"the window's end, or accumulate. Window the events by TumblingWindows(size)"
+            "the window's end, or accumulate. Apply TumblingWindows(size) to the events"
         )
 
 
@@ -325,8 +326,8 @@ def require_tumbling(windowing: Windowing) -> None:
     """Refuse windows other than the global one, tumbling ones and those of a calendar."""
     if not isinstance(windowing.windowfn, (GlobalWindows, *OF_EVENTS)):
         raise InvalidInputError(
-            f"an event must be in one window, got {type(windowing.windowfn).__name__}. Use TumblingWindows(period); "
-            f"sliding windows are sums of released ones: SlidingWindowSums(size, period)"
+            f"each event must be in exactly one window, got {type(windowing.windowfn).__name__}. Use "
+            "TumblingWindows(period); for sliding windows, sum the releases with SlidingWindowSums(size, period)"
         )
 
 
@@ -338,13 +339,13 @@ def _require_global(collection: beam.PCollection) -> None:
         )
     if not collection.is_bounded:
         raise InvalidInputError(
-            "a release in the global window needs bounded input: an unbounded stream never ends it. Window the events "
-            "by TumblingWindows(size)"
+            "a release in the global window needs bounded input, but this stream never ends. Apply "
+            "TumblingWindows(size) to the events"
         )
 
 
 class WindowRange:
-    """The windows from a start to a stop, known without a look at the data.
+    """The windows from a start to a stop, chosen without looking at the data.
 
     Parameters
     ----------
@@ -380,9 +381,11 @@ class WindowRange:
         return [Timestamp(micros=start) for start in starts]
 
     def times(self, keys: beam.PCollection, windowing: Windowing) -> beam.PCollection:
-        """Return each key once in each of these windows, windowed as told."""
+        """Return each key once in each of these windows, in the given windowing."""
         if self.stop is None:
-            raise InvalidInputError("windows that never end are opened by timers; give public_windows a stop")
+            raise InvalidInputError(
+                "public_windows has no stop, so its windows never end; pass public_windows=(start, stop)"
+            )
         starts = self._starts(windowing, self.stop)
         return (
             keys
@@ -404,22 +407,22 @@ class KeepWindows(beam.DoFn):
 
 
 class SlidingWindowSums(beam.PTransform):
-    """Sum releases of tumbling windows to sliding ones: ``KV[key, PrivateSketch] → KV[key, PrivateSketch]``.
+    """Sum releases of tumbling windows into sliding windows: ``KV[key, PrivateSketch] → KV[key, PrivateSketch]``.
 
-    Input is what `ReleasePerKey` gives in `TumblingWindows` of ``period`` seconds; output is in Beam's
-    ``SlidingWindows(size, period)``. Nothing more is spent: each sum is computed from what is published anyway, its
-    noise is that of its parts added up, and its guarantee is theirs. Sliding windows that overlap share noise,
-    so comparing one key's with each other is refused; different keys in one window compare as ever.
+    The input is the output of `ReleasePerKey` in `TumblingWindows` of ``period`` seconds; the output is in Beam's
+    ``SlidingWindows(size, period)``. No further budget is spent, because each sum is computed from published releases.
+    Its noise is the sum of their noise, and its guarantee is theirs. Overlapping sliding windows share noise, so
+    comparisons of one key between them are refused. Different keys of one window can be compared as usual.
 
     Parameters
     ----------
     size, period
-        In seconds; ``size`` is a multiple of ``period``.
+        Lengths in seconds; ``size`` must be a multiple of ``period``.
 
     Raises
     ------
     InvalidInputError
-        If it is not, or the input's windows have another length.
+        If ``size`` is not a multiple of ``period``, or the input's windows are not ``period`` seconds long.
     """
 
     def __init__(self, size: float, period: float) -> None:

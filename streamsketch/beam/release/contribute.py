@@ -81,9 +81,12 @@ class RoundContribution:
         from streamsketch.parties import Key, Round  # noqa: PLC0415 - optional, and other releases do without it
 
         if not isinstance(agreed, Round):
-            raise TypeError(f"RoundContribution needs a Round, got a {type(agreed).__name__}")
+            raise TypeError(f"agreed must be a Round, got a {type(agreed).__name__}")
         if isinstance(key, Key):
-            raise TypeError("a private key would be in the job's specification; give its file, or a function")
+            raise TypeError(
+                "a private key would be in the job's specification; pass the path of its file, or a function that "
+                "returns it"
+            )
         agreed.check_ready()
         agreed.for_key(b"")  # fail before the job runs
         self.agreed, self.neighbours = agreed, agreed.neighbours
@@ -102,18 +105,22 @@ class RoundContribution:
     def enter(self, sketches: beam.PCollection, keys: PublicKeys | None) -> None:
         """Raise `InvalidInputError` unless sketches may contribute; the pipeline cannot contribute again."""
         if keys is None:
-            raise InvalidInputError("all parties of a round contribute to the same keys: give public_keys")
+            raise InvalidInputError("all parties of a round contribute to the same keys; pass public_keys")
         if not isinstance(sketches.windowing.windowfn, GlobalWindows):
-            raise InvalidInputError("a round is for one table: contribute outside of windows")
+            raise InvalidInputError(
+                "a round is for one table, but the sketches are in windows; put them in the global window "
+                "(beam.window.GlobalWindows())"
+            )
         if run_id_of(sketches.pipeline) != self.agreed.fingerprint:
             raise InvalidInputError(
-                "a party contributes once to a round, as the difference of two contributions is in the clear. Call "
-                "configure_run(pipeline, claims=FOLDER, run_id=round.fingerprint) first: it refuses a second launch"
+                "a party contributes once to a round, because the difference of two contributions would reveal its "
+                "data. Call configure_run(pipeline, claims=FOLDER, run_id=round.fingerprint) first; it refuses a "
+                "second launch"
             )
         if hasattr(sketches.pipeline, "streamsketch_contributes"):
             raise InvalidInputError(
-                "the pipeline contributes to this round already, and the difference of two contributions is in the "
-                "clear. Give one ReleasePerKey all sketches and all public_keys, or make a new round"
+                "the pipeline already contributes to a round, and the difference of two contributions would reveal "
+                "its data. Pass all sketches and all public_keys to one ReleasePerKey, or make a new round"
             )
         sketches.pipeline.streamsketch_contributes = True
 

@@ -22,25 +22,26 @@ _FLUSH_BYTES = 1 << 27  # of one bundle's sums, all keys and windows together; t
 class MeanPerKey(beam.PTransform):
     """Add up each key's reports: ``PCollection[KV[key, reports]] → PCollection[KV[key, MeanAggregator]]``.
 
-    Reports are `Report`, a batch of them (`Reports`), or the bytes of one. Each bundle adds up its own; partial sums
-    are then merged, exactly, so totals have the same bits on any runner, with any bundling and retries. Nothing is
-    random here: reports are private before they arrive. Keys are text, bytes or integers; they are not protected.
-    A batch of no reports makes no key. Sums of bounded collections leave in the order of windows and keys.
+    An element's reports are a `Report`, a batch (`Reports`), or the bytes of one report. Each bundle adds up its own
+    reports, and the partial sums are merged exactly, so totals have the same bits on any runner, with any bundling and
+    retries. This step draws no noise, because reports are private before they arrive. Keys are text, bytes or integers;
+    they are not protected. A batch without reports adds no key. Sums of bounded collections leave in the order of
+    windows and keys.
 
     Parameters
     ----------
     mechanism
-        Of all reports.
+        The mechanism of all reports.
     drop_malformed
-        Whether reports that cannot be read, are of another mechanism, or are longer or shorter than honest ones
-        (`Mechanism.honest_lengths`) are left out, and counted in the metric ``reports_dropped``. Of a batch the others
-        are added. By default they end the job: anyone who sends reports can then end it, and so does one honest report
-        in 10^9.
+        Whether to leave out malformed reports and count them in the metric ``reports_dropped``. A report is malformed
+        if it cannot be read, is of another mechanism, or is longer or shorter than an honest one
+        (`Mechanism.honest_lengths`); the other reports of its batch are added. By default a malformed report ends the
+        job, so anyone who sends reports can end it, and one honest report in 10^9 does.
 
     Raises
     ------
     InvalidInputError, WireFormatError
-        In the workers, for such reports unless they are dropped, and for elements that are not reports.
+        In the workers, if a report is malformed and not dropped, or an element does not hold reports.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class MeanPerKey(beam.PTransform):
     def __init__(self, mechanism: Mechanism, *, drop_malformed: bool = False) -> None:
         super().__init__()
         if not isinstance(mechanism, Mechanism):
-            raise TypeError(f"MeanPerKey needs a Mechanism, got a {type(mechanism).__name__}")
+            raise TypeError(f"mechanism must be a Mechanism, got a {type(mechanism).__name__}")
         self._mechanism = mechanism
         self._drop_malformed = drop_malformed
 

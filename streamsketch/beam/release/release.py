@@ -155,11 +155,14 @@ class ReleasePerKey(beam.PTransform):
         _check_publisher(publisher)
         if (public_keys is not None) + (selected_keys is not None) + keys_are_public != 1:
             raise InvalidInputError(
-                "the set of keys would leak: give public_keys, the keys to release known without looking at the data, "
-                "or selected_keys from SelectKeys, or say keys_are_public=True (one of the three)"
+                "which keys have data is private; pass exactly one of public_keys (the keys to release, chosen "
+                "without looking at the data), selected_keys (from SelectKeys) and keys_are_public=True"
             )
         if public_windows is not None and public_keys is None:
-            raise InvalidInputError("public_windows stands beside public_keys: each key is released in each window")
+            raise InvalidInputError(
+                "public_windows needs public_keys, because each public key is released in each of the windows; pass "
+                "public_keys, or leave out public_windows"
+            )
         self._named = self._public_keys = None if public_keys is None else PublicKeys(public_keys)
         self._selected, self._selection = selected_keys, None if selected_keys is None else selection_of(selected_keys)
         if isinstance(publisher, RoundContribution):
@@ -233,7 +236,7 @@ class ReleasePerKey(beam.PTransform):
         """Return the windows of a schedule."""
         if self._public_keys is None:
             raise InvalidInputError(
-                "a schedule publishes a row of each key for each window, empty or not: give public_keys and "
+                "a schedule publishes a row of each key for each window, with or without data; pass public_keys and "
                 "public_windows"
             )
         return ScheduledWindows.of(schedule, self._windows, sketches.windowing)
@@ -248,12 +251,16 @@ class ReleasePerKey(beam.PTransform):
     ) -> WindowCharge | None:
         is_charged = self._charge is not None and has_stream(sketches.pipeline)
         if self._refused and not is_charged:
-            raise InvalidInputError("only a stream with a ledger has refused windows: a ledger ends any other job")
+            raise InvalidInputError(
+                "with_refused needs a stream (configure_stream) with a ledger, because in any other job a refused "
+                "charge ends the job; leave it out"
+            )
         if self._charge is None or not is_charged:
             return None
         if self._selected is not None:
             raise InvalidInputError(
-                "SelectKeys draws in each window before the ledger is asked; charge a stream with public_keys"
+                "a stream with a ledger cannot use selected_keys, because SelectKeys draws noise in each window "
+                "before the charge; pass public_keys"
             )
         unit = guarantee.neighbours.unit
         span = span_of(sketches.windowing, known.span, unit) if of is None else of.span(known, unit)
@@ -297,7 +304,7 @@ class ReleasePerKey(beam.PTransform):
             return found
         if self._selection.neighbours != found.neighbours:
             raise InvalidInputError(
-                f"the keys were selected for {self._selection.neighbours!r} but the release is for "
+                f"the keys were selected for {self._selection.neighbours!r}, but the release is for "
                 f"{found.neighbours!r}; use the same events and neighbours for both"
             )
         # ε and δ add up (Dwork and Roth 2014, Theorem 3.16)
@@ -309,8 +316,8 @@ class ReleasePerKey(beam.PTransform):
         found = known.projection or self._projection
         if found is None:
             raise InvalidInputError(
-                "the release needs projection=…, that of the sketches: they do not come straight from SketchPerKey, "
-                "and whether there are any to read it off depends on the data"
+                "the projection of the sketches is not known, because they do not come directly from SketchPerKey; "
+                "pass projection=…"
             )
         return found
 
@@ -321,7 +328,7 @@ class ReleasePerKey(beam.PTransform):
         if self._selected is not None:
             if self._selected.windowing != sketches.windowing:
                 raise InvalidInputError(
-                    "the keys were selected in other windows than the sketches are in; apply SelectKeys to the events "
+                    "the selected keys and the sketches are in different windows; apply SelectKeys to the events "
                     "that are sketched"
                 )
             known = as_dict(self._selected)
@@ -343,8 +350,8 @@ class ReleasePerKey(beam.PTransform):
     ) -> tuple[beam.PCollection, beam.PCollection]:
         if self._windows is None:
             raise InvalidInputError(
-                "which windows a key has data in would leak: give public_windows=(start, stop), in which every public "
-                "key is released, or SelectKeys(…), or say keys_are_public=True"
+                "the windows in which a key has data are private; pass public_windows=(start, stop), in which every "
+                "public key is released, or use SelectKeys(…) or keys_are_public=True"
             )
         windows = self._windows if of is None else of.range  # a schedule's end where there is no other
         in_range = beam.ParDo(KeepWindows(windows)).with_output_types(kept.element_type)
@@ -352,7 +359,7 @@ class ReleasePerKey(beam.PTransform):
             return kept | "Keep public windows" >> in_range, self._windows.times(keys, kept.windowing)
         if kept.is_bounded:
             raise InvalidInputError(
-                f"public_windows=({self._windows.start}, None) never ends, but the input does; give the stop as well"
+                f"public_windows=({self._windows.start}, None) never ends, but the input does; pass a stop as well"
             )
         opened = keys | "Open windows" >> OpenWindows(kept, windows)
         # what adds nothing would pass for what opened the window
@@ -367,15 +374,18 @@ class ReleasePerKey(beam.PTransform):
 def _check_publisher(publisher: Any) -> None:
     if not isinstance(publisher, Publisher | RoundContribution):
         raise TypeError(
-            f"ReleasePerKey needs a publisher, such as AdditiveNoise(epsilon=…, neighbours=…), got a "
+            "publisher must be a mechanism, such as AdditiveNoise(epsilon=…, neighbours=…), got a "
             f"{type(publisher).__name__}"
         )
     if publisher.published is None:
-        raise TypeError(f"{type(publisher).__name__} guarantees nothing for a table of keys")
+        raise TypeError(
+            f"{type(publisher).__name__} has no guarantee for a table of keys; use another mechanism, such as "
+            "AdditiveNoise"
+        )
     if conditions := getattr(publisher, "conditions", ()):
         raise InvalidInputError(
-            f"{type(publisher).__name__} guarantees nothing for keys without data: {'; '.join(conditions)}. "
-            f"DPSignRPRRSmooth and DPSignLogistic hold for every vector"
+            f"{type(publisher).__name__} has no guarantee for keys without data: {'; '.join(conditions)}. Use "
+            "DPSignRPRRSmooth or DPSignLogistic, which hold for every vector"
         )
 
 

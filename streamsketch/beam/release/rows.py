@@ -65,19 +65,19 @@ class ScheduledWindows(NamedTuple):
         """
         if not isinstance(windowing.windowfn, OF_EVENTS):
             raise InvalidInputError(
-                f"a schedule is of windows of time, got {type(windowing.windowfn).__name__}: window the events by "
-                f"TumblingWindows(size)"
+                f"a schedule needs windows of event time, got {type(windowing.windowfn).__name__}; apply "
+                "TumblingWindows(size) to the events"
             )
         if named is None:
             raise InvalidInputError(
-                "a schedule publishes a row for each window, empty or not: give public_keys, and public_windows with "
-                "the start of the first window"
+                "a schedule publishes a row for each window, with or without data; pass public_keys, and "
+                "public_windows with the start of the first window"
             )
         count = schedule.horizon if named.stop is None else named.count(windowing)
         if count > schedule.horizon:
             raise InvalidInputError(
-                f"public_windows are {count} windows, and the schedule's horizon is {schedule.horizon}: its noise is "
-                f"for no more"
+                f"public_windows has {count} windows, but the noise of the schedule is for its horizon of "
+                f"{schedule.horizon}; shorten public_windows, or use a schedule with a longer horizon"
             )
         windows = event_windows_of(windowing.windowfn)
         return cls(schedule, windows, int(windows.number(named.first(windowing).micros)), count)
@@ -198,19 +198,19 @@ def _check_periods(span: Span | None, of: ScheduledWindows) -> None:
     schedule, (size, _) = of.schedule, of.windows
     if span.stretches.size != schedule.horizon * size or span.stretches.start_of(of.start) != of.start:
         raise InvalidInputError(
-            f"units were bounded in periods of {span.stretches.size // size} windows, and the schedule is of "
-            f"{schedule.horizon}, from {Timestamp(micros=of.start).to_rfc3339()} on: give BoundAcrossWindows a period "
-            f"of {schedule.horizon} windows, and the first of them (first=…)"
+            f"units were bounded in periods of {span.stretches.size // size} windows, but the schedule has "
+            f"{schedule.horizon} windows from {Timestamp(micros=of.start).to_rfc3339()} on; pass BoundAcrossWindows a "
+            f"period of {schedule.horizon} windows, with first=… at the first of them"
         )
     if span.max_windows > schedule.most:
         raise InvalidInputError(
-            f"a unit may be in {span.max_windows} windows of its period, and in {schedule.most} of the schedule: give "
-            f"both the same max_windows"
+            f"BoundAcrossWindows allows a unit in {span.max_windows} windows of its period, but the schedule in "
+            f"{schedule.most}; pass the same max_windows to both"
         )
     if schedule.gap > 1:
         raise InvalidInputError(
-            f"the schedule's windows of a unit are {schedule.gap} apart, which BoundAcrossWindows does not enforce: "
-            f"give the schedule gap=1"
+            f"the schedule needs a unit's windows to be {schedule.gap} apart, which BoundAcrossWindows does not "
+            "enforce; use a schedule with gap=1"
         )
 
 
@@ -349,8 +349,8 @@ class _Step(beam.DoFn):
             return begun
         if held[:_DIGEST] != self._sums.digest:
             raise InvalidInputError(
-                "the job's state has the sums of rows that state another guarantee, or of another projection: restore "
-                "it with the schedule, the budget and the bounds that it began with"
+                "the sums in the job's state belong to another projection or another guarantee; restore the job with "
+                "the schedule, budget and bounds that it began with"
             )
         window = int.from_bytes(held[_DIGEST : _DIGEST + _NUMBER], "little")
         sums = np.frombuffer(held, dtype=np.int64, offset=_DIGEST + _NUMBER).reshape(-1, begun.held.shape[1])

@@ -26,8 +26,8 @@ def selection_of(keys: beam.PCollection) -> Guarantee:
     found = noted(keys)
     if not isinstance(found, Guarantee):
         raise InvalidInputError(
-            "selected_keys must be what SelectKeys returns, so that its share of epsilon and delta is known; keys "
-            "known beforehand are public_keys"
+            "selected_keys must be the output of SelectKeys, so that its share of epsilon and delta is known; pass "
+            "keys that you know beforehand as public_keys"
         )
     return found
 
@@ -82,8 +82,8 @@ class SelectKeys(beam.PTransform):
         neighbours = bounds.neighbours if bounds.is_enforced else None
         if neighbours is None:
             raise InvalidInputError(
-                "SelectKeys counts the privacy units of each key, which only BoundContributions knows: apply it to "
-                "what that transform returns, without a step in between"
+                "SelectKeys counts the privacy units of each key, which only BoundContributions knows; apply it "
+                "directly to the output of BoundContributions"
             )
         draw = _Keep(key_threshold(self._budget, neighbours.max_keys))
         kept, _ = (
@@ -102,7 +102,7 @@ class SelectKeys(beam.PTransform):
 
 def _unit_counts(bounded: BoundedEvents) -> Iterator[tuple[Any, int]]:
     if not isinstance(bounded, BoundedEvents):
-        raise TypeError(f"SelectKeys needs what BoundContributions returns, got a {type(bounded).__name__}")
+        raise TypeError(f"SelectKeys needs the output of BoundContributions, got a {type(bounded).__name__}")
     counts = bounded.events.units_of
     for place in np.flatnonzero(counts).tolist():
         yield bounded.events.slots[place][0], int(counts[place])

@@ -32,16 +32,16 @@ class Charge:
     Parameters
     ----------
     ledger
-        As in `streamsketch.Ledger`, without a password: it is in the job's specification.
+        File or URL, as in `streamsketch.Ledger`. It is in the job's specification, so it must not contain a password.
     dataset
-        What the ledger calls the data set.
+        The ledger's name for the data set.
 
     Raises
     ------
     InvalidInputError
-        For one of them without the other.
+        If one is given without the other.
     TypeError
-        For a `Ledger`, which workers cannot take along.
+        If ``ledger`` is a `Ledger`, which cannot be sent to workers.
     """
 
     def __init__(self, ledger: str | os.PathLike[str], dataset: str) -> None:
@@ -51,11 +51,11 @@ class Charge:
     def of(cls, ledger: str | os.PathLike[str] | None, dataset: str | None) -> "Charge | None":
         """Return what is charged, if anything."""
         if isinstance(ledger, Ledger):
-            raise TypeError("name the ledger, by its file or its URL: workers open it for themselves")
+            raise TypeError("workers open the ledger themselves; pass its file or URL, not a Ledger")
         if ledger is not None and dataset is not None:
             return cls(ledger, dataset)
         if ledger is not None or dataset is not None:
-            raise InvalidInputError("ledger and dataset go together: where the budget is kept, and whose it is")
+            raise InvalidInputError("ledger and dataset go together; pass both or neither")
         return None
 
 
@@ -100,7 +100,7 @@ class WindowCharge:
     label
         Full label of the transform.
     span
-        What stretch of time the guarantee is for.
+        The stretch of time that the guarantee is for.
     """
 
     def __init__(self, charge: Charge, guarantee: Guarantee, projection: Projection, label: str, span: Span) -> None:
@@ -145,5 +145,8 @@ def span_of(windowing: Windowing, known: Span | None, unit: str) -> Span:
         return known
     windows = windowing.windowfn
     if not isinstance(windows, FixedWindows):
-        raise InvalidInputError("a stream is charged by its windows: window the events by TumblingWindows(size)")
+        raise InvalidInputError(
+            "a stream is charged for each window, but its events are not in windows of one length; apply "
+            "TumblingWindows(size) to them"
+        )
     return Span(unit, tumbling_of(windows))

@@ -1,4 +1,4 @@
-"""Claims: files created once, in which a run keeps what an engine that computes a step again must find again."""
+"""Claims: files created once, in which a run keeps what a recomputed step must find again."""
 
 import importlib
 import json
@@ -53,7 +53,7 @@ class Claim(NamedTuple):
         except (ValueError, TypeError, KeyError, RecursionError):
             valid = False
         if not valid:
-            raise InvalidInputError(f"{path} is not a claim of a run; give the run another id")
+            raise InvalidInputError(f"{path} is not a claim of a run; pass another run_id")
         return claim
 
 
@@ -61,8 +61,8 @@ def claim_path(folder: str, run_id: str) -> str:
     """Return where a run's claim is; raise `InvalidInputError` for an id that is not a file name."""
     if not isinstance(run_id, str) or not _NAME.fullmatch(run_id):
         raise InvalidInputError(
-            f"a run id must be 1 to 128 letters, digits, '.', '_' or '-', and begin with none of '.' and '-', "
-            f"got {run_id!r:.80}"
+            "a run id must be 1 to 128 letters, digits, '.', '_' or '-', and not begin with '.' or '-', got "
+            f"{run_id!r:.80}"
         )
     return str(FileSystems.join(folder, f"{run_id}.claim"))
 
@@ -82,7 +82,7 @@ def claimed_nonce(path: str, launch: bytes, root_key: bytes) -> bytes:
     Raises
     ------
     InvalidInputError
-        If another launch claimed the path, the run has finished, it had another root key, or the file system cannot
+        If another launch claimed the path, the run has finished or had another root key, or the file system cannot
         create a file exclusively.
     """
     fresh = Claim(launch, root_key, secrets.token_bytes(NONCE_BYTES))
@@ -90,18 +90,18 @@ def claimed_nonce(path: str, launch: bytes, root_key: bytes) -> bytes:
         return fresh.nonce  # type: ignore[return-value] # just drawn
     held = Claim.decode(read_claim(path), path)
     if held.launch != launch:
-        raise InvalidInputError(
-            f"the run id is taken: another launch of a job claimed {path}. Give this run an id of its own"
-        )
+        raise InvalidInputError(f"another launch of a job has claimed {path}; pass another run_id")
     if held.nonce is None:
-        raise InvalidInputError(f"the run that claimed {path} has finished. Give another run an id of its own")
+        raise InvalidInputError(f"the run that claimed {path} has finished; pass another run_id for a new run")
     if held.root_key != root_key:
-        raise InvalidInputError(f"the run that claimed {path} has another root key. A run keeps its root key")
+        raise InvalidInputError(
+            f"the run that claimed {path} has another root key; pass the root key that it began with"
+        )
     return held.nonce
 
 
 def finish(path: str) -> None:
-    """Take the nonce out of a claim, so that nobody can use or read it any more; again is no mistake."""
+    """Remove the nonce from a claim, so that it can no longer be read or used; a second call changes nothing."""
     held = Claim.decode(read_claim(path), path)
     if held.nonce is not None:
         _replace(path, held._replace(nonce=None).encode())
@@ -134,8 +134,8 @@ def create_once(path: str, content: bytes, *, mode: int = 0o600) -> bool:
     if scheme == "s3":
         return _create_s3(path, content)
     raise InvalidInputError(
-        f"claims need a file system on which a file is created only if it does not exist: a folder that all workers "
-        f"share, gs:// or s3://, got {scheme}://"
+        f"claims need a file system that can create a file only if it does not exist, got {scheme}://; pass a folder "
+        "that all workers share, or a gs:// or s3:// URL"
     )
 
 

@@ -21,10 +21,10 @@ def counts_of(sketch: Sketch) -> Ints:
 
 
 class SketchCoder(beam.coders.Coder):
-    """Raw sketches between workers of one pipeline: **secret**, not the exchange format, of no fixed layout.
+    """Raw sketches between workers of one pipeline: **secret**, in a layout that may change, not the exchange format.
 
-    Cells take as few bytes as the largest needs; where most are 0, the others follow with their places. Counts of units
-    follow at the end, where there are some; that they are whole, what is known of the collection says.
+    Each cell takes as few bytes as the largest one needs. If most cells are 0, only the others are stored, with their
+    places. Counts of units, if any, follow at the end.
     """
 
     def encode(self, value: Sketch) -> bytes:
@@ -33,12 +33,12 @@ class SketchCoder(beam.coders.Coder):
         Raises
         ------
         InvalidInputError
-            For a sketch on which bounds were enforced outside of the pipeline: its bytes would forget them.
+            If the sketch was bounded outside of the pipeline, since its bytes do not hold the bounds.
         """
         if value.bounds.neighbours is not None:
             raise InvalidInputError(
-                f"this sketch was bounded to {value.bounds.neighbours}, which a pipeline would forget: release it "
-                f"where it was bounded, or bound its rows in the pipeline (BoundContributions)"
+                f"this sketch was bounded to {value.bounds.neighbours}, but a pipeline does not keep these bounds; "
+                "release it where it was bounded, or bound its rows in the pipeline with BoundContributions"
             )
         return encode_partial(value)
 
@@ -115,7 +115,7 @@ class SignSketchCoder(beam.coders.Coder):
     def encode(self, value: SignSketch) -> bytes:
         """Return `SignSketch.to_bytes`."""
         if not isinstance(value, SignSketch):
-            raise TypeError(f"published signs must be a SignSketch, got a {type(value).__name__}")
+            raise TypeError(f"values must be SignSketch objects, got a {type(value).__name__}")
         return value.to_bytes()
 
     def decode(self, encoded: bytes) -> SignSketch:

@@ -93,8 +93,8 @@ def refuse_bounded(events: beam.PCollection) -> None:
     """Raise `InvalidInputError` for events that were bounded before: they have no units any more to bound them by."""
     if noted(events) is not None:
         raise InvalidInputError(
-            "these events were bounded before, and no longer say whose they are: none of them would be left. Bound the "
-            "rows themselves, once"
+            "these events have already been bounded and no longer name their units; apply BoundContributions once, "
+            "to the rows"
         )
 
 
@@ -113,7 +113,10 @@ def sources_of(collection: beam.PCollection) -> list[str]:
     for above in _above(collection, set()):
         known, producer = noted(above), above.producer
         if isinstance(known, Known) and known.late:
-            raise InvalidInputError("late data must not be released: the window they belong to has been")
+            raise InvalidInputError(
+                "late data must not be released, because their window has already been released; use them for "
+                "monitoring only"
+            )
         if producer is not None and not _inputs(producer):
             found.add(f"{producer.full_label}\0{above.tag or ''}")
     return sorted(found)

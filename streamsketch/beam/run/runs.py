@@ -63,7 +63,8 @@ class RunSecret:
             root_key = fetch_root_key(self._source)
             if key_fingerprint(root_key) != self._root_key:
                 raise InvalidInputError(
-                    "a worker fetched another root key than the run began with; give all workers one"
+                    "a worker fetched a root key other than the one that the run began with; give all workers the "
+                    "same root key"
                 )
             known = hashlib.blake2b(self._nonce, digest_size=32, key=root_key, person=b"streamsketch.run").digest()
             if len(_KEYS) >= _MOST_KEYS:
@@ -84,7 +85,7 @@ def _restored(nonce: bytes, root_key: bytes, source: bytes) -> RunSecret:
 
 
 _KEYS: dict[tuple[bytes, bytes], bytes] = {}
-"""Keys of the last runs of this process, so that a file or a key service is asked once a run."""
+"""Keys of this process's last runs, so that a file or a key service is read once per run."""
 
 
 def configure_run(
@@ -94,43 +95,43 @@ def configure_run(
     claims: str | None = None,
     run_id: str | ValueProvider | None = None,
 ) -> None:
-    """Say where a pipeline's secret randomness comes from, before the first transform that draws.
+    """Configure where a pipeline's secret randomness comes from, before the first transform that draws.
 
-    Every run of a pipeline draws a nonce from the operating system when it runs, and all noise, choices of keys and
-    clipping of `ReleasePerKey`, `SelectKeys` and `BoundContributions` are functions of it. So a
-    retried step repeats what it drew, and another run of the same pipeline, or another launch of a template, is an
-    independent release whose ε adds up.
+    Every run of a pipeline draws a nonce from the operating system when it starts. All noise, choices of keys and
+    clipping of `ReleasePerKey`, `SelectKeys` and `BoundContributions` are functions of it. So a retried step draws the
+    same again, and another run of the same pipeline, or another launch of a template, is an independent release whose ε
+    adds up.
 
-    Without this call the nonce is kept by the runner alone, between two steps, where the raw sketches are too. That is
-    enough on FnApiRunner, Prism and Dataflow, which never compute again what is upstream of a shuffle. Other runners,
-    such as Flink and Spark, do so after a failure, and need ``claims``.
+    Without this call only the runner keeps the nonce, between two steps, as it keeps the raw sketches. That is enough
+    on FnApiRunner, Prism and Dataflow, which never recompute steps upstream of a shuffle. Other runners, such as Flink
+    and Spark, recompute them after a failure and need ``claims``.
 
     Parameters
     ----------
     pipeline
         The pipeline, without transforms that draw.
     root_key
-        A secret that workers fetch for themselves: a `pathlib.Path` to a file of mode 0600 on each of them with 32
-        bytes or 64 hexadecimal digits, the name of an environment variable with 64 digits, or a function that returns
-        32 bytes. All secrets are then derived from it and the nonce, so what the runner stores does not suffice to
+        A secret that workers fetch themselves: a `pathlib.Path` to a file of mode 0600 on each worker with 32 bytes or
+        64 hexadecimal digits, the name of an environment variable with 64 hexadecimal digits, or a function that
+        returns 32 bytes. All secrets are then derived from it and the nonce, so what the runner stores is not enough to
         subtract the noise. Neither the key nor the nonce is in the job's specification.
     claims
         A folder that all workers share, on a local or mounted file system, gs:// or s3://. The nonce is written there
-        once, to a file that is created only if it does not exist; a step computed again reads it. Without a root key
-        that file is as secret as the data: only its owner may read it. `FinishRun` takes the nonce out of it.
+        once, to a file that is created only if it does not exist; a recomputed step reads it. Without a root key, that
+        file is as secret as the data, and only its owner may read it. `FinishRun` removes the nonce from it.
     run_id
-        Name of the claim; a new random one by default. The same launch finds its claim again. Another one under that id
-        is refused in the workers: one that was submitted anew always, one of the same template if `FinishRun` ended the
-        first. Before that, a second launch of a template under one id counts as a retry, which it is for the same input
-        alone. So give a template a `ValueProvider`, and each launch an id of its own.
+        Name of the claim; by default a new random one. The same launch finds its claim again. The workers refuse
+        another launch under that id: always if it was submitted again, and for a template once `FinishRun` has ended
+        the first launch. Before that, a second launch of a template under one id counts as a retry, which is correct
+        only for the same input. So pass a `ValueProvider` to a template, and give each launch its own id.
 
     Raises
     ------
     TypeError
-        For a root key itself, or another type.
+        If ``root_key`` is a key itself or has another type.
     InvalidInputError
-        If the pipeline has transforms that draw or was configured before, for a run id without claims, and for an id
-        that is not a file name.
+        If the pipeline has transforms that draw or was configured before, or there is a ``run_id`` without ``claims``
+        or one that is not a file name.
 
     Examples
     --------
@@ -158,10 +159,10 @@ def configure_run(
         check_root_key(root_key)
     if secret_of(pipeline) is not None:
         raise InvalidInputError(
-            "configure_run comes once, before the first transform that draws: the pipeline has a secret already"
+            "the pipeline already has a secret; call configure_run once, before the first transform that draws"
         )
     if claims is None and run_id is not None:
-        raise InvalidInputError("run_id names a claim; give claims, the folder for it, as well")
+        raise InvalidInputError("run_id names a claim, but there is no folder for it; pass claims as well")
     if claims is not None:
         run_id = secrets.token_hex(16) if run_id is None else run_id
         if not isinstance(run_id, ValueProvider):
@@ -172,10 +173,10 @@ def configure_run(
 
 
 def use_secret(pipeline: beam.Pipeline, secret: RunSecret) -> None:
-    """Give a pipeline a secret that workers know beforehand, before the first transform that draws."""
+    """Set a secret that workers know beforehand, before the pipeline's first transform that draws."""
     if secret_of(pipeline) is not None:
         raise InvalidInputError(
-            "a pipeline is configured once, before the first transform that draws: it has a secret already"
+            "the pipeline already has a secret; configure it once, before the first transform that draws"
         )
     pipeline.streamsketch_secret = secret
 
@@ -186,21 +187,21 @@ def has_stream(pipeline: beam.Pipeline) -> bool:
 
 
 def run_id_of(pipeline: beam.Pipeline) -> str | ValueProvider | None:
-    """Return under which id a pipeline's run is claimed, if it is."""
+    """Return the id of the claim of a pipeline's run, None without one."""
     run = secret_of(pipeline)
     return run.place.run_id if isinstance(run, _Run) and run.place is not None else None
 
 
 def run_secret(pipeline: beam.Pipeline) -> beam.pvalue.AsSingleton | RunSecret:
-    """Return the secret of a pipeline's run, for steps of your own that draw: a side input, or the secret itself.
+    """Return the secret of a pipeline's run for your own steps that draw: a side input, or the secret itself.
 
-    The step gets an object whose ``derive(use, label)`` returns 32 secret bytes, the same in all retries of a run and
-    new in each run.
+    The step receives an object whose ``derive(use, label)`` returns 32 secret bytes, the same in all retries of a run
+    and different in each run.
 
     Raises
     ------
     InvalidInputError
-        If the runner may compute a step again that others have seen, and `configure_run` gave no claims.
+        If the runner may recompute a step whose output was already used, and `configure_run` set no claims.
     """
     refuse_broken_runner(pipeline)
     if secret_of(pipeline) is None:
@@ -210,9 +211,9 @@ def run_secret(pipeline: beam.Pipeline) -> beam.pvalue.AsSingleton | RunSecret:
         return run
     if run.place is None and may_compute_again(pipeline):
         raise InvalidInputError(
-            f"{type(pipeline.runner).__name__} may compute again what is upstream of a shuffle, and would publish "
-            f"a key twice with different noise. Call configure_run(pipeline, claims=FOLDER) first, with a folder that "
-            f"all workers share"
+            f"{type(pipeline.runner).__name__} may recompute steps upstream of a shuffle, and would then publish a "
+            "key twice with different noise. Call configure_run(pipeline, claims=FOLDER) first, with a folder that "
+            "all workers share"
         )
     return beam.pvalue.AsSingleton(run.drawn)
 
@@ -225,13 +226,13 @@ def label_in(pipeline: beam.Pipeline) -> str:
 class FinishRun(beam.PTransform):
     """End a run that has a claim, once all its results are written: ``(PCollection, …) → PCollection``.
 
-    The nonce is taken out of the claim, and a launch of the same template under the same run id is refused from then
-    on. Input is a tuple of what the sinks return; the output has one element when all of them are done.
+    The nonce is removed from the claim, and a later launch of the same template under the same run id is refused. The
+    input is a tuple of the sinks' outputs; the output has one element once all of them are done.
 
     Raises
     ------
     InvalidInputError
-        If `configure_run` gave the pipeline no claims.
+        If `configure_run` set no claims for the pipeline.
     """
 
     def expand(self, written: Any) -> beam.PCollection:
@@ -239,7 +240,9 @@ class FinishRun(beam.PTransform):
         pipeline = written[0].pipeline
         run = secret_of(pipeline)
         if not isinstance(run, _Run) or run.place is None:
-            raise InvalidInputError("there is no claim to end: give configure_run(pipeline, claims=…) a folder for it")
+            raise InvalidInputError(
+                "the pipeline's run has no claim to end; call configure_run(pipeline, claims=FOLDER) first"
+            )
         done = [beam.pvalue.AsIter(one | f"Count {number}" >> _Nothing()) for number, one in enumerate(written)]
         start = pipeline | "Claim" >> beam.Create([None])
         return start | "End the run" >> beam.Map(_finish, run.place, *done)
@@ -264,7 +267,7 @@ class _Run(NamedTuple):
 
 
 def secret_of(pipeline: beam.Pipeline) -> "_Run | RunSecret | None":
-    """Return where a pipeline's secret comes from, None before that is said."""
+    """Return where a pipeline's secret comes from, None if it is not configured yet."""
     found: _Run | RunSecret | None = getattr(pipeline, "streamsketch_secret", None)
     return found
 

@@ -32,7 +32,7 @@ class Each(Step):
     function
         Takes the element and ``given``.
     given
-        What else it takes.
+        Further arguments of the function.
     """
 
     def __init__(self, function: Callable[..., Iterable[Any]], *given: Any) -> None:

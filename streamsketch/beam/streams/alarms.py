@@ -21,14 +21,14 @@ def refused_alarm(key: Any, stream: str, epoch: int | None, window: IntervalWind
 class WriteAlarms(beam.PTransform):
     """Write alarms to files for the operator: ``PCollection[Alarm] → None``.
 
-    The file is ``FOLDER/2013-01-01T05-00-00Z KEY.sketch.json``, of mode 0600, and is created once: a slot's first alarm
-    stays. Names of slots are public, and so is how many files there are; the contents are **secret**.
+    The file ``FOLDER/2013-01-01T05-00-00Z KEY.sketch.json`` has mode 0600 and is created once, so the first alarm of a
+    slot stays. The names of slots and the number of files are public; the contents are **secret**.
 
     Parameters
     ----------
     folder
-        A folder that all workers share, on a local or mounted file system, gs:// or s3://, beside the claims and not
-        where results are published.
+        A folder that all workers share, on a local or mounted file system, gs:// or s3://. Choose one beside the
+        claims, not where results are published.
     """
 
     def __init__(self, folder: str) -> None:

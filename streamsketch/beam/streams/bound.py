@@ -31,31 +31,31 @@ _ENTRY = np.dtype([("low", "<u8"), ("high", "<u8"), ("window", "<i8")])
 
 
 class BoundAcrossWindows(beam.PTransform):
-    """Clip every unit in all windows of a period together, in a stream that never ends: ``events → BoundedEvents``.
+    """Clip every unit in all windows of a period together, in an unbounded stream: ``events → BoundedEvents``.
 
-    A unit may contribute in ``max_windows`` windows of each period, the first that it has data in; rows in others are
-    dropped. In each window `BoundContributions` clips it to the neighbours. So the guarantee is for all that a unit
-    does in one period, "one aircraft in one period of 86400 s": under `L1` with max_keys·max_windows slots, under
-    `SketchL2` with √max_windows times the bound (`Neighbours.in_windows`). Which windows a unit used is in the job's
-    state until the period is over.
+    A unit may contribute in ``max_windows`` windows of each period, the first ones with data of the unit; its rows in
+    other windows are dropped. In each window, `BoundContributions` clips it to the neighbours. So the guarantee is for
+    everything a unit does in one period, "one aircraft in one period of 86400 s". The bound of a period has
+    max_keys·max_windows slots under `L1`, and is √max_windows times the bound of a window under `SketchL2`
+    (`Neighbours.in_windows`). The job's state holds which windows a unit has used until the period is over.
 
     Parameters
     ----------
     agreement, neighbours, clip, public_keys, shards, count_private_data
-        As in `BoundContributions`; the neighbours say what a unit may contribute in one window.
+        As in `BoundContributions`; the neighbours bound what a unit contributes in one window.
     max_windows
-        In how many windows of a period one unit may contribute.
+        Number of windows of a period in which one unit may contribute.
     period
-        Length of a period in seconds, or as text: ``"30 days"``. A multiple of the windows' length; periods start where
-        windows do.
+        Length of a period in seconds, or as text such as ``"30 days"``. It must be a multiple of the windows' length,
+        and periods start where windows do.
     first
-        A time at which one of the periods starts, as that of a schedule's first window does: seconds since
-        1970-01-01T00:00Z, or a Beam timestamp. By default the start of the windows that is nearest after 1970.
+        Start of one of the periods, such as that of a schedule's first window: seconds since 1970-01-01T00:00Z, or a
+        Beam timestamp. By default the first start of a window after 1970-01-01T00:00Z.
 
     Raises
     ------
     InvalidInputError
-        For bounds out of range, events in other windows than `TumblingWindows`, and as `BoundContributions`.
+        If a bound is out of range or the events are not in `TumblingWindows`, and as in `BoundContributions`.
     """
 
     def __init__(  # noqa: PLR0913 - as BoundContributions, and the period
@@ -94,20 +94,20 @@ class BoundAcrossWindows(beam.PTransform):
         windows = windowing.windowfn
         if not isinstance(windows, FixedWindows):
             raise InvalidInputError(
-                f"BoundAcrossWindows counts windows of one length, got {type(windows).__name__}. Window the events by "
-                f"TumblingWindows(size)"
+                f"BoundAcrossWindows counts windows of one length, got {type(windows).__name__}; apply "
+                "TumblingWindows(size) to the events"
             )
         size, offset = tumbling_of(windows)
         if self._period % size:
             raise InvalidInputError(
-                f"period must be a multiple of the windows' length, both in seconds, got {seconds_text(self._period)} "
-                f"and {seconds_text(size)}"
+                f"period must be a multiple of the windows' length, got {seconds_text(self._period)} s and "
+                f"{seconds_text(size)} s"
             )
         run, label = run_secret(events.pipeline), label_in(events.pipeline)
         first = offset if self._first is None else Timestamp.of(self._first).micros
         if (first - offset) % size:
             raise InvalidInputError(
-                f"the first period must start where a window does, got {seconds_text(first)} s, and windows of "
+                f"first must be the start of a window, got {seconds_text(first)} s for windows of "
                 f"{seconds_text(size)} s"
             )
         periods = Tumbling(self._period, first)

@@ -1,4 +1,4 @@
-"""Comparisons of a stream's releases: of a key with the window before, and between the keys of a window."""
+"""Comparisons of a stream's releases: between a key's consecutive windows, and between the keys of a window."""
 
 import dataclasses
 import math
@@ -37,15 +37,15 @@ _KEPT = 4  # windows that a key waits for, should they come out of order
 
 @dataclasses.dataclass(frozen=True)
 class WindowChange:
-    """How a key differs from itself in the window before.
+    """The difference between a key's releases in a window and in the window before.
 
     Parameters
     ----------
     estimate
         The comparison; NaN where it is not defined.
     p_value
-        That of `streamsketch.test_same`: small if the streams differ by more than the tolerance. None where the
-        estimate is not defined, and of cosines and profiles, whose law is not known.
+        The p-value of `streamsketch.test_same`: small if the streams differ by more than the tolerance. None if the
+        estimate is not defined, and for cosines and profiles, which have no such test.
     """
 
     estimate: Estimate
@@ -55,12 +55,12 @@ class WindowChange:
 class ChangesBetweenWindows(beam.PTransform):
     """Compare each key with itself in the window before: ``KV[key, PrivateSketch] → KV[key, WindowChange]``.
 
-    Input is what `ReleasePerKey` gives in `TumblingWindows` or `CalendarWindows`; a change is in the later of its two
-    windows and comes when both releases have, or of bounded input when all have. Nothing more is spent. In a stream the
-    last releases of each key are kept in the job's state: they are published anyway.
+    The input is the output of `ReleasePerKey` in `TumblingWindows` or `CalendarWindows`. A change is in the later of
+    its two windows. It is emitted once both releases have arrived, or for bounded input once all have. No further
+    budget is spent. In a stream, the job's state keeps the last releases of each key, which are public.
 
-    Each p-value is for its two windows alone: of many windows that are alike, one in twenty has one of 0.05 or less.
-    `streamsketch.changes` controls the false alarms of a series that has ended.
+    Each p-value is for its two windows alone: if nothing changes, about one window in twenty has a p-value of 0.05 or
+    less. To control the false alarms of a finished series, call `streamsketch.changes`.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ class ChangesBetweenWindows(beam.PTransform):
     Raises
     ------
     InvalidInputError
-        For another ``by``, a tolerance or samples that it has no test for, and for releases in other windows. In the
-        workers as `streamsketch.test_same`.
+        If ``by`` is unknown, it has no test with ``tolerance`` or ``samples``, or the releases are in other windows. In
+        the workers, as in `streamsketch.test_same`.
 
     Examples
     --------
@@ -115,8 +115,8 @@ class ChangesBetweenWindows(beam.PTransform):
         windowing = releases.windowing
         if not isinstance(windowing.windowfn, OF_EVENTS):
             raise InvalidInputError(
-                f"ChangesBetweenWindows compares windows that follow each other, got "
-                f"{type(windowing.windowfn).__name__}. Window the events by TumblingWindows(size) or CalendarWindows"
+                f"ChangesBetweenWindows compares consecutive windows, got {type(windowing.windowfn).__name__}; apply "
+                "TumblingWindows(size) or CalendarWindows to the events"
             )
         kind = beam.typehints.KV[bytes, tuple[int, bytes]]
         by_key = (
@@ -200,14 +200,15 @@ def _loaded(image: bytes) -> PrivateSketch:
 class WindowDistances(beam.PTransform):
     """Compare all keys within each window: ``KV[key, PrivateSketch] → PCollection[list of rows]``.
 
-    One list a window, in the order of its keys, when all of them are there; a row is a dictionary as
-    `PairwiseDistances` gives it. That transform is for more keys: it shares the work out by a side input, which Flink
-    cannot keep for streams, and its groups wait for a watermark that releases may come behind.
+    Each window gives one list, in the order of its keys, once all of its releases have arrived. A row is a dictionary
+    as in `PairwiseDistances`. For many keys in a bounded pipeline, use `PairwiseDistances`: it distributes the work by
+    a side input, which Flink cannot keep for streams, and its groups wait for a watermark, which releases may arrive
+    after.
 
     Parameters
     ----------
     keys
-        How many keys a window has.
+        Number of keys in each window.
     by
         As in `PairwiseDistances`.
     """

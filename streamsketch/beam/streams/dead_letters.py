@@ -28,12 +28,12 @@ _SECONDS = 30.0  # between two looks at how full the folder is
 
 
 class WriteDeadLetters(beam.PTransform):
-    """Write what `DecodeMessages` dropped to files for the operator: ``(late, malformed) → None``.
+    """Write rows and messages that `DecodeMessages` dropped to files for the operator: ``(late, malformed) → None``.
 
-    Files are ``late-TIME-ID.parquet`` and ``ahead-TIME-ID.parquet``, with the agreed columns and the time, and
-    ``malformed-TIME-ID.parquet``, with a column ``message`` of the messages as they came. Local files have mode 0600.
-    They are **secret**. A file's name is drawn before the step that a runner may repeat, and each is created once, so a
-    retry neither repeats rows nor loses any.
+    ``late-TIME-ID.parquet`` and ``ahead-TIME-ID.parquet`` have the agreed columns and the time.
+    ``malformed-TIME-ID.parquet`` has a column ``message`` with the original messages. The files are **secret**; local
+    ones have mode 0600. A file's name is drawn before the step that a runner may repeat, and each file is created once,
+    so a retry neither repeats nor loses rows.
 
     Parameters
     ----------
@@ -41,10 +41,10 @@ class WriteDeadLetters(beam.PTransform):
         A folder that all workers share, on a local or mounted file system, gs:// or s3://, and not where results are
         published.
     most_bytes
-        How large all files together may be. What does not fit, or would be more than 10,000 files, is not kept, but
-        counted. Workers look at the folder each half minute, so it may be a little more.
+        Limit on the size of all files together. Beyond it, or beyond 10,000 files, rows are counted but not kept.
+        Workers measure the folder every 30 s, so it may become a little larger.
     counts
-        A folder of counts, as in `DecodeMessages`, in which it is counted.
+        Folder of counts, as in `DecodeMessages`, that counts the rows not kept.
     """
 
     def __init__(self, folder: str, *, most_bytes: int = 1 << 30, counts: str | None = None) -> None:

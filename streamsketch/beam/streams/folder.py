@@ -26,36 +26,42 @@ from streamsketch.intake import AheadLimit, Clock, ClockKind, Tumbling, microsec
 class ReadGrowingFolder(beam.PTransform):
     """Read Parquet files in the order of their names, as they appear: ``→ PCollection[bytes]``, for `DecodeMessages`.
 
-    A row without a time is dropped, and one whose time Beam does not have is late: neither ends the stream.
+    A row without a time is dropped, and a row with a time outside Beam's range is late. Neither ends the stream.
 
-    The folder is the log: a file that appears later must have a later name, and files must appear whole (write them
-    under a name that begins with ``.`` or ``_``, then rename them). Watermark and lateness come from the newest time in
-    the files so far less the delay, so a replay decides alike. One worker reads.
+    The folder is the log. A file that appears later must have a later name, and files must appear whole: write them
+    under a name that begins with ``.`` or ``_``, then rename them. Watermark and lateness depend on the newest time in
+    the files so far, less the delay, so a replay gives the same result. One worker reads.
 
-    With heartbeats, rows whose columns are all empty but for the time, these alone move the watermark, and a row is
-    late if the heartbeats before it ended its window. Give `configure_stream` the same clock, and `DecodeMessages` the
-    same delay, windows and limit.
+    A heartbeat is a row with a time and no other value. With ``clock="heartbeats"`` only heartbeats move the watermark,
+    and a row is late if the heartbeats before it ended its window. Pass the same clock to `configure_stream`, and the
+    same delay, windows and limit to `DecodeMessages`.
 
     Parameters
     ----------
     folder
-        The folder, on any file system Beam knows.
+        The folder, on any file system that Beam knows.
     columns
         The columns to read.
     time
-        The one of them with Arrow times.
+        The column with Arrow times; it must be in ``columns``.
     delay
         How far events may be out of order, in seconds or as text.
     size, offset
         Length and start of the windows, as in `TumblingWindows`.
     every
-        Seconds between two looks at the folder; and of reading without a checkpoint, but for a file that takes longer.
+        Seconds between two listings of the folder, and the longest time of reading without a checkpoint, unless one
+        file takes longer.
     last
         Name of a file that ends the stream when it appears; it is not read.
     clock
-        What moves the watermark: ``"events"``, every row, or ``"heartbeats"``.
+        What moves the watermark: every row (``"events"``), or only heartbeats (``"heartbeats"``).
     limit
-        How far a row may be ahead: one that is further ahead moves nothing. By default there is no limit.
+        How far a row may be ahead; one further ahead does not move the watermark. By default there is no limit.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``time`` is not one of ``columns``, ``clock`` is unknown, or a length is not valid.
     """
 
     def __init__(  # noqa: PLR0913 - what a stream's windows are belongs together

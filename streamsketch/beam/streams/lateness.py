@@ -36,13 +36,13 @@ EARLY = 1000
 
 
 def agree_on_clock(pipeline: beam.Pipeline, clock: ClockKind) -> None:
-    """Note what moves a pipeline's watermark; raise `InvalidInputError` if its sources or its stream say otherwise."""
+    """Record what moves a pipeline's watermark; raise `InvalidInputError` if an earlier step recorded otherwise."""
     Clock(0, clock)  # which knows the kinds
     known = vars(pipeline).setdefault("streamsketch_clock", clock)
     if known != clock:
         raise InvalidInputError(
-            f"clock={clock!r} here, and clock={known!r} before it in the same pipeline: the guarantee depends on what "
-            f"moves the watermark. Give configure_stream and all sources the same"
+            f"the guarantee depends on what moves the watermark, but this step has clock={clock!r} and an earlier one "
+            f"in the pipeline clock={known!r}; pass the same clock to configure_stream and all sources"
         )
 
 
@@ -57,7 +57,9 @@ def micros_of(times: pa.Array, name: str) -> Ints:
     if pa.types.is_date(times.type):
         times = times.cast(pa.timestamp("ms"))
     if not pa.types.is_timestamp(times.type):
-        raise InvalidInputError(f"the column {name} must hold Arrow times, got {times.type}; write it as timestamps")
+        raise InvalidInputError(
+            f"the column {name} must hold Arrow times, got {times.type}; write the column as timestamps"
+        )
     counts: Ints = times.cast(pa.int64()).to_numpy(zero_copy_only=False)
     if times.type.unit == "ns":
         return counts // 1000
@@ -69,7 +71,7 @@ def micros_of(times: pa.Array, name: str) -> Ints:
 class PartitionClock(Clock):
     """The watermark of one partition of a log: the newest timestamp that moves it, less the allowed delay.
 
-    Timestamps so far off that Beam cannot hold their window are late, and move nothing.
+    Timestamps whose window is outside Beam's range are late and do not move the watermark.
 
     Parameters
     ----------
@@ -78,11 +80,11 @@ class PartitionClock(Clock):
     size, offset
         Length and start of the windows, in microseconds.
     newest
-        Newest timestamp so far, in microseconds; for going on where another clock stopped.
+        Newest timestamp so far, in microseconds, to continue from another clock.
     clock
-        What moves it: ``"events"``, each record, or ``"heartbeats"``, those alone.
+        What moves the watermark: every record (``"events"``), or only heartbeats (``"heartbeats"``).
     limit
-        How far ahead a record may be; by default any time that Beam can hold.
+        How far ahead a record may be; by default there is no limit within Beam's range of times.
     """
 
     def __init__(
@@ -108,16 +110,16 @@ class PartitionClock(Clock):
 
     @property
     def passed(self) -> Timestamp:
-        """What a source gives the runner as its watermark, `EARLY` before: rows of a window that it ends are late."""
+        """The watermark that a source reports: `EARLY` before its own, since rows of a window that it ends are late."""
         return Timestamp(micros=self.watermark - (self.newest is not None) * EARLY)
 
     @property
     def timestamp(self) -> Timestamp:
-        """What a source gives the next record as its timestamp: the watermark before it."""
+        """The timestamp that a source sets on the next record, which is the watermark before it."""
         return Timestamp(micros=self.watermark)
 
     def watermarks_before(self, times: Ints, heartbeats: NDArray[np.bool_]) -> Ints:
-        """Return the watermark before each of some records in a row, in microseconds: int64, (n,)."""
+        """Return the watermark before each of several consecutive records, in microseconds: int64, (n,)."""
         newest = self.newest_before(times, heartbeats)[:-1]
         found: Ints = np.where(newest <= self._low, MIN_TIMESTAMP.micros, newest - self.delay)
         return found
@@ -127,13 +129,13 @@ class PartitionClock(Clock):
         return watermark if watermark <= MIN_TIMESTAMP.micros else self._windows.start_of(watermark)
 
     def judge(self, times: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which of the rows of one record are late, and which are too far ahead; the clock stays."""
+        """Return which rows of one record are late, and which are too far ahead, without moving the clock."""
         # no row moves it
         still = PartitionClock(self.delay, *self._windows, self.newest, clock="heartbeats", limit=self._limit)
         return still.late(times, self._windows), still.ahead(times)
 
     def on_time(self) -> tuple[int, int]:
-        """Return from which time on, and before which, rows of the next record are neither late nor too far ahead."""
+        """Return the range [first, stop) of times at which a row of the next record is neither late nor far ahead."""
         if self.newest is None:
             first, before = self._low, None
         else:
@@ -143,30 +145,30 @@ class PartitionClock(Clock):
         return first, min(self._high + 1, self._windows.start(self._limit.last(before) + 1) + self.delay)
 
     def is_late(self, time: int, *, heartbeat: bool = False) -> bool:
-        """Say whether a record with this timestamp is late, then let the clock go on with it, if it moves the clock."""
+        """Return whether a record with this timestamp is late, then advance the clock if the record moves it."""
         return bool(self.are_late(np.array([time]), np.array([heartbeat]))[0])
 
     def go_on(self, time: int) -> None:
-        """Let the clock go on to a timestamp, unless that is behind it or beyond Beam's times."""
+        """Advance the clock to a timestamp, unless that is behind it or outside Beam's range of times."""
         self.advance(np.array([time]), np.array([True]))
 
     def are_late(self, times: Ints, heartbeats: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Say which of some records in a row are late, and let the clock go on: as `is_late` of one after the other."""
+        """Return which of several consecutive records are late and advance the clock, as `is_late` for each in turn."""
         late = self.late(times, self._windows, heartbeats)
         self.advance(times, heartbeats)
         return late
 
 
 class TakeOnTime(beam.PTransform):
-    """Split rows of a source of your own in what is on time and what is late: ``→ (on_time, late)``.
+    """Split rows of your own source into those on time and those late: ``PCollection → (on_time, late)``.
 
-    The source gives late rows the earliest timestamp that Beam has, and others their own. The second output is
-    **secret**, for monitoring alone, and in the global window; it is never released.
+    The source sets Beam's earliest timestamp on late rows, and on others their own. The second output is **secret**, in
+    the global window, and for monitoring only; it is never released.
 
     Parameters
     ----------
     count_private_data
-        Count late rows as a Beam metric (``rows_late``): data without noise, for the operator's eyes only.
+        Count late rows as a Beam metric (``rows_late``). The count has no noise, so it is for the operator only.
     """
 
     def __init__(self, *, count_private_data: bool = False) -> None:

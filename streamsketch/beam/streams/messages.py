@@ -1,4 +1,4 @@
-"""Messages of a log as Arrow record batches: many rows in one element."""
+"""Messages of a log as Arrow record batches, with many rows in one element."""
 
 import datetime as dt
 import itertools
@@ -40,50 +40,50 @@ _GROUP = 4096  # messages that are read together
 _TIME = pa.timestamp("us", "UTC")
 _MICROS = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}  # by what to multiply and divide
 _ANY = Exception
-"""What reading a message may raise: libraries raise whatever there is, and one not foreseen would stop the stream."""
+"""What reading a message may raise: libraries raise many types, and one not caught would stop the stream."""
 
 
 class DecodeMessages(beam.PTransform):
     """Decode messages and judge their rows by the log's clock: ``PCollection[bytes] → (batches, late, malformed)``.
 
-    An element is a message, or a list of messages: small ones cost less together. Its timestamp is the watermark of its
-    partition before it, as sources give it (`PartitionClock.timestamp`). An empty message is a heartbeat. A row is late
-    if its window was over by that watermark; the time of its message does not matter, nor do other rows. A row
-    that cannot be decoded, or is too far ahead of the watermark, is dropped, and no other with it: what one unit wrote
-    must not remove what others did. It is set aside, as stopping for it would stop the stream for good.
+    An element is a message, or a list of messages, which is faster for small ones. Its timestamp is the watermark of
+    its partition before it, as sources set it (`PartitionClock.timestamp`). An empty message is a heartbeat. A row is
+    late if its window was over at that watermark; the time of its message and other rows do not matter. A row that
+    cannot be decoded, or is too far ahead of the watermark, is dropped by itself, so that one unit's rows cannot remove
+    those of others. It goes to an output of its own, because an error would stop the stream for good.
 
-    The second and third outputs are **secret**, for monitoring alone: batches of late rows; and messages as they came,
-    of which rows were dropped, with batches of rows that are too far ahead.
+    The second and third outputs are **secret** and for monitoring only. The second has batches of late rows. The third
+    has the original messages of which rows could not be decoded, and batches of rows that are too far ahead.
 
     Parameters
     ----------
     agreement
-        Which columns the messages have, and their types; others are dropped. A row that breaks it is as one that cannot
-        be decoded. `BoundContributions` and `SketchPerKey` take the same.
+        The columns of the messages and their types; other columns are dropped. A row that does not fit is treated as
+        one that cannot be decoded. Pass the same to `BoundContributions` and `SketchPerKey`.
     time
-        Column of times, of which windows are made: Arrow times, beside the agreed columns, or one of them.
+        Column of event times, as Arrow times; one of the agreed columns, or a further one.
     size, offset
         Length and start of the windows, as in `TumblingWindows`.
     format
-        ``"arrow"``: an Arrow IPC stream a message, the fast way. ``"json"``: a JSON object, or one a line; times are
-        numbers of the column's unit since 1970, or text in ISO 8601. A column of features may hold anything, or
-        nothing: what does not fit it is missing, and its row is kept.
+        ``"arrow"``: each message is an Arrow IPC stream, which is the faster format. ``"json"``: each message is one
+        JSON object, or one per line; times are numbers since 1970 in the column's unit, or text in ISO 8601. A value
+        that does not fit a column of features counts as missing, and its row is kept.
     delay
-        How far messages of a partition may be out of order, as the source has it, in seconds or as text.
+        How far messages of a partition may be out of order, in seconds or as text. Pass the same to the source.
     limit
         How far a row may be ahead of the newest time in its partition, such as `StreamPolicy.limit`; by default there
-        is no limit. Give the source the same.
+        is no limit. Pass the same to the source.
     counts
-        A local or mounted folder in which each worker keeps a file of how many rows it read and dropped
-        (`streamsketch.streams.RowCounts`): **secret**, as data without noise are.
+        A local or mounted folder in which each worker keeps a file with the numbers of rows that it read and dropped
+        (`streamsketch.streams.RowCounts`). The counts have no noise and are **secret**.
     count_private_data
-        Count rows that are late or too far ahead, and messages set aside, as Beam metrics (``rows_late``,
-        ``rows_ahead``, ``messages_malformed``): data without noise, for the operator's eyes only.
+        Count rows that are late or too far ahead, and messages that cannot be decoded, as Beam metrics (``rows_late``,
+        ``rows_ahead``, ``messages_malformed``). These counts have no noise, so they are for the operator only.
 
     Raises
     ------
     InvalidInputError
-        For another format, a length that is none, or a time column that is not one of times: agreed, it is of type
+        If ``format`` is unknown, a length is not valid, or the time column is an agreed column of another type than
         ``timestamp``.
     """
 
@@ -106,8 +106,8 @@ class DecodeMessages(beam.PTransform):
         agreed = _types(agreement)
         if agreed.get(time, "timestamp") != "timestamp" or time == agreement.value:
             raise InvalidInputError(
-                f"the column {time!r} must hold times, and the agreement has it as {agreed.get(time, 'values')}; agree "
-                f"on timestamp, or name another column"
+                f"the column {time!r} must hold times, but its type in the agreement is "
+                f"{agreed.get(time, 'values')!r}; use the type 'timestamp', or another column"
             )
         windows = Tumbling(microseconds(size, "size"), round(offset * 10**6))
         waits = microseconds(delay, "delay", least=0)

@@ -1,4 +1,4 @@
-"""Windows that open by themselves, whether or not there are data in them."""
+"""Windows that open as time passes, with or without data."""
 
 import logging
 import time
@@ -23,18 +23,18 @@ _LOG = logging.getLogger(__name__)
 
 
 class OpenWindows(beam.PTransform):
-    """Return each key once in every window as time goes on: ``PCollection[key] → PCollection[key]``.
+    """Return each key once in every window as time passes: ``PCollection[key] → PCollection[key]``.
 
-    Keys come with a timer each that fires when the watermark reaches the start of a window, puts the key into it, and
-    waits for the next. Until then the timer holds the watermark back, so no window passes unopened.
+    Each key has a timer that fires when the watermark reaches the start of a window. It puts the key into the window
+    and is set for the next one. Until it fires it holds the watermark back, so no window is skipped.
 
-    A watermark at the end of all time, as of a job that is drained, opens windows up to the present and no more: a
-    window that begins more than a window's length after the worker's clock is not opened, and none after it.
+    If the watermark jumps to the end of time, as when a job is drained, windows open only up to the present: the first
+    window that begins more than one window's length after the worker's clock is not opened, nor are later ones.
 
     Parameters
     ----------
     clock
-        A collection whose watermark is the stream's; its elements do not matter.
+        A collection with the stream's watermark; its elements are not read.
     windows
         A range; without an end, windows open for ever.
     """
@@ -101,13 +101,13 @@ class _Open(beam.DoFn):
         if self._stop is not None and due >= self._stop:
             return
         if due - self._size > time.time() * 1e6:
-            _LOG.warning("No further windows are opened: the watermark is ahead of this worker's clock")
+            _LOG.warning("No further windows are opened, because the watermark is ahead of this worker's clock")
             return
         upcoming.write(due)
         start.set(Timestamp(micros=due))
 
     def _check(self, held: Any) -> None:
-        """Keep the key's fingerprint, and the clock, with the state, which a job with others cannot go on with."""
+        """Keep the root key's fingerprint and the clock in the state; raise `InvalidInputError` if a job has others."""
         if not isinstance(self._run, StreamSecret):
             return
         own, known = self._run.fingerprint() + self._run.clock.encode(), held.read()
@@ -115,6 +115,6 @@ class _Open(beam.DoFn):
             held.write(own)
         elif known != own:
             raise InvalidInputError(
-                "the job's state was kept with another root key than this worker has, or another clock; restore it "
-                "with the key and the clock that the stream began with"
+                "the job's state was written with another root key or clock than this worker has; restore it with "
+                "the root key and the clock that the stream began with"
             )

@@ -1,4 +1,4 @@
-"""The secret of a stream: what every launch and every restore of one endless job derives from one root key."""
+"""The secret of a stream, which every launch and every restore of a job derives from one root key."""
 
 import hmac
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ from streamsketch.streams import RootKey, check_root_key, check_stream, fetch_ro
 Epoch: TypeAlias = int | ValueProvider
 
 _OUTLIVES_EPOCHS = frozenset({"bounds", "data ids"})
-"""What must not change when a job is launched anew: which contributions a unit keeps, and whose data they are."""
+"""Secrets that stay the same in a new launch: they decide which contributions a unit keeps, and identify its data."""
 
 
 class StreamSecret(RunSecret):
@@ -53,7 +53,7 @@ class StreamSecret(RunSecret):
         Raises
         ------
         InvalidInputError
-            If the worker cannot fetch the root key, fetches another than the stream began with, or a later launch
+            If the worker cannot fetch the root key, fetches one that the stream did not begin with, or a later launch
             has taken over.
         """
         epoch, root_key = _opened(self._stream, self._epoch, self._claims, self._place)
@@ -85,46 +85,45 @@ def configure_stream(
     epoch: Epoch | None = None,
     clock: ClockKind = "events",
 ) -> Epoch:
-    """Say which stream an endless pipeline publishes, before the first transform that draws; return its epoch.
+    """Configure the stream that a pipeline publishes, before the first transform that draws; return its epoch.
 
-    The secrets of a stream are functions of the root key, the stream's name and the epoch, so a job that is killed,
-    restored from a savepoint, or built again and then restored keeps them: a privacy unit keeps to its bounds, and a
-    window that is computed again gets the bytes that it had. None of them is in the job's specification or in its
-    checkpoints.
+    The secrets of a stream are functions of the root key, the stream's name and the epoch. So a job keeps them if it is
+    killed, restored from a savepoint, or built again and then restored: a privacy unit stays within its bounds, and a
+    recomputed window gets the same bytes. No secret is in the job's specification or in its checkpoints.
 
     Parameters
     ----------
     pipeline
         The pipeline, without transforms that draw.
     stream
-        Name of the stream: 1 to 64 letters, digits, ``_`` and ``-``. Releases are named by it.
+        Name of the stream: 1 to 64 letters, digits, ``_`` and ``-``. The names of releases begin with it.
     root_key
-        Where workers fetch the key, as in `configure_run`. A stream keeps its key.
+        Where workers fetch the key, as in `configure_run`. All launches of a stream need the same key.
     claims
-        A folder that all workers share, as in `configure_run`. It gets a file for each epoch and one with the key's
-        fingerprint, none of them secret.
+        A folder that all workers share, as in `configure_run`. It holds a file for each epoch and one with the key's
+        fingerprint; none of them is secret.
     epoch
-        None for a new launch: it claims the next epoch, whose noise is independent of all others. The number that a
-        launch claimed, to restore that job from its savepoint. A `ValueProvider` for templates: claim a number for
-        each launch by `claim_epoch`.
+        None for a new launch, which claims the next epoch, with noise independent of all others. To restore a job from
+        its savepoint, the number that its launch claimed. For a template, a `ValueProvider`: claim a number for each
+        launch with `claim_epoch`.
     clock
-        What moves the watermark. ``"events"``: records with data. One unit's could then make those of others late, so
-        each release states as a condition that none does. ``"heartbeats"``: records alone that carry nobody's data,
-        which the log's writer puts in, and there is no such condition. `ReadGrowingFolder` has to be given the same;
-        of sources of your own it is your assertion. A restored job keeps its clock.
+        What moves the watermark. With ``"events"``, records with data do. One unit's records could then make those of
+        others late, so each release states the condition that none does. With ``"heartbeats"``, only records without
+        data do, which the log's writer inserts, and no such condition is needed. Pass the same to `ReadGrowingFolder`;
+        for your own sources it is your assertion. A restored job keeps its clock.
 
     Returns
     -------
     epoch
-        Keep it: a restore needs it.
+        The epoch of this launch, int or `ValueProvider`. Keep it, because a restore needs it.
 
     Raises
     ------
     TypeError
         For a root key itself, or another type.
     InvalidInputError
-        For another name, an epoch that nobody claimed or that a later launch has ended, and as `configure_run`. In the
-        workers, for another root key than the stream began with.
+        If the name is not valid, or the epoch was not claimed or was ended by a later launch, and as in
+        `configure_run`. In the workers, if the root key is not the one that the stream began with.
 
     Examples
     --------
@@ -154,12 +153,12 @@ def clock_of(pipeline: beam.Pipeline) -> ClockKind | None:
 
 
 def claim_epoch(claims: str, stream: str) -> int:
-    """Claim the next epoch of a stream and return it; from then on the epochs before are over.
+    """Claim the next epoch of a stream, which ends the earlier ones, and return it.
 
     Raises
     ------
     InvalidInputError
-        For a name that is none, and as `configure_run`, on file systems that cannot create a file exclusively.
+        If the name is not valid, or the file system cannot create a file exclusively, as in `configure_run`.
     """
     epoch = _last_epoch(claims, stream) + 1
     while not create_once(_epoch_path(claims, stream, epoch), b"streamsketch epoch 1\n"):
@@ -185,18 +184,18 @@ def _check_epoch(claims: str, stream: str, epoch: int) -> None:
     last = _last_epoch(claims, stream)
     if type(epoch) is not int or epoch < 1 or epoch > last:
         raise InvalidInputError(
-            f"nobody claimed epoch {epoch!r:.40} of the stream {stream}: the last one in {claims} is {last}. Leave "
-            f"epoch out for a new launch"
+            f"epoch {epoch!r:.40} of the stream {stream} has not been claimed; the last one in {claims} is {last}. "
+            "Leave out epoch for a new launch"
         )
     if epoch < last:
         raise InvalidInputError(
-            f"epoch {epoch} of the stream {stream} is over: a later launch claimed epoch {last} in {claims}. Restore "
-            f"that job, or leave epoch out for a new launch"
+            f"epoch {epoch} of the stream {stream} is over, because a later launch claimed epoch {last} in {claims}. "
+            "Restore that job, or leave out epoch for a new launch"
         )
 
 
 _OPENED: dict[tuple[str, int, str], tuple[RootKey, bytes]] = {}
-"""Root keys of this process's streams, so that a file or a key service is asked once."""
+"""Root keys of this process's streams, so that a file or a key service is read once."""
 
 
 def _opened(stream: str, given: Epoch, claims: str, source: RootKey) -> tuple[int, bytes]:
@@ -215,6 +214,6 @@ def _check_fingerprint(claims: str, stream: str, root_key: bytes) -> None:
     path, own = str(FileSystems.join(claims, f"{stream}.key")), key_fingerprint(root_key).hex().encode()
     if not create_once(path, own) and not hmac.compare_digest(read_claim(path), own):
         raise InvalidInputError(
-            f"the stream {stream} began with another root key, whose fingerprint is in {path}. A stream keeps its key: "
-            f"with another one, units would keep other contributions beside those that they have made"
+            f"the stream {stream} began with another root key, whose fingerprint is in {path}; pass that root key. "
+            "With another one, units would make other contributions in addition to those already made"
         )

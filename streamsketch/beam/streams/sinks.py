@@ -28,21 +28,22 @@ class WriteOnce(beam.PTransform):
     The first output has the releases that their slots hold. Compute from it whatever else you publish: a release that
     was refused is not public, and a comparison with it would reveal it.
 
-    A second writer with the same bytes changes nothing. With other bytes it changes nothing either and raises an
-    alarm: an element of the second output, an error in the log, and a step of the counter ``alarms``. It means that a
-    window was computed twice from different data, or in two epochs, and that the second release was not published.
+    A second write of the same bytes changes nothing. A second write of other bytes changes nothing either, but raises
+    an alarm: an element of the second output, an error in the log, and an increment of the counter ``alarms``. An alarm
+    means that a window was computed twice, from different data or in two epochs, and that the second release was not
+    published.
 
     Parameters
     ----------
     sink
-        Where the slots are. Workers get pickled copies, which they open.
+        The sink that holds the slots. Workers receive pickled copies, which they open.
     stream
         Name of the stream.
     result
-        Which result of a slot this is, as alarms name it, by default as the sink does. Other results than releases,
-        such as dictionaries, are written as one line of JSON.
+        Name of this kind of result in alarms; by default the sink's. Results other than releases, such as dictionaries,
+        are written as one line of JSON.
     epoch
-        Epoch of the job, which alarms and the log name.
+        Epoch of the job, for alarms and the log.
     """
 
     def __init__(self, sink: Sink, stream: str, *, result: str | None = None, epoch: int | None = None) -> None:
@@ -69,7 +70,7 @@ class WriteFilesOnce(WriteOnce):
     stream
         Name of the stream.
     suffix
-        End of the files' names, and ``result`` of `WriteOnce`.
+        Suffix of file names, and ``result`` of `WriteOnce`.
     epoch
         As in `WriteOnce`.
 
@@ -106,7 +107,8 @@ class WriteFilesOnce(WriteOnce):
 class WriteRowsOnce(WriteOnce):
     """Insert each release into an SQL table unless its row is there: ``KV[key, PrivateSketch] → (held, alarms)``.
 
-    For SQLite and PostgreSQL, by ``INSERT … ON CONFLICT DO NOTHING``. The table is created if it does not exist::
+    The database is SQLite or PostgreSQL, and rows are written with ``INSERT … ON CONFLICT DO NOTHING``. The table is
+    created if it does not exist::
 
         stream TEXT, window_start BIGINT (microseconds), kind TEXT, key TEXT, release BLOB or BYTEA,
         PRIMARY KEY (stream, window_start, kind, key)
@@ -116,7 +118,7 @@ class WriteRowsOnce(WriteOnce):
     Parameters
     ----------
     connect
-        Function without arguments that opens a DB-API 2 connection, called in the workers: read the password there.
+        Function without arguments that opens a DB-API 2 connection. Workers call it, so let it read the password there.
     stream
         Name of the stream.
     table

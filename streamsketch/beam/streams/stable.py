@@ -46,23 +46,24 @@ def publishing_step(collection: beam.PCollection, step: beam.DoFn, **side: Any) 
     runner = type(collection.pipeline.runner).__name__
     if not has_stream(collection.pipeline):
         raise InvalidInputError(
-            f"a stream on {runner} can be restored when its job is built again, and would then draw other secrets: a "
-            f"unit could contribute twice. Call configure_stream(pipeline, stream=…, root_key=…, claims=…) first"
+            f"a stream on {runner} can be restored by a job that is built again and would then draw other secrets, so "
+            "that a unit could contribute twice. Call configure_stream(pipeline, stream=…, root_key=…, claims=…) "
+            "first"
         )
     if option(collection.pipeline.options, "checkpointing_interval") < 1:
         raise InvalidInputError(
-            f"without checkpoints {runner} may publish a window twice, with different data: what it computes again may "
-            f"be others' data by then. Give --checkpointing_interval=MILLISECONDS"
+            f"without checkpoints {runner} may publish a window twice, with different data, because the data may have "
+            "changed when it recomputes a step. Pass --checkpointing_interval=MILLISECONDS"
         )
     if not option(collection.pipeline.options, "finish_bundle_before_checkpointing"):
         raise InvalidInputError(
-            f"{runner} lets the watermark pass results of a bundle that a checkpoint ends, and whole windows would be "
-            f"lost. Give --finish_bundle_before_checkpointing"
+            f"{runner} lets the watermark overtake results of a bundle that a checkpoint ends, and whole windows "
+            "would be lost. Pass --finish_bundle_before_checkpointing"
         )
     if not 1 <= option(collection.pipeline.options, "max_bundle_size") <= _MOST_ELEMENTS:
         raise InvalidInputError(
-            f"a bundle of many messages can block {runner} for ever: its workers and Beam's wait for each other once "
-            f"100 results wait to be read. Give --max_bundle_size=50, and no more than {_MOST_ELEMENTS}"
+            f"a bundle of many messages can block {runner} for ever, because its workers and Beam's wait for each "
+            f"other once 100 results are unread. Pass --max_bundle_size=50, and at most {_MOST_ELEMENTS}"
         )
     return StableParDo(step, **side)
 

@@ -14,9 +14,9 @@ _FAR = 1 << 62  # windows
 
 
 class ReadTopic(beam.PTransform):
-    """Read the messages of a Kafka topic by ``ReadLog`` of ``pipelines/flink``, with their partition's watermark.
+    """Read messages of a Kafka topic with ``ReadLog`` of ``pipelines/flink``, and their partition's watermark.
 
-    Elements are messages, and lists of small ones that follow each other: what `DecodeMessages` takes.
+    Elements are messages, or lists of small consecutive messages, as `DecodeMessages` takes them.
 
     Parameters
     ----------
@@ -27,20 +27,20 @@ class ReadTopic(beam.PTransform):
     delay
         How far messages of a partition may be out of order, in seconds.
     size, offset
-        Length and start of the windows in seconds, by which lateness is judged. Give `DecodeMessages` the same.
+        Length and start of the windows in seconds, which decide which rows are late. Pass the same to `DecodeMessages`.
     expansion
         Address of the expansion service.
     clock
-        What moves a partition's watermark: ``"events"``, every record, or ``"heartbeats"``, records without content
-        alone. Give `configure_stream` the same.
+        What moves a partition's watermark: every record (``"events"``), or only records without content
+        (``"heartbeats"``). Pass the same to `configure_stream`.
     group
-        Consumer group to which offsets are committed once a checkpoint holds them. It is for monitors: a job goes on
-        by its checkpoints.
+        Consumer group to which offsets are committed once a checkpoint holds them. Monitors read it; a restored job
+        continues from its checkpoint.
     client_settings
-        Name of a file on every machine of the runner by which the brokers are reached, as
-        `streamsketch.jobs.client_settings` reads it.
+        Name of a file of connection settings on every machine of the runner, in the format of
+        `streamsketch.jobs.client_settings`.
     limit
-        How far a message may be ahead: one that is further ahead moves nothing. By default there is no limit.
+        How far a message may be ahead; one further ahead does not move the watermark. By default there is no limit.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only where there are many

@@ -279,7 +279,7 @@ def test_each_column_of_keys_has_a_type_of_its_own(ask: Any, form: Any, tmp_path
 
 @pytest.mark.parametrize("key", [2**63, -(2**63) - 1, "\ud800"])
 def test_keys_that_fit_in_no_column_are_refused(key: Any) -> None:
-    with pytest.raises(ss.InvalidInputError, match="of more than 64 bits, or text that is not Unicode"):
+    with pytest.raises(ss.InvalidInputError, match="integers of at most 64 bits or valid Unicode"):
         key_column([key])
 
 
@@ -361,7 +361,7 @@ def test_each_window_is_compared_by_itself(tmp_path: Path) -> None:
         (lambda: NearestNeighbours(1, by="size"), "by must be"),  # type: ignore[arg-type]
         (lambda: NearestNeighbours(0), "top must be"),
         (lambda: NearestNeighbours(True), "top must be"),  # noqa: FBT003
-        (lambda: NearestNeighbours(1, references={}), "at least one of them"),
+        (lambda: NearestNeighbours(1, references={}), "at least one entry"),
         (lambda: DistancesTo([]), "got list"),  # type: ignore[arg-type]
         (lambda: DistancesTo({}), "got none"),
     ],

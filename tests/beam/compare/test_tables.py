@@ -118,5 +118,5 @@ def test_releases_of_several_projections_are_refused_across_parts(written: Calla
 def test_windows_are_refused() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     releases = pipeline | beam.Create([("a", RELEASE)]) | TumblingWindows(60)
-    with pytest.raises(ss.InvalidInputError, match="Name the window in the key"):
+    with pytest.raises(ss.InvalidInputError, match="Put the window into the key"):
         releases | WriteTable("table.parquet")

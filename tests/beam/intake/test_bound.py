@@ -367,7 +367,7 @@ def test_dropped_rows_and_units_are_counted_when_asked(tmp_path: Path) -> None:
         ({"unit_name": ""}, "privacy unit"),
         ({"shards": 0}, "shards must be"),
         ({"public_keys": []}, "empty"),
-        ({"public_keys": "a"}, "a file is given as"),
+        ({"public_keys": "a"}, "to read keys from a file"),
     ],
 )
 def test_mistakes_are_found_before_the_job_runs(arguments: dict[str, Any], message: str) -> None:

@@ -109,7 +109,7 @@ def test_units_are_bounded_and_released_in_each_month(tmp_path: Path) -> None:
 
 def test_what_never_ends_is_refused() -> None:
     endless = beam.Pipeline(runner="FnApiRunner") | test_stream.TestStream().add_elements([1])
-    with pytest.raises(ss.InvalidInputError, match="CalendarWindows needs bounded input; window an endless stream by"):
+    with pytest.raises(ss.InvalidInputError, match="CalendarWindows needs bounded input, but this stream never ends"):
         endless | CalendarWindows("month")
     releases = beam.Pipeline(runner="FnApiRunner") | beam.Create([("a", 1)]) | CalendarWindows("month")
     with pytest.raises(ss.InvalidInputError, match="got CalendarFn"):

@@ -362,9 +362,9 @@ def test_an_endless_stream_needs_windows() -> None:
 
 def test_public_keys_in_windows_need_public_windows() -> None:
     windowed = keyed_sketches() | TumblingWindows(60)
-    with pytest.raises(ss.InvalidInputError, match="which windows a key has data in would leak"):
+    with pytest.raises(ss.InvalidInputError, match="windows in which a key has data are private"):
         windowed | ReleasePerKey(NOISE, projection=PROJECTION, public_keys=["a"])
-    with pytest.raises(ss.InvalidInputError, match="needs projection="):
+    with pytest.raises(ss.InvalidInputError, match="pass projection="):
         windowed | "Other" >> ReleasePerKey(
             AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["a"], public_windows=MINUTES
         )
@@ -373,7 +373,7 @@ def test_public_keys_in_windows_need_public_windows() -> None:
 def test_an_empty_range_of_windows_is_refused() -> None:
     with pytest.raises(ss.InvalidInputError, match="start < stop"):
         ReleasePerKey(NOISE, projection=PROJECTION, public_keys=["a"], public_windows=(60, 60))
-    with pytest.raises(ss.InvalidInputError, match="beside public_keys"):
+    with pytest.raises(ss.InvalidInputError, match="needs public_keys"):
         ReleasePerKey(NOISE, projection=PROJECTION, keys_are_public=True, public_windows=MINUTES)
 
 

@@ -188,7 +188,7 @@ def test_a_pipeline_contributes_once(parties: dict[str, Key], agreed: Round, tmp
             "Second": ReleasePerKey(RoundContribution(agreed, lambda: parties["South"]), public_keys=["UA"]),
         }
         for label, second in others.items():
-            with pytest.raises(ss.InvalidInputError, match="contributes to this round already"):
+            with pytest.raises(ss.InvalidInputError, match="already contributes to a round"):
                 sketches | label >> second
         with pytest.raises(ss.InvalidInputError, match="configure_run"):
             sketches | "Other" >> ReleasePerKey(RoundContribution(other, tmp_path / "key.pem"), public_keys=["AA"])
@@ -210,13 +210,13 @@ def test_what_could_contribute_twice_is_refused(agreed: Round, parties: dict[str
     with pytest.raises(ss.InvalidInputError, match="configure_run"):
         sketches | ReleasePerKey(RoundContribution(agreed, tmp_path / "key.pem"), public_keys=KEYS)
     windowed: Any = beam.Pipeline(runner="FnApiRunner") | beam.Create([("AA", 1, 1)]) | TumblingWindows(60)
-    with pytest.raises(ss.InvalidInputError, match="outside of windows"):
+    with pytest.raises(ss.InvalidInputError, match="sketches are in windows"):
         (
             windowed
             | sketch_rows(PROJECTION)
             | ReleasePerKey(RoundContribution(agreed, tmp_path / "key.pem"), public_keys=KEYS)
         )
-    with pytest.raises(TypeError, match="give its file"):
+    with pytest.raises(TypeError, match="pass the path of its file"):
         ReleasePerKey(RoundContribution(agreed, parties["North"]), public_keys=KEYS)  # type: ignore[arg-type]
 
 

@@ -191,5 +191,5 @@ def test_the_coder_is_the_exchange_format() -> None:
 def test_the_transform_shows_the_mechanism_and_takes_no_other() -> None:
     shown = DisplayData.create_from(MeanPerKey(MECHANISM)).items
     assert Mechanism.from_json(next(item.value for item in shown if item.key == "mechanism")) == MECHANISM
-    with pytest.raises(TypeError, match="needs a Mechanism"):
+    with pytest.raises(TypeError, match="must be a Mechanism"):
         MeanPerKey("proj-unit")  # type: ignore[arg-type]

@@ -133,15 +133,15 @@ def test_a_projection_that_only_the_data_know_is_asked_for_before_the_job_runs(
     data: list[Any], keys: dict[str, Any]
 ) -> None:
     sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create(data)
-    with pytest.raises(ss.InvalidInputError, match="the release needs projection="):
+    with pytest.raises(ss.InvalidInputError, match="pass projection="):
         sketches | ReleasePerKey(NOISE, **keys)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "set of keys would leak"),
-        ({"public_keys": ["a"], "keys_are_public": True}, "one of the three"),
+        ({}, "which keys have data is private"),
+        ({"public_keys": ["a"], "keys_are_public": True}, "pass exactly one of"),
         ({"public_keys": []}, "empty"),
         ({"public_keys": "AA"}, "a collection"),
         ({"public_keys": [1.0]}, "text, bytes or integers, got float"),
@@ -167,7 +167,7 @@ def test_neighbours_must_be_said() -> None:
 @pytest.mark.parametrize(
     ("windowing", "message"),
     [
-        (beam.WindowInto(beam.window.FixedWindows(10)), r"Window the events by TumblingWindows"),
+        (beam.WindowInto(beam.window.FixedWindows(10)), r"pply TumblingWindows"),
         (
             beam.WindowInto(
                 beam.window.GlobalWindows(),

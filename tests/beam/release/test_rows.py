@@ -268,7 +268,7 @@ def test_the_same_check_catches_windows_in_another_order_and_some_left_out(
 def test_state_of_another_guarantee_is_refused() -> None:
     held = Value()
     stepped(FIVE[1], [0, 1], held)
-    with pytest.raises(ss.InvalidInputError, match="rows that state another guarantee"):
+    with pytest.raises(ss.InvalidInputError, match="another projection or another guarantee"):
         stepped(FIVE[2], [2], held)
 
 
@@ -333,10 +333,14 @@ def test_a_stream_is_charged_once_and_for_whom_the_bounds_hold(schedule: Schedul
 @pytest.mark.parametrize(
     ("schedule", "span", "message"),
     [
-        (Tree(horizon=5, max_windows=2), Span("person", PERIOD, 3), "in 3 windows of its period, and in 2 of the"),
+        (
+            Tree(horizon=5, max_windows=2),
+            Span("person", PERIOD, 3),
+            "in 3 windows of its period, but the schedule in 2",
+        ),
         (Tree(horizon=5, max_windows=2, gap=2), Span("person", PERIOD, 2), "2 apart, which BoundAcrossWindows does"),
-        (Tree(horizon=5), Span("person", PERIOD._replace(offset=0), 1), "a period of 5 windows, and the first"),
-        (Tree(horizon=6), Span("person", PERIOD, 1), "periods of 5 windows, and the schedule is of 6"),
+        (Tree(horizon=5), Span("person", PERIOD._replace(offset=0), 1), "a period of 5 windows, with first="),
+        (Tree(horizon=6), Span("person", PERIOD, 1), "periods of 5 windows, but the schedule has 6"),
     ],
 )
 def test_periods_of_bounds_are_those_of_the_schedule(schedule: Schedule, span: Span, message: str) -> None:
@@ -374,10 +378,14 @@ def test_the_relation_is_that_of_all_windows_of_a_unit(stated: Any, known: str, 
 @pytest.mark.parametrize(
     ("options", "windowed", "message"),
     [
-        ({"keys_are_public": True}, TumblingWindows(DAY), "give public_keys and public_windows"),
-        ({"public_keys": KEYS}, TumblingWindows(DAY), "give public_keys, and public_windows"),
-        ({"public_keys": KEYS, "public_windows": (0, 7 * DAY)}, TumblingWindows(DAY), "are 7 windows, and the sch"),
-        ({"public_keys": KEYS}, None, "a schedule is of windows of time, got GlobalWindows"),
+        ({"keys_are_public": True}, TumblingWindows(DAY), "pass public_keys and public_windows"),
+        ({"public_keys": KEYS}, TumblingWindows(DAY), "pass public_keys, and public_windows"),
+        (
+            {"public_keys": KEYS, "public_windows": (0, 7 * DAY)},
+            TumblingWindows(DAY),
+            "has 7 windows, but the noise of the sch",
+        ),
+        ({"public_keys": KEYS}, None, "a schedule needs windows of event time, got GlobalWindows"),
         ({"public_keys": KEYS, "public_windows": (0, None)}, TumblingWindows(DAY), "but the input does"),
     ],
 )

@@ -103,7 +103,7 @@ def test_events_that_nobody_bounded_are_refused() -> None:
 def test_what_is_given_must_be_a_selection() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     for keys in (pipeline | beam.Create(["a"]), ["a"]):
-        with pytest.raises(ss.InvalidInputError, match="must be what SelectKeys returns"):
+        with pytest.raises(ss.InvalidInputError, match="must be the output of SelectKeys"):
             ReleasePerKey(NOISE, selected_keys=keys)
 
 
@@ -125,7 +125,7 @@ def test_keys_selected_in_other_windows_are_refused() -> None:
     bounds = bound_rows(PROJECTION, unit="visitor", max_keys=2, l1=1)
     keys = windowed | bounds | SelectKeys(epsilon=1.0, delta=1e-6) | beam.WindowInto(beam.window.GlobalWindows())
     sketches = windowed | "Again" >> bounds | sketch_rows(PROJECTION)
-    with pytest.raises(ss.InvalidInputError, match=r"other windows|must be what SelectKeys returns"):
+    with pytest.raises(ss.InvalidInputError, match=r"different windows|must be the output of SelectKeys"):
         sketches | ReleasePerKey(NOISE, selected_keys=keys)
 
 

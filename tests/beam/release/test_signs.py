@@ -108,7 +108,7 @@ def test_individual_releases_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(TypeError, match="needs SignSketch values, got IndividualSignSketch"):
         run(lambda pipeline: pipeline | beam.Create([("x", one)]) | NearestSigns(1), tmp_path)
-    with pytest.raises(TypeError, match="must be a SignSketch"):
+    with pytest.raises(TypeError, match="must be SignSketch objects"):
         SignSketchCoder().encode(one)  # type: ignore[arg-type]
 
 
@@ -150,9 +150,9 @@ def test_each_window_is_released_once(tmp_path: Path) -> None:
         (
             signs.DPSignRPRR(epsilon=1, delta=1e-6, neighbours=ss.L1(1), norm_bound=9),
             ss.InvalidInputError,
-            "guarantees nothing for keys without data",
+            "has no guarantee for keys without data",
         ),
-        (signs.IDPSignRPRR(epsilon=1, neighbours=ss.L1(1)), TypeError, "guarantees nothing for a table of keys"),
+        (signs.IDPSignRPRR(epsilon=1, neighbours=ss.L1(1)), TypeError, "has no guarantee for a table of keys"),
         ("logistic", TypeError, "got a str"),
     ],
 )
@@ -162,7 +162,7 @@ def test_what_has_no_guarantee_for_a_table_is_refused(mechanism: Any, error: typ
 
 
 def test_mistakes_are_found_before_the_job_runs() -> None:
-    with pytest.raises(ss.InvalidInputError, match="set of keys would leak"):
+    with pytest.raises(ss.InvalidInputError, match="which keys have data is private"):
         ReleasePerKey(PUBLISH)
     by_bin = signs.DPSignOPORPRR(epsilon=1, neighbours=ss.OneCoordinate(1))
     with pytest.raises(ss.InvalidInputError, match="use OPORP"):

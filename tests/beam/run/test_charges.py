@@ -92,7 +92,7 @@ def test_a_retry_costs_nothing(path: Path) -> None:
 def test_ledgers_are_named_with_their_data_set(path: Path) -> None:
     with pytest.raises(ss.InvalidInputError, match="go together"):
         ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=NEAR), public_keys=["AA"], ledger=path)
-    with pytest.raises(TypeError, match="name the ledger"):
+    with pytest.raises(TypeError, match="pass its file or URL"):
         ReleasePerKey(
             AdditiveNoise(epsilon=1.0, neighbours=NEAR), public_keys=["AA"], ledger=ss.Ledger(path), dataset="flights"
         )  # type: ignore[arg-type]

@@ -267,11 +267,15 @@ def test_one_pipeline_has_one_clock(root_key: Path, tmp_path: Path) -> None:
     secrets = {"stream": "test", "root_key": root_key, "claims": str(tmp_path / "claims")}
     pipeline = beam.Pipeline(runner="FnApiRunner")
     pipeline | read()
-    with pytest.raises(ss.InvalidInputError, match="clock='events' here, and clock='heartbeats' before it"):
+    with pytest.raises(
+        ss.InvalidInputError, match="clock='events' and an earlier one in the pipeline clock='heartbeats'"
+    ):
         configure_stream(pipeline, **secrets)
     pipeline = beam.Pipeline(runner="FnApiRunner")
     configure_stream(pipeline, **secrets)
-    with pytest.raises(ss.InvalidInputError, match="clock='heartbeats' here, and clock='events' before it"):
+    with pytest.raises(
+        ss.InvalidInputError, match="clock='heartbeats' and an earlier one in the pipeline clock='events'"
+    ):
         pipeline | read()
     with pytest.raises(ss.InvalidInputError, match="clock must be one of events, heartbeats"):
         PartitionClock(1, 1, clock="wall")  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ def test_another_root_key_is_refused(tmp_path: Path, root_key: Path) -> None:
 @pytest.mark.parametrize("epoch", [0, 3, -1, True, "1"])
 def test_an_epoch_that_nobody_claimed_is_refused(epoch: Any, tmp_path: Path, root_key: Path) -> None:
     assert [claim_epoch(str(tmp_path), "test") for _ in range(2)] == [1, 2]
-    with pytest.raises(ss.InvalidInputError, match="nobody claimed epoch"):
+    with pytest.raises(ss.InvalidInputError, match="has not been claimed"):
         configure_stream(beam.Pipeline(), stream="test", root_key=root_key, claims=str(tmp_path), epoch=epoch)
 
 
@@ -65,7 +65,7 @@ def test_an_old_epoch_is_refused_when_the_job_is_built_and_in_the_workers(tmp_pa
     old = secret(tmp_path, root_key, epoch=claim_epoch(str(tmp_path), "test"))
     claim_epoch(str(tmp_path), "test")
     with pytest.raises(
-        ss.InvalidInputError, match="epoch 1 of the stream test is over: a later launch claimed epoch 2"
+        ss.InvalidInputError, match="epoch 1 of the stream test is over, because a later launch claimed epoch 2"
     ):
         configure_stream(beam.Pipeline(), stream="test", root_key=root_key, claims=str(tmp_path), epoch=1)
     with pytest.raises(ss.InvalidInputError, match="is over"):
@@ -89,7 +89,7 @@ def test_names_are_file_names(stream: Any, tmp_path: Path, root_key: Path) -> No
 def test_a_pipeline_is_configured_once(tmp_path: Path, root_key: Path) -> None:
     pipeline = beam.Pipeline()
     configure_run(pipeline)
-    with pytest.raises(ss.InvalidInputError, match="has a secret already"):
+    with pytest.raises(ss.InvalidInputError, match="already has a secret"):
         configure_stream(pipeline, stream="test", root_key=root_key, claims=str(tmp_path))
     with pytest.raises(TypeError, match="would enter the job's specification"):
         configure_stream(beam.Pipeline(), stream="test", root_key=KEY, claims=str(tmp_path))  # type: ignore[arg-type]

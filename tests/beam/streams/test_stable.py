@@ -79,12 +79,12 @@ def test_no_state_is_kept_in_a_stage_with_stable_input(schedule: Any, root_key: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "Give --checkpointing_interval"),
-        (["--checkpointing_interval=0", CHECKPOINTS[1]], "Give --checkpointing_interval"),
-        (CHECKPOINTS[:1], "Give --finish_bundle_before_checkpointing"),
-        ([CHECKPOINTS[0], f"{CHECKPOINTS[1]}=false"], "Give --finish_bundle_before_checkpointing"),
-        (CHECKPOINTS[:2], "Give --max_bundle_size=50"),
-        ([*CHECKPOINTS[:2], "--max_bundle_size=65"], "no more than 64"),
+        ([], "Pass --checkpointing_interval"),
+        (["--checkpointing_interval=0", CHECKPOINTS[1]], "Pass --checkpointing_interval"),
+        (CHECKPOINTS[:1], "Pass --finish_bundle_before_checkpointing"),
+        ([CHECKPOINTS[0], f"{CHECKPOINTS[1]}=false"], "Pass --finish_bundle_before_checkpointing"),
+        (CHECKPOINTS[:2], "Pass --max_bundle_size=50"),
+        ([*CHECKPOINTS[:2], "--max_bundle_size=65"], "at most 64"),
     ],
 )
 def test_a_runner_without_it_is_refused(options: list[str], message: str, root_key: Path, tmp_path: Path) -> None:
@@ -109,14 +109,14 @@ def test_runners_that_keep_what_they_shuffled_need_no_flag(runner: str, root_key
 
 def test_prism_is_refused_where_it_would_lose_state(root_key: Path, tmp_path: Path) -> None:
     pipeline = pipeline_with(["--runner=PrismRunner", "--streaming"], root_key, tmp_path)
-    with pytest.raises(ss.InvalidInputError, match="Give --experiments=prism_disable_sdf_split"):
+    with pytest.raises(ss.InvalidInputError, match="Pass --experiments=prism_disable_sdf_split"):
         release(pipeline)
 
 
 def test_windows_without_end_need_a_stream_without_end() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     windowed: Any = pipeline | beam.Create([("AA", 1, 1)]) | TumblingWindows(60) | sketch_rows(PROJECTION)
-    with pytest.raises(ss.InvalidInputError, match="give the stop as well"):
+    with pytest.raises(ss.InvalidInputError, match="pass a stop as well"):
         windowed | ReleasePerKey(
             AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["AA"], public_windows=(0, None)
         )

@@ -108,7 +108,7 @@ def test_a_job_that_is_restored_publishes_the_same_bytes_and_one_launched_anew_o
     assert restored == first
     assert len(set(first.values()) | set(relaunched.values())) == 2 * len(first) == 12
     with pytest.raises(
-        ss.InvalidInputError, match="epoch 1 of the stream test is over: a later launch claimed epoch 2"
+        ss.InvalidInputError, match="epoch 1 of the stream test is over, because a later launch claimed epoch 2"
     ):
         bytes_of("d", 1)
 
