@@ -1,9 +1,9 @@
 // Excerpts of pages among the results of a search are fetched, which browsers refuse for files.
 DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = location.protocol !== "file:";
 
-// Code that is wider than its place can be scrolled by keys, too.
+// Code, tables and formulas that are wider than their place can be scrolled by keys, too.
 function focusScrolling() {
-  for (const block of document.querySelectorAll(".highlight pre, .table-wrapper")) {
+  for (const block of document.querySelectorAll(".highlight pre, .table-wrapper, div.math")) {
     if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
     else block.removeAttribute("tabindex");
   }
