@@ -1,14 +1,10 @@
-"""Machine code of kernels, and code of tests, for processes that would else compile all of it again."""
+"""Machine code of kernels, for processes that would else compile all of it again."""
 
 import fcntl
-import importlib.util
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-import pytest
-from _pytest.assertion import rewrite
 from numba.core.caching import Cache
 from numba.core.dispatcher import Dispatcher
 
@@ -62,30 +58,3 @@ def compile_once() -> None:
                 held.pop(path).close()
 
     Cache.load_overload, Dispatcher.compile = loaded, compiled
-
-
-def rewrite_once(config: pytest.Config, files: Sequence[Path]) -> None:
-    """Let pytest rewrite the asserts of each file in one of several processes, each of which begins at another file.
-
-    All import the files in one order, and each would rewrite all of them.
-    """
-    worker = config.workerinput  # type: ignore[attr-defined] # of xdist
-    first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
-    for path in (*files[first:], *files[:first]):
-        kept = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
-        with path.open("rb") as source:
-            if _is_current(kept, source.read()):
-                continue
-            fcntl.flock(source, fcntl.LOCK_EX)  # until it is closed
-            if rewrite._read_pyc(path, kept) is None and rewrite.try_makedirs(kept.parent):
-                digest, code = rewrite._rewrite_test(path, config)
-                rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, digest, kept)
-
-
-def _is_current(kept: Path, source: bytes) -> bool:
-    """Return whether ``kept`` is of this source, by the digest that pytest keeps with it."""
-    try:
-        with kept.open("rb") as file:
-            return file.read(16)[8:] == importlib.util.source_hash(source)
-    except FileNotFoundError:
-        return False

@@ -15,8 +15,8 @@ import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
-from tests.compiled import compile_once, rewrite_once
 from tests.noise import fixed_noise
+from tests.workers import BriefReports, import_in_turn
 
 if TYPE_CHECKING:
     from tests.cli.running import Forks
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 settings.register_profile("any speed", parent=settings.default, deadline=None, max_examples=15)
 settings.register_profile("long", parent=settings.default, deadline=None, max_examples=200)
 settings.load_profile("any speed")
-
-compile_once()
 
 # What is printed goes neither by the terminal nor by the service that runs the tests.
 for name in (
@@ -51,13 +49,20 @@ sys.dont_write_bytecode = False
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Look for no garbage while all is loaded: there is hardly any, and each look takes longer than the last."""
-    gc.disable()
     config = session.config
-    if hasattr(config, "workerinput"):  # one of several processes
-        folders = [path for path in map(config.invocation_params.dir.joinpath, config.args) if path.is_dir()]
-        found = sorted(file for folder in folders for file in folder.rglob("test_*.py"))
-        rewrite_once(config, [file for file in found if not _ignored(file, config)])
+    if config.pluginmanager.has_plugin("dsession"):  # other processes load and run the tests
+        return (yield)
+    gc.disable()
     try:
+        from tests.compiled import compile_once  # noqa: PLC0415 - it loads Numba
+
+        compile_once()
+        if hasattr(config, "workerinput"):  # one of several processes
+            folders = [path for path in map(config.invocation_params.dir.joinpath, config.args) if path.is_dir()]
+            found = sorted(file for folder in folders for file in folder.rglob("test_*.py"))
+            import_in_turn(config, [file for file in found if not _ignored(file, config)])
+            if BriefReports.suffice(config):
+                config.pluginmanager.register(BriefReports())
         return (yield)
     finally:
         gc.enable()
