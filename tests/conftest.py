@@ -90,6 +90,7 @@ TOOLS = (
     "tests/test_wheel.py",
     "tests/benchmarks/",
     "tests/docs/test_architecture.py",
+    "tests/docs/test_figures.py",
     "tests/docs/test_gallery.py",
     "tests/docs/test_notebooks.py",
     "tests/docs/test_pages.py",

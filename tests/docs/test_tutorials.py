@@ -157,7 +157,9 @@ def test_sites(read: Read) -> None:
     ):
         truths = people[column].apply(lambda values, ends=ends: values.clip(*ends).mean())[list(SITES)].tolist()
         check_near([tuple(one) for one in found], truths, rounding=0.01, largest_error=3)
-    p_values = [float(p) for p in re.findall(r"p = (\S+)", said_with(said, "harbour: p"))]
+    p_values = [float(p) for p in re.findall(r"p = (\S+);", said_with(said, "harbour: p"))]
     assert p_values[0] < 1e-4 < p_values[1]
+    for people_of_site, error in ((5000, 0.2), (500, 2.4)):  # of the mean age, by that of the north
+        assert means[0, 0, 1] * 5467 / people_of_site == pytest.approx(error, abs=0.1)
     [(corrected, _)] = estimates_in(said_with(said, "ε = 2"))
     assert corrected < 0.001  # it was 0.5
