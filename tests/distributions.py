@@ -124,6 +124,10 @@ def try_whole(programs: Path, folder: Path) -> None:
         run(command, "release", f"{shop}.raw-sketch", "--epsilon", 1, "--l1", 1, "-o", f"{shop}.sketch", cwd=folder)
     found = json.loads(run(command, "compare", "north.sketch", "south.sketch", "--json", cwd=folder))
     check(bool(found), "nothing is compared")
+    for arguments in (["--help"], ["guide"], ["guide", "privacy-officer"]):
+        check(bool(run(command, *arguments, cwd=folder)), f"{arguments} prints nothing")
+    compiled = json.loads(run(command, "warmup", "--json", cwd=folder))
+    check(compiled["kernels"] >= compiled["compiled"] > 0, "the kernels are not compiled beside the package")
     run(command, "demo", "--output", "all.parquet", cwd=folder)
     run(command, "report", "all.parquet", "--output", "page.html", cwd=folder)
     check("<svg" in (folder / "page.html").read_text(encoding="utf-8"), "the report has no picture")
@@ -133,7 +137,7 @@ def try_whole(programs: Path, folder: Path) -> None:
 def main() -> None:
     """Build, check and try everything."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="for the distributions; emptied first")
+    parser.add_argument("folder", type=Path, help="folder for the distributions; its contents are removed first")
     parser.add_argument("--tag", help="of the release: v and the version, which is then compared")
     parser.add_argument("--no-install", action="store_true", help="install nothing: needs no index of packages")
     options = parser.parse_args()
