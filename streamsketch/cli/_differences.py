@@ -87,7 +87,7 @@ def show_differences(  # noqa: PLR0913 - the options of a command
         rows = "categories" if why.category else "items"
         say(f"{found.n_separated:,} of {found.candidates:,} {rows} are separated. All intervals hold at once.")
     if found.secret:
-        say("Raw sketches took part: what is printed here is as secret as they are.")
+        say("warning: raw sketches took part: what is printed here is as secret as they are.")
 
 
 def _fields(found: Differences, first: str, second: str) -> dict[str, Any]:

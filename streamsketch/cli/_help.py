@@ -160,7 +160,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "registry": "",
         "log": "text|json",
     },
-    "General": {"json": "", "install-completion": "", "show-completion": "", "version": "", "help": ""},
+    "General": {"json": "", "quiet": "", "install-completion": "", "show-completion": "", "version": "", "help": ""},
 }
 
 # Where a command's option is in another group, or takes something else.

@@ -216,7 +216,7 @@ class SketchPairs:
         """Say whether anything is secret, and which sketches have no cosines."""
         del pairs
         if is_secret(self.sketches.values()):
-            say("Raw sketches took part: what is printed here is as secret as they are.")
+            say("warning: raw sketches took part: what is printed here is as secret as they are.")
         if self._by == "distance":
             return
         if not self._asked:

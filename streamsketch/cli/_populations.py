@@ -189,7 +189,7 @@ class Populations:
                 f"one too small for its noise): {join_names(few)}."
             )
         if is_secret(self._sketches):
-            say("Raw sketches took part: what is printed here is as secret as they are.")
+            say("warning: raw sketches took part: what is printed here is as secret as they are.")
 
 
 def columns_apart(

@@ -1,4 +1,7 @@
-"""Sentences on standard error, apart from results: errors, warnings and notes; with ``--json`` each is an object."""
+"""Sentences on standard error, apart from results: errors, warnings and notes; with ``--json`` each is an object.
+
+``--quiet`` leaves out notes, and bars of progress.
+"""
 
 import json
 import re
@@ -11,6 +14,18 @@ import typer
 from streamsketch.core import printable
 
 _WARNING = "warning: "
+_quiet = False
+
+
+def be_quiet(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    """Print no notes and draw no bars from now on, or print and draw them again."""
+    global _quiet  # noqa: PLW0603 - one command runs in a process, and each sets it
+    _quiet = wanted
+
+
+def is_quiet() -> bool:
+    """Return whether this call is to print no notes and draw no bars."""
+    return _quiet
 
 
 def wants_json() -> bool:
@@ -18,8 +33,10 @@ def wants_json() -> bool:
     return "--json" in sys.argv
 
 
-def say(message: str) -> None:
-    """Print a note, or a warning that begins with "warning: "."""
+def say(message: str, *, note: bool = True) -> None:
+    """Print a note, or a warning that begins with "warning: "; ``note=False`` if ``--quiet`` is to print it too."""
+    if _quiet and note and not message.startswith(_WARNING):
+        return
     if wants_json():
         kind = "warning" if message.startswith(_WARNING) else "note"
         _say_object(kind, {"message": printable(message.removeprefix(_WARNING))})

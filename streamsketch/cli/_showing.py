@@ -12,6 +12,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._layout import show_facts
+from streamsketch.cli._saying import is_quiet
 from streamsketch.estimation import estimate_cells
 
 Json = Annotated[
@@ -103,7 +104,7 @@ def guarantee_fields(guarantee: ss.Guarantee) -> dict[str, Any]:
 
 
 class _NoBar:
-    """Stands for a bar where nobody would see one, so that no bar is loaded."""
+    """Stands for a bar that is not drawn, so that the library of bars is not loaded."""
 
     def add_task(self, *_: Any, **__: Any) -> Any:
         """Show nothing."""
@@ -114,7 +115,7 @@ class _NoBar:
 
 def progress_bar(counted: str = "events") -> contextlib.AbstractContextManager[Any]:
     """Return a bar for what is counted as ``events``, on the error output where that is a terminal."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    if is_quiet() or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return contextlib.nullcontext(_NoBar())
     from rich.console import Console  # noqa: PLC0415 - most commands show no bar
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above

@@ -15,7 +15,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._help import Command, Group
 from streamsketch.cli._pages import topic_of
-from streamsketch.cli._saying import kind_of, say, say_error, wants_json
+from streamsketch.cli._saying import be_quiet, kind_of, say, say_error, wants_json
 from streamsketch.core import announce_compiling, once_loaded, pa
 from streamsketch.errors import (
     BoundExceededWarning,
@@ -98,6 +98,30 @@ def _more(file: str) -> str:
     return f"More: streamsketch guide {topic_of(file)}"
 
 
+def _quiet_option() -> Any:
+    """Return the option that every command has, and that no function of a command sees."""
+    alone = typer.Typer(add_completion=False)
+
+    @alone.command()
+    def _(
+        *,
+        _quiet: Annotated[
+            bool,
+            typer.Option(
+                "--quiet",
+                "-q",
+                help="Print no notes and draw no progress bars. Warnings and errors are printed.",
+                is_eager=True,
+                callback=be_quiet,
+            ),
+        ] = False,
+    ) -> None: ...
+
+    (option,) = typer.main.get_command(alone).params
+    option.expose_value = False
+    return option
+
+
 class _Command(Command):
     """A command whose file is not imported yet."""
 
@@ -108,7 +132,9 @@ class _Command(Command):
         alone = typer.Typer(add_completion=False, **_LOOKS)
         function = getattr(import_module(f"streamsketch.cli.{self.file}"), str(self.name).replace("-", "_"))
         alone.command(cls=Command, epilog=_more(self.file))(function)
-        return cast("Command", typer.main.get_command(alone))
+        found = cast("Command", typer.main.get_command(alone))
+        found.params.append(_quiet_option())
+        return found
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         once_loaded("pyarrow", _keep_signal_handlers)

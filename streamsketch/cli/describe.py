@@ -107,7 +107,7 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
             f"too small for its noise): {join_names(few)}."
         )
     if is_secret(sketches.values()):
-        say("Raw sketches took part: what is printed here is as secret as they are.")
+        say("warning: raw sketches took part: what is printed here is as secret as they are.")
 
 
 def _number(sketch: AnySketch) -> ss.Estimate:

@@ -123,7 +123,7 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
         _show(dict(found), confidence)
     if is_secret(sketches.values()):
         what = "is printed here" if output is None else f"is in {output}"
-        say(f"Raw sketches took part: what {what} is as secret as they are.")
+        say(f"warning: raw sketches took part: what {what} is as secret as they are.")
 
 
 def _estimates(

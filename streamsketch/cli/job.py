@@ -401,5 +401,5 @@ def replay(  # noqa: PLR0913 - a command's options are its parameters
     }
     show_result(f"{job.stream}, epoch {epoch}", facts, found._asdict(), as_json=as_json)
     if found.missing or found.same_bytes < found.slots:
-        say("The replay fails: the log was changed, or a release was computed from other data.")
+        say("The replay fails: the log was changed, or a release was computed from other data.", note=False)
         raise typer.Exit(1)

@@ -347,7 +347,8 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         unwritten = f", and {files} is not written" if files else ""
         say(
             f"The goal is missed{unwritten}: the predicted error is {factor:.2g} times what was asked "
-            f"for. Ask for less, allow more, or take it all the same with --accept"
+            f"for. Ask for less, allow more, or take it all the same with --accept",
+            note=False,
         )
         raise typer.Exit(1)
 
@@ -379,7 +380,8 @@ def _plan_sites(given: dict[str, Any]) -> None:
         needed = [] if found.units_needed is None else [f"{found.units_needed:,} {found.units_word} a site"]
         needed += [] if found.epsilon_needed is None else [f"ε = {found.epsilon_needed:g}"]
         takes = f": it takes {' or '.join(needed)}" if needed else ""
-        say(f"The goal is missed{unwritten}{takes}. Ask for less, or take the plan all the same with --accept")
+        missing = f"The goal is missed{unwritten}{takes}."
+        say(f"{missing} Ask for less, or take the plan all the same with --accept", note=False)
         raise typer.Exit(1)
 
 

@@ -3,11 +3,14 @@
 import json
 import shlex
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
 
 import streamsketch as ss
+from streamsketch.cli import _saying
+from streamsketch.cli._showing import progress_bar
 from streamsketch.parties import Key, sign
 from streamsketch.storage import RawSketch, save_raw
 from tests.cli.running import Forks
@@ -95,3 +98,32 @@ def test_with_json_every_command_prints_json_or_an_error_as_json(path: str, fork
     else:  # the files of the example are not there
         assert (done.returncode, done.stdout) == (2, "")
         assert set(said[-1]["error"]) == {"kind", "message"}
+
+
+def test_quiet_leaves_out_notes_but_no_warning_error_or_reason(forks: Forks, tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item\ntea\n")
+    for output, flags in (("a", ()), ("b", ("--quiet",)), ("c", ("-q", "--json"))):
+        written = ("-o", f"{output}.raw-sketch", "--write-projection", f"{output}.json", *flags)
+        done = forks.run("sketch", "items.csv", "--index", "item", *written, cwd=tmp_path)
+        assert done.returncode == 0
+        assert bool(done.stderr) == (not flags), "the note that it is written, and nothing else"
+    (raw,) = forks.run("compare", "a.raw-sketch", "a.raw-sketch", "--raw", "-q", cwd=tmp_path).stderr.splitlines()
+    assert raw.startswith("error: ")
+    (secret,) = forks.run(
+        "frequency", "a.raw-sketch", "--raw", "--items", "tea", "-q", cwd=tmp_path
+    ).stderr.splitlines()
+    assert secret.startswith("warning: raw sketches took part")
+    (missed,) = forks.run(*GOAL.split(), "0.001", "-q", cwd=tmp_path).stderr.splitlines()
+    assert missed.startswith("The goal is missed")
+    assert forks.run("demo", "-o", "a.csv", "-q", cwd=tmp_path).stderr.startswith("error: ")
+
+
+def test_quiet_draws_no_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    drawn = []
+    for quiet in (False, True):
+        monkeypatch.setattr(_saying, "_quiet", quiet)
+        with progress_bar() as bar:
+            drawn.append(type(bar).__name__)
+    assert drawn == ["Progress", "_NoBar"]
