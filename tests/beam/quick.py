@@ -3,7 +3,8 @@
 What it finds in the signatures and the source of a transform's methods, in the states and timers that they name, and in
 the flags of a job, depends on nothing else; finding it again took two thirds of the time of a small pipeline. It also
 measures what nobody reads here: where each type hint was given, and how long each step of a bundle takes, in a thread
-for each, and how large each side input is that it caches, by a walk over all modules. No result of a pipeline and no
+for each, and how large each side input is that it caches, by a walk over all modules. Its `Create` shuffles what it
+makes, for workers that are not there. No result of a pipeline and no
 decision to refuse one is changed.
 """
 
@@ -18,19 +19,26 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from apache_beam.internal import cloudpickle_pickler
+from apache_beam.internal import cloudpickle_pickler, pickler
+from apache_beam.internal.cloudpickle import cloudpickle
 from apache_beam.options import pipeline_options
 from apache_beam.runners.worker import bundle_processor, statecache, statesampler
-from apache_beam.transforms import core, userstate
-from apache_beam.typehints import decorators
+from apache_beam.transforms import core, ptransform, userstate
+from apache_beam.typehints import decorators, trivial_inference
 
 _MOST = 2048
+_NAMING = types.MethodType, core._StateDoFnParam, core._TimerDoFnParam
 
 
 def remember() -> None:
     """Let Beam inspect each function and each step once, and parse each list of flags once for a class of options."""
     core.get_function_args_defaults = _inspected_once(core.get_function_args_defaults)
-    core._check_fn_use_yield_and_return = _of_function(core._check_fn_use_yield_and_return)
+    core._check_fn_use_yield_and_return = _of_code(core._check_fn_use_yield_and_return)
+    core.Create.__init__ = _unshuffled(core.Create.__init__)
+    core.Create.infer_output_type = _inferred_once(core.Create.infer_output_type)
+    trivial_inference.infer_return_type_func = _of_types(trivial_inference.infer_return_type_func)
+    ptransform.pickler = types.SimpleNamespace(**vars(ptransform.pickler) | {"roundtrip": _checked})
+    cloudpickle._should_pickle_by_reference = _found_first(cloudpickle._should_pickle_by_reference)
     userstate.get_dofn_specs = _specified_once(userstate.get_dofn_specs)
     pipeline_options.PipelineOptions.view_as = _parsed_once(pipeline_options.PipelineOptions.view_as)
     pipeline_options.PipelineOptions._visible_option_list = _visible
@@ -70,6 +78,73 @@ def _of_function(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return answer
 
 
+def _of_code(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Ask about a function's source once, however often it is defined."""
+    answer = functools.lru_cache(_MOST)(ask)
+    return lambda function: answer(getattr(function, "__code__", None) or function)
+
+
+def _of_types(infer: Any) -> Any:
+    """Infer once what a function without a closure returns for arguments of given types, not of given values."""
+    found: dict[Any, Any] = {}
+
+    def inferred(function: Any, types_: Sequence[Any], debug: bool = False, depth: int = 0) -> Any:  # noqa: FBT001, FBT002 - Beam's own
+        if function.__closure__ or debug or any(isinstance(one, trivial_inference.Const) for one in types_):
+            return infer(function, types_, debug, depth)
+        key = function.__code__, function.__module__, tuple(types_), depth
+        if key not in found:
+            found[key] = infer(function, types_, debug, depth)
+        return found[key]
+
+    return inferred
+
+
+def _unshuffled(initialise: Any) -> Any:
+    """Let `Create` begin a pipeline without a shuffle, which is for several workers."""
+
+    def create(self: core.Create, values: Any, reshuffle: bool = False) -> None:  # noqa: FBT001, FBT002 - Beam's own
+        initialise(self, values, reshuffle)
+
+    return create
+
+
+def _inferred_once(infer: Any) -> Any:
+    def inferred(self: core.Create, of: Any) -> Any:
+        if "_inferred" not in vars(self):
+            self._inferred = infer(self, of)
+        return self._inferred
+
+    return inferred
+
+
+def _checked(given: Any) -> Any:
+    """Refuse what cannot be pickled, and copy what has something in it."""
+    if given in ((), {}):
+        return given
+    if isinstance(given, tuple | dict):
+        return pickler.roundtrip(given)
+    cloudpickle_pickler._dumps(given)
+    return given
+
+
+def _found_first(decide: Any) -> Any:
+    """Look for what is in its module under its own name there, before the ways for what is not."""
+
+    def by_reference(thing: Any, name: str | None = None, config: Any = cloudpickle.DEFAULT_CONFIG) -> Any:
+        own = getattr(thing, "__qualname__", "") if name is None else name
+        module = sys.modules.get(getattr(thing, "__module__", None) or "__main__")
+        if (
+            cloudpickle._PICKLE_BY_VALUE_MODULES
+            or module is None
+            or module.__name__ == "__main__"
+            or vars(module).get(own, decide) is not thing
+        ):
+            return decide(thing, name, config)
+        return True
+
+    return by_reference
+
+
 def _inspected_once(inspect: Any) -> Any:
     once = _of_function(inspect)
 
@@ -87,7 +162,7 @@ def _specified_once(specify: Any) -> Any:
     def states_and_timers(step: core.DoFn) -> tuple[set[Any], set[Any]]:
         kind = type(step)
         defaults = step._inspect_process()[1] if hasattr(kind, "_inspect_process") else vars(step).values()
-        if any(isinstance(one, types.MethodType | core._DoFnParam) for one in defaults):
+        if any(isinstance(one, _NAMING) for one in defaults):
             return specify(step)
         if kind not in found or found[kind][0] is not kind.process:
             found[kind] = kind.process, specify(step)
