@@ -197,16 +197,35 @@ def _temme(a: Floats, x: Floats, *, upper: bool) -> Floats:
     ratio = (x - a) / a
     exponent = a * np.maximum(ratio - np.log1p(ratio), 0.0)
     eta = np.copysign(np.sqrt(2 * exponent / a), ratio)
-    factors = _temme_factors()
-    later, now = np.full_like(a, factors[_TERMS]), np.full_like(a, factors[_TERMS - 1])
-    total = later * eta + now
-    for m in range(_TERMS - 2, 0, -1):
-        total = total * eta + (factors[m] + (m + 1) * later / a)
-        later, now = now, factors[m] + (m + 1) * later / a
-    # of the last two, `later` multiplies η and `now` is the constant
+    alike = bool((a == a[0]).all())  # as shapes mostly are
+    coefficients = _temme_coefficients(float(a[0])) if alike else _temme_coefficients_of(a)
+    if a.size == 1:
+        at, value = float(eta[0]), 0.0
+        for coefficient in coefficients:
+            value = value * at + coefficient
+        total = np.full_like(a, value)
+    else:
+        total = np.zeros_like(a)
+        for coefficient in coefficients:
+            total = total * eta + coefficient
+    later = coefficients[-2]
     rest = np.exp(-exponent) * total / (1 + later / a) / np.sqrt(2 * math.pi * a)
     root = np.copysign(np.sqrt(exponent), ratio)
     found: Floats = _erfc(root) / 2 + rest if upper else _erfc(-root) / 2 - rest
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _temme_coefficients(a: float) -> list[Any]:
+    return _temme_coefficients_of(a)
+
+
+def _temme_coefficients_of(a: Any) -> list[Any]:
+    """Return the polynomial in η of Temme's expansion for these shapes, the coefficient of the highest power first."""
+    factors = _temme_factors()
+    found = [factors[_TERMS], factors[_TERMS - 1]]
+    for m in range(_TERMS - 2, 0, -1):
+        found.append(factors[m] + (m + 1) * found[-2] / a)
     return found
 
 
