@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.accounting import moved_by_rotation, sensitivity_of
-from streamsketch.core import special
+from streamsketch.core import root_of, special
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate, OutputNoise
@@ -38,6 +38,7 @@ from streamsketch.projections import (
 _FEW_MEETINGS = 40.0  # expected; with more, the error is normal
 _MOST_MEETINGS = 60
 _STEPS = 24  # of bisection: to 1e-6 of the bracket
+_LEAST_CHANCE = 1e-300  # of a miss, where its logarithm is taken
 _LEAST_CELLS = 16
 _MOST_SPARSITY = 256
 _FINER = 16  # rounding Gaussian noise to the grid adds 3 grid steps² to its variance: on a finer grid, next to none
@@ -105,10 +106,31 @@ class ErrorLaw:
         low, high = -float(special.ndtri(miss / 2)) * self.standard_error, self.standard_error / math.sqrt(miss)
         if self.miss_chance(low * (1 + 1e-9)) <= miss:
             return low
+        missed, kept = self._bracket(low * (1 + 1e-9), high, miss)
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            low, high = (low, middle) if self.miss_chance(middle) <= miss else (middle, high)
+            within = middle >= kept or (middle > missed and self.miss_chance(middle) <= miss)
+            low, high = (low, middle) if within else (middle, high)
         return high
+
+    def _bracket(self, low: float, high: float, miss: float) -> tuple[float, float]:
+        """Return two half-widths, closer than bisection ends, between which the chance of a miss falls to ``miss``.
+
+        Chances fall as half-widths grow, so that bisection need only compute those between the two.
+        """
+
+        def excess(half_width: float) -> float:
+            return math.log(max(self.miss_chance(half_width), _LEAST_CHANCE) / miss)
+
+        if excess(high) >= 0:
+            return low, math.inf
+        close = (high - low) * 2.0 ** -(_STEPS + 1)
+        root = root_of(excess, low, high, xtol=close / 2, rtol=1e-12)
+        below, above = max(root - close, low), min(root + close, high)
+        return (
+            below if self.miss_chance(below) > miss else low,
+            above if self.miss_chance(above) <= miss else high,
+        )
 
 
 @functools.lru_cache(maxsize=4096)
