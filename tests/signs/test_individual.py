@@ -52,11 +52,12 @@ def plus_chances(mechanism: Mechanism, cells: Ints, steps: Ints, near: NDArray[n
     """Return P(+) of each cell, written from the definition, for a calibration to the cells that are ``near``."""
     count = int(near.sum())
     chances = []
+    variance = mechanism.noise(steps[near]).sigma_squared if count and isinstance(mechanism, signs.IDPSignRPG) else 0
     for cell, is_near in zip(cells.tolist(), near.tolist(), strict=True):
         if not is_near:
             chances.append(0.5 if cell == 0 and isinstance(mechanism, signs.IDPSignRPG) else float(cell > 0))
         elif isinstance(mechanism, signs.IDPSignRPG):
-            chances.append(plus_with_noise(mechanism.noise(steps[near]).sigma_squared, cell))
+            chances.append(plus_with_noise(variance, cell))
         else:
             share = 1 if isinstance(mechanism, signs.IDPSignOPORP) else count
             rate = rate_below(Fraction(mechanism.epsilon) / share)
