@@ -16,7 +16,7 @@ from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from tests.noise import fixed_noise
-from tests.workers import BriefReports, import_in_turn
+from tests.workers import BriefReports, exit_at_once, import_in_turn
 
 if TYPE_CHECKING:
     from tests.cli.running import Forks
@@ -58,6 +58,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
         compile_once()
         if hasattr(config, "workerinput"):  # one of several processes
+            exit_at_once()
             folders = [path for path in map(config.invocation_params.dir.joinpath, config.args) if path.is_dir()]
             found = sorted(file for folder in folders for file in folder.rglob("test_*.py"))
             import_in_turn(config, [file for file in found if not _ignored(file, config)])
