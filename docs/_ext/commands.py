@@ -56,8 +56,8 @@ class Commands(SphinxDirective):
         lines = [f"{level} {name}", "", "```sh", found.usage, "```", ""]
         for paragraph in found.paragraphs:
             lines += [coded(paragraph), ""]
-        if found.example:
-            lines += ["```sh", *call_lines(found.example, 100, ""), "```", ""]
+        if found.examples:
+            lines += ["```sh", *(line for call in found.examples for line in call_lines(call, 100, "")), "```", ""]
         for heading, entries in found.groups.items():
             if heading == "General":  # --json and --help, which the page describes
                 continue

@@ -190,6 +190,7 @@ _OTHERWISE: dict[str, dict[str, dict[str, str]]] = {
     "job replay": {"Kafka": {"format": "arrow|json"}},
     "nearest": {"Input": {"index": "FILE"}},
     "plan": {
+        "Kind of plan": {"question": "QUESTION", "sites": "", "windows": "NUMBER"},
         "Streams": {
             "dim": "NUMBER|hashed",
             "squared-distance": "NUMBER",
@@ -214,7 +215,6 @@ _OTHERWISE: dict[str, dict[str, dict[str, str]]] = {
             "sample": "FILE",
             "units": "NUMBERS",
             "keys": "FILE",
-            "question": "QUESTION",
             "bounds": "NUMBERS",
         },
         "Published signs (--question neighbours)": {
@@ -228,7 +228,6 @@ _OTHERWISE: dict[str, dict[str, dict[str, str]]] = {
             "exact-query": "",
         },
         "Sites (--sites)": {
-            "sites": "",
             "features": "FILE",
             "numbers": "NUMBER",
             "shift": "DEVIATIONS",
@@ -242,7 +241,6 @@ _OTHERWISE: dict[str, dict[str, dict[str, str]]] = {
             "power": "PROBABILITY",
         },
         "Windows (--windows)": {
-            "windows": "NUMBER",
             "window": "LENGTH",
             "range": "RANGE",
             "max-windows": "NUMBER|all",
@@ -272,7 +270,7 @@ _OTHERWISE: dict[str, dict[str, dict[str, str]]] = {
         "Output": {"every": "SECONDS"},
     },
 }
-_OUTPUT, _GENERAL = "Output", "General"
+_KIND, _OUTPUT, _GENERAL = "Kind of plan", "Output", "General"
 
 
 class Entry(NamedTuple):
@@ -290,8 +288,8 @@ class Help(NamedTuple):
     paragraphs: list[str]
     groups: dict[str, list[Entry]]
     """Arguments and options, under their headings; subcommands for a group of commands."""
-    example: str
-    """A call; empty for none."""
+    examples: list[str]
+    """Calls."""
     more: str
 
 
@@ -308,11 +306,12 @@ def help_of(command: Any, context: Any) -> Help:
     path = context.command_path
     paragraphs = [" ".join(part.replace("\\\n", " ").split()) for part in _parts(command.help or "")]
     groups: dict[str, list[Entry]] = {}
-    words = [path]
+    words: list[str] = [path]
+    last: list[str] = []
     for each in command.params:
         if each.param_type_name == "argument":
             name = _argument(each)
-            words.append(name)
+            (last if name.startswith("[--") else words).append(name)
             groups.setdefault("Arguments", []).append(Entry(name.strip("[]"), _text(each, context)))
     subcommands = getattr(command, "commands", {})
     for name, one in subcommands.items():
@@ -326,9 +325,9 @@ def help_of(command: Any, context: Any) -> Help:
             Entry(", ".join(_names(each, path)), _text(each, context))
         )
     groups |= {heading: by_group[heading] for heading in _headings(path) if heading in by_group}
-    usage = " ".join([*words, *(["COMMAND"] if subcommands else ["[OPTIONS]"])])
-    example = " ".join(part.removeprefix("$ ") for part in paragraphs if part[0] == "$")
-    return Help(usage, [part for part in paragraphs if part[0] != "$"], groups, example, command.epilog or "")
+    usage = " ".join([*words, *(["COMMAND"] if subcommands else ["[OPTIONS]"]), *last])
+    examples = [part.removeprefix("$ ") for part in paragraphs if part[0] == "$"]
+    return Help(usage, [part for part in paragraphs if part[0] != "$"], groups, examples, command.epilog or "")
 
 
 def text_of(found: Help, width: int) -> str:
@@ -340,8 +339,9 @@ def text_of(found: Help, width: int) -> str:
     left = max([length for length in names if length <= _MOST_LEFT], default=0) + 4
     for heading, entries in found.groups.items():
         lines += [typer.style(f"{heading}:", bold=True), *_rows(entries, width, left), ""]
-    if found.example:
-        lines += [typer.style("Example:", bold=True), *call_lines(found.example, width), ""]
+    if found.examples:
+        lines.append(typer.style("Example:" if len(found.examples) == 1 else "Examples:", bold=True))
+        lines += [*(line for call in found.examples for line in call_lines(call, width)), ""]
     lines += _wrapped(found.more, width) if found.more else []
     return "\n".join(lines).rstrip()
 
@@ -415,12 +415,13 @@ def _headings(path: str) -> list[str]:
     own = [heading for heading in _OTHERWISE.get(path.partition(" ")[2], {}) if heading not in _GROUPS]
     before = list(_GROUPS)
     output = before.index(_OUTPUT)
-    return [*before[:output], *own, *before[output:]]
+    first = [heading for heading in own if heading == _KIND]
+    return [*first, *before[:output], *(heading for heading in own if heading != _KIND), *before[output:]]
 
 
 def _text(each: Any, context: Any) -> str:
     record = each.get_help_record(context)
-    return " ".join((record[1] if record else "").split())
+    return re.sub(r"\bx>=(?=[\d.]+\])", "at least ", " ".join((record[1] if record else "").split()))
 
 
 def _write(command: Any, context: Any, formatter: Any) -> None:

@@ -1,6 +1,8 @@
 """Pages of the documentation that are installed with the package, and which of them each command names."""
 
 PAGES = {
+    "choose-method": "how-to/choose-method.md",
+    "own-data": "how-to/own-data.md",
     "choose-epsilon-and-bounds": "how-to/choose-epsilon-and-bounds.md",
     "choose-projection": "how-to/choose-projection.md",
     "compare-sites": "how-to/compare-sites.md",
@@ -30,9 +32,11 @@ OF_COMMANDS = {
     "choose_bound": "choose-epsilon-and-bounds",
     "compare": "two-parties",
     "consume": "kafka",
+    "demo": "choose-method",
     "describe": "compare-sites",
     "explain": "privacy-officer",
     "frequency": "what-changed",
+    "guide": "choose-method",
     "history": "ranges-of-time",
     "index": "alike",
     "inspect": "privacy-officer",
@@ -47,6 +51,7 @@ OF_COMMANDS = {
     "sign": "sign-and-verify",
     "sketch": "unbounded-streams",
     "verify": "sign-and-verify",
+    "viewer": "report",
     "warmup": "caches",
 }
 """The topic of each file of commands; others have `data-frames`, which shows most commands."""

@@ -111,7 +111,7 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
     Real streams always change a little. So without a tolerance, and with little noise, each window raises an alarm.
     Give the smallest distance that matters, or --tolerance typical.
 
-    $ streamsketch changes releases/ --tolerance typical
+    $ streamsketch changes windows.parquet --tolerance typical
     """
     allowed = _tolerance(tolerance)
     if picture is not None:

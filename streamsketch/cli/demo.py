@@ -90,6 +90,10 @@ def demo(
         f"it; about {0.95 * len(found):.0f} are expected. Sizes are Euclidean norms."
         + (f" Releases written to {output}." if output is not None else "")
     )
+    say(
+        "Next: `streamsketch guide choose-method` names the method for your question, and `streamsketch guide "
+        "privacy-officer` explains what ε promises."
+    )
 
 
 def _words(party: str) -> Counter[str]:

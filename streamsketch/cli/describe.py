@@ -62,7 +62,7 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
     all units. A unit with several rows counts once, by the mean direction of its features. Each interval holds by
     itself, and is clipped to what is possible. An estimate may be a little below 0, because of the noise.
 
-    $ streamsketch describe clinic.sketch --agreement agreement.json
+    $ streamsketch describe clinic.sketch --agreement sites.json
     """
     sketches = load_sketches(files, least=1, command="describe", raw=raw, signer=signer)
     sketches = select_names(sketches, only, "describe", least=1)

@@ -112,13 +112,14 @@ def files(  # noqa: PLR0913 - a command's options are its parameters
     root_key: RootKey = None,
     as_json: Json = False,
 ) -> None:
-    """Sketch files on a cluster, release each key once, and compare all releases.
+    r"""Sketch files on a cluster, release each key once, and compare all releases.
 
     The output folder gets sketches.parquet, sketches/KEY.sketch, and cosines and distances as Parquet and CSV. Units
     are clipped if the agreement names them, unless --clip none says that they keep to the bound. If the agreement
     counts them, the folder also gets means, the distances of averages.
 
-    $ streamsketch job files --agreement agreement.json --input 'sales/*.parquet' --epsilon 1 --keys-are-public -o out
+    $ streamsketch job files --agreement agreement.json --input 'sales/*.parquet' --epsilon 1 --delta 1e-6 \
+        --keys-are-public -o out
     """
     if bool(public_key) == keys_are_public:
         raise ss.InvalidInputError(

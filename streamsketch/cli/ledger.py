@@ -150,7 +150,7 @@ def audit(
     The ledger alone cannot show that its newest entries were cut off, or that all hashes were computed anew. A receipt
     that is kept elsewhere can: that of a charge, or the one that an earlier audit printed.
 
-    $ streamsketch ledger audit ledger.db --receipt "$RECEIPT"
+    $ streamsketch ledger audit ledger.db
     """
     kept = [parse_receipt(text) for text in receipt or []]
     try:

@@ -52,7 +52,7 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     With --index, the neighbours of the files are searched in a large collection of signs. Equal distances keep the
     order of the collection.
 
-    $ streamsketch nearest shops.parquet --to north --by cosine --top 5
+    $ streamsketch nearest north.parquet --to east --by cosine --top 5
     """
     check_top(top)
     if index is not None:

@@ -109,7 +109,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     ] = None,
     units: Annotated[
         str | None,
-        typer.Option(help="Number of units in a key. Several sizes: 500,3000.", show_default=False),
+        typer.Option(help="Number of units in a key, or at a site. Several sizes: 500,3000.", show_default=False),
     ] = None,
     keys: Annotated[
         Path | None,
@@ -297,16 +297,32 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
 ) -> None:
     r"""Choose a projection and a mechanism, and predict the error.
 
-    By default, the plan is for squared distances between streams. --items or --sample plans for whole units, which are
-    clipped: the plan then also chooses their bound, and how they are clipped to it. Both must be public. --question
-    neighbours plans for published signs: the share of a vector's true neighbours that is found. --sites plans features
-    of people: the difference between two sites that is found, and the number of people it takes. --windows plans for
-    the windows of a stream: the sums of windows that are published, for the ranges of time that matter.
+    By default, the plan is for squared distances between streams.
 
-    If no sketch reaches the goal, the nearest plan is shown, no file is written, and the exit status is 1.
+    With --items or --sample, it is for whole units, such as customers, which are clipped. The plan then also chooses
+    their bound, and how they are clipped to it. Both options must be public.
+
+    With --question neighbours, it is for published signs, and predicts the share of a vector's true neighbours that is
+    found.
+
+    With --sites, it is for features of people, and predicts which difference between two sites is found, and how many
+    people that takes.
+
+    With --windows, it is for the windows of a stream, and chooses which sums of windows are published, for the ranges
+    of time that matter.
+
+    If no sketch reaches the goal, the closest plan is shown, no file is written, and the exit status is 1.
 
     $ streamsketch plan --epsilon 1 --unit sale --squared-distance 20000 --relative-error 0.2 \
-        --write-projection projection.json
+      --write-projection projection.json
+
+    $ streamsketch plan --items 10 --units 2000 --cosine 0.9 --epsilon 1 --delta 1e-6 --unit customer
+
+    $ streamsketch plan --question neighbours --members 100000 --epsilon 4
+
+    $ streamsketch plan --sites --numbers 5 --units 2000 --shift 0.3 --epsilon 1 --unit patient
+
+    $ streamsketch plan --windows 365 --window '1 day' --range '1 week'
     """
     given = dict(locals())
     if sites or windows is not None:

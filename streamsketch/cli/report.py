@@ -91,7 +91,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     The page is one file without network access, and as public as the releases are. Its script makes the heat map
     interactive; the page is complete without it.
 
-    $ streamsketch report shops.parquet -o report.html
+    $ streamsketch report north.parquet -o report.html
     """
     new_file(output, ".html", "a report")
     of_features = agreement is not None and why is None and ss.Agreement.load(agreement).features is not None

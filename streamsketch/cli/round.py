@@ -46,12 +46,13 @@ def new(  # noqa: PLR0913 - the fields of a round
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write down what parties agree on before they publish one sum: everybody signs it, then contributes.
+    r"""Write down what parties agree on before they publish one sum: everybody signs it, then contributes.
 
     The bound is on what one unit contributes to all parties together. If the agreement counts units, and the bound is
     its own, the sum has their number; each unit must then have data at one party only.
 
-    $ streamsketch round new round.json --agreement agreement.json --epsilon 1 --party north.pub --party south.pub
+    $ streamsketch round new round.json --agreement total.json --epsilon 1 --delta 1e-6 --party north.pub \
+        --party south.pub
     """
     new_file(output, ROUND, "a round")
     bounds = {"l1": l1, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
@@ -132,7 +133,7 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
     complete the round, because a missing party may still do so. The raw file records that it took part, and a file
     beside the key records it too.
 
-    $ streamsketch round contribute round.json north.raw-sketch --key north.pem -o north.contribution
+    $ streamsketch round contribute round.json total.raw-sketch --key north.pem -o north.contribution
     """
     new_file(output, CONTRIBUTION, "a contribution")
     agreed, signer = _read(file), private_key(key, passphrase_file)

@@ -64,8 +64,13 @@ def test_each_option_has_a_group_and_names_what_it_takes(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS)
-def test_the_example_is_a_call_that_the_parser_takes(path: str) -> None:
-    lines = call_lines(help_at(path).example, 80)
+def test_examples_are_calls_that_the_parser_takes(path: str) -> None:
+    assert help_at(path).examples
+    for call in help_at(path).examples:
+        check_example(path, call_lines(call, 80))
+
+
+def check_example(path: str, lines: list[str]) -> None:
     assert all(line.endswith(" \\") for line in lines[:-1])
     example = "".join(line.removesuffix("\\") for line in lines)
     name, *words = shlex.split(example)
