@@ -178,7 +178,7 @@ class UnboundedLog:
             )
         if self.output.suffix != STREAM_SUFFIX or not self.output.parent.is_dir():
             raise ss.InvalidInputError(
-                f"the state of a stream is written to a file named *{STREAM_SUFFIX} in a folder that is there, got "
+                f"the state of a stream is written to a file named *{STREAM_SUFFIX} in an existing folder, got "
                 f"{self.output}"
             )
         if self.summary is not None and (self.summary.suffix != ".json" or not self.summary.parent.is_dir()):

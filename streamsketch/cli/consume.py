@@ -187,7 +187,7 @@ def _check(path: Path, summary: Path | None, every: float, idle_after: float | N
             raise ss.InvalidInputError(f"{name} must be a number of seconds > 0, got {seconds:g}")
     if path.suffix != STREAM_SUFFIX or not path.parent.is_dir():
         raise ss.InvalidInputError(
-            f"the state of a stream is written to a file named *{STREAM_SUFFIX} in a folder that is there, got {path}"
+            f"the state of a stream is written to a file named *{STREAM_SUFFIX} in an existing folder, got {path}"
         )
     if summary is not None and (summary.suffix != ".json" or not summary.parent.is_dir()):
         raise ss.InvalidInputError(f"a summary is written to a file named *.json, got {summary}")

@@ -187,8 +187,8 @@ def _agreement_of(release: PrivateSketch, agreements: dict[str, Agreement]) -> A
     if release.agreement is None or release.agreement in agreements:
         return agreements.get(release.agreement or "")
     raise IncompatibleAgreementsError(
-        f"a sketch follows the agreement {release.agreement}, which says as which type items were hashed: pass it to "
-        f"register(connection, agreements=[…])"
+        f"a sketch follows the agreement {release.agreement}, which gives the types that items were hashed as; pass "
+        "it to register(connection, agreements=[…])"
     )
 
 
@@ -204,7 +204,10 @@ def _with_agreement(function: Any, agreements: dict[str, Agreement], count: int)
         given = [_release(one) if isinstance(one, bytes) else one for one in arguments]
         agreement = _agreement_of(given[0], agreements)
         if agreement is None:
-            raise InvalidInputError("no agreement is known of a sketch, so what its cells mean is not known either")
+            raise InvalidInputError(
+                "a sketch states no agreement, so the meaning of its cells is not known; pass sketches of an "
+                "agreement with features"
+            )
         releases = [one for one in given if isinstance(one, PrivateSketch)]
         check_comparable(releases)
         return None if few_units(block_of(releases)).any() else function(*given, agreement)
@@ -247,7 +250,10 @@ def _share(x: PrivateSketch, column: str, value: str, agreement: Agreement) -> d
     rows = describe(x, agreement, shares={column: [value]} if hashed else None).to_pylist()
     named = [row for row in rows if row["column"] == column and row["measure"] == f"share of {value}"]
     if not named:
-        raise InvalidInputError(f"{short(column)} is no category that has a value {short(value)}")
+        raise InvalidInputError(
+            f"the column {short(column)} is not a category with the value {short(value)}; pass a category and one of "
+            "its values"
+        )
     return _row_fields(named[0])
 
 

@@ -122,6 +122,6 @@ def _arrays(message: Message) -> list[np.ndarray[Any, Any]]:
     """Return the arrays of a message's only record of arrays."""
     records = list(message.content.array_records.values())
     if len(records) != 1:
-        raise ValueError(f"a message about training has one record of arrays, got {len(records)}")
+        raise ValueError(f"a training message must have one record of arrays, got {len(records)}")
     arrays: list[np.ndarray[Any, Any]] = records[0].to_numpy_ndarrays()
     return arrays

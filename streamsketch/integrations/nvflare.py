@@ -73,7 +73,10 @@ class ReportUpdates(_UpdateFilter):
         found = shareable.get("DXO")
         kind = found.get("kind") if isinstance(found, dict) else None
         if kind in {DataKind.WEIGHTS, DataKind.COLLECTION, DataKind.FL_MODEL}:
-            raise ContentBlockedException(f"updates are sent as differences, and this is {kind}")
+            raise ContentBlockedException(
+                f"updates must be sent as differences, got {kind}; send ParamsType.DIFF, or set "
+                "params_transfer_type=TransferType.DIFF"
+            )
         filtered: Shareable = super().process(shareable, fl_ctx)
         return filtered
 
@@ -81,7 +84,9 @@ class ReportUpdates(_UpdateFilter):
         """Return the report of an update."""
         del shareable
         if dxo.data.keys() != self._shapes.keys():
-            raise ContentBlockedException(f"the model has {', '.join(self._shapes)}, and not {', '.join(dxo.data)}")
+            raise ContentBlockedException(
+                f"an update must have the arrays {', '.join(self._shapes)}, got {', '.join(dxo.data)}"
+            )
         update = [np.asarray(dxo.data[name]) for name in self._shapes]
         ledger = None if self.budget is None else self._ledger(fl_ctx)
         try:
@@ -120,7 +125,9 @@ class ReadReports(_UpdateFilter):
         del shareable, fl_ctx
         sent = dxo.data.get(REPORT)
         if not isinstance(sent, np.ndarray):
-            raise InvalidInputError("a client sent an update where reports were agreed on")
+            raise InvalidInputError(
+                "a client sent an update instead of a report; add the filter ReportUpdates to the client"
+            )
         report = Report.from_bytes(sent.tobytes(), self._updates.mechanism)
         like = [np.empty(shape) for shape in self._shapes.values()]
         arrays = dict(zip(self._shapes, self._updates.estimate(report, like=like), strict=True))

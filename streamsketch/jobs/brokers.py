@@ -1,4 +1,4 @@
-"""Kafka's brokers as a client reaches them: addresses, a file of settings for TLS and SASL, and errors as sentences."""
+"""Connections to Kafka's brokers: addresses, a file of settings for TLS and SASL, and errors as sentences."""
 
 import contextlib
 import os
@@ -33,34 +33,42 @@ _WHERE = re.compile(r"^(?:\w+://)?[^\s]*?/(?:bootstrap|\d+): | \(after \d+ms in 
 
 
 class TopicError(StreamsketchError):
-    """A topic that cannot be read, or to which slots cannot be published once."""
+    """A topic that cannot be read, or to which slots cannot be published exactly once."""
 
 
 class UnreachableError(TopicError):
-    """Brokers that do not answer now; they may later."""
+    """Brokers that do not answer; a later try may succeed."""
 
 
 def client_settings(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the settings of a Kafka client in a file: how it reaches brokers by TLS, and logs in by SASL.
+    """Return the settings of a Kafka client from a file: how it connects to brokers by TLS and logs in by SASL.
 
-    A line is ``name=value``, with the names of librdkafka, most of which are those of Java's ``client.properties``.
-    Empty lines and those that begin with ``#`` are left out. Settings that decide which records are read or written
-    are refused: they are the command's.
+    A line is ``name=value``, with the names of librdkafka, most of which equal those of Java's ``client.properties``.
+    Empty lines and lines that begin with ``#`` are skipped. Settings that decide which records are read or written are
+    refused, because the command sets them.
 
     Parameters
     ----------
     path
-        The file. It may hold a password, so nobody but its owner may read it (mode 0600).
+        The file. It may hold a password, so only its owner may have access (mode 0600).
+
+    Returns
+    -------
+    dict
+        The value of each setting by its name.
 
     Raises
     ------
     InvalidInputError
-        For a file that others can read, and for a line that is none.
+        If others have access to the file, or a line is not a setting, names a setting that is not for connections, or
+        repeats one.
     OSError
         If the file cannot be read.
     """
     if Path(path).stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise InvalidInputError(f"others can read {Path(path)}, which may hold a password: chmod 600 {Path(path)}")
+        raise InvalidInputError(
+            f"other users have access to {Path(path)}, which may hold a password; run chmod 600 {Path(path)}"
+        )
     text = read_bounded(path, current_limits().max_json_bytes, "max_json_bytes").decode(errors="replace")
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -69,13 +77,13 @@ def client_settings(path: str | os.PathLike[str]) -> dict[str, str]:
             continue
         where = f"line {number} of {Path(path)}"
         if not equals:
-            raise InvalidInputError(f"{where} is no setting, which is NAME=VALUE")
+            raise InvalidInputError(f"{where} is not a setting; write NAME=VALUE")
         if name in _JAVA:
-            raise InvalidInputError(f"{where} has Java's setting {name}: say {_JAVA[name]}")
+            raise InvalidInputError(f"{where} has {name}, a setting of Java clients; use {_JAVA[name]}")
         if not _ALLOWED.fullmatch(name):
             raise InvalidInputError(
-                f"{where} sets {name!a:.80}, and client settings say how brokers are reached: security.protocol, "
-                f"ssl.*, sasl.*, socket.*"
+                f"{where} sets {name!a:.80}, which is not a setting of connections; leave it out, and use "
+                "security.protocol, ssl.*, sasl.* and socket.* only"
             )
         if name in found:
             raise InvalidInputError(f"{where} sets {name} again")
@@ -89,9 +97,9 @@ class Brokers:
     Parameters
     ----------
     servers
-        Their addresses, ``HOST:PORT``, with commas between them.
+        Addresses of the brokers, ``HOST:PORT``, separated by commas.
     settings
-        How a client reaches them, as `client_settings` returns it; by default without TLS and a login.
+        Settings of the connection, as `client_settings` returns them; by default without TLS and login.
     """
 
     def __init__(self, servers: str, settings: Mapping[str, str] | None = None) -> None:
@@ -99,7 +107,7 @@ class Brokers:
         self._causes: dict[int, str] = {}  # what connections said, by the codes of their errors
 
     def consumer(self, **settings: Any) -> Consumer:
-        """Return a consumer that commits nothing by itself; settings are in Python's names, ``group_id``."""
+        """Return a consumer that does not commit by itself; settings have names such as ``group_id``."""
         with self.errors():
             return Consumer(self._with({"group_id": GROUP, "enable_auto_commit": False} | settings))
 
@@ -109,7 +117,7 @@ class Brokers:
             return AdminClient(self._with({}))
 
     def producer(self, **settings: Any) -> Producer:
-        """Return a producer; settings are in Python's names."""
+        """Return a producer; settings have names such as ``transactional_id``."""
         with self.errors():
             return Producer(self._with(settings))
 
@@ -119,7 +127,7 @@ class Brokers:
         Raises
         ------
         TopicError
-            If there is no such topic, or the brokers do not answer in so many seconds.
+            If there is no such topic, or the brokers do not answer within ``seconds``.
         """
         with self.errors(client):
             found = client.list_topics(topic, seconds).topics[topic]
@@ -131,7 +139,7 @@ class Brokers:
 
     @contextlib.contextmanager
     def errors(self, client: Any = None) -> Iterator[None]:
-        """Turn the client's errors into `TopicError`, with what its connections said if that is why."""
+        """Turn the client's errors into `TopicError`, with the error of its connections if that is the cause."""
         try:
             yield
         except KafkaException as error:
@@ -140,13 +148,13 @@ class Brokers:
             raise _kind(error.args[0])(f"Kafka says: {self.because(error.args[0])}") from error
 
     def because(self, error: Any) -> str:
-        """Return an error in words, with what the connections said if the brokers cannot be reached."""
+        """Return an error in words, with the error of the connections if the brokers cannot be reached."""
         if not isinstance(error, KafkaError):
             return str(error)
         text = str(error.str())
         cause = next((self._causes[code] for code in _CAUSES if code in self._causes), None)
         if cause is None and error.code() in _NO_ANSWER:
-            cause = "no broker answers; does one listen at this address, for TLS or a login?"
+            cause = "no broker answers; check the address, and whether the broker needs TLS or a login"
         return text if cause is None or cause in text else f"{cause} ({text})"
 
     @property
@@ -157,11 +165,11 @@ class Brokers:
         return next((self._causes[code] for code in _CAUSES if code in self._causes), "no broker answers")
 
     def note(self, error: KafkaError) -> None:
-        """Note what a connection said."""
+        """Record the error of a connection."""
         self._causes[error.code()] = _WHERE.sub("", error.str())
 
     def forget(self) -> None:
-        """Forget what connections said: they work again."""
+        """Forget the errors of connections once they work again."""
         self._causes.clear()
 
     def _with(self, given: Mapping[str, Any]) -> dict[str, Any]:

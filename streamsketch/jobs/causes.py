@@ -1,4 +1,4 @@
-"""Why a stream may stand still: what Flink says of its job, and Kafka of its topic's partitions."""
+"""Why a stream may stand still: the state of its job on Flink, and of its topic's partitions in Kafka."""
 
 import json
 import urllib.error
@@ -14,61 +14,61 @@ _LARGEST = 1 << 22  # bytes of an answer
 
 
 Found: TypeAlias = tuple[list[str], dict[str, float | Mapping[int, float]]]
-"""What is wrong, in sentences, and numbers by the names of their metrics: one, or one for each partition."""
+"""Problems, in sentences, and numbers by the names of their metrics, one each or one for each partition."""
 
 
 class Cause(Protocol):
-    """Something beside the sink that a watch looks at; one of your own has the same member."""
+    """Something besides the sink that a watch checks; your own class needs this method."""
 
     def look(self, now: float, stale_after: float) -> Found:
-        """Return what is wrong, in sentences, and numbers by the names of their metrics, or these by partition.
+        """Return problems, in sentences, and numbers by the names of their metrics, or by metric and partition.
 
         Parameters
         ----------
         now
             The time, in seconds after 1970.
         stale_after
-            For how many seconds something wrong is still worth a sentence.
+            How long a problem is reported, in seconds.
         """
 
 
 class FlinkJob:
-    """A job on Flink, by the job manager's REST interface: its state, its restarts and its checkpoints.
+    """The state, restarts and checkpoints of a job on Flink, from the job manager's REST interface.
 
     Parameters
     ----------
     url
         Address of the job manager's REST interface, such as ``http://127.0.0.1:8081``.
     job
-        The job's id, as the event ``submitted`` has it; None for the only job that has not ended.
+        The job's id, as in the event ``submitted``; None for the only job that has not ended.
 
     Raises
     ------
     InvalidInputError
-        If the address is not one of HTTP.
+        If ``url`` is not an HTTP address.
     """
 
     def __init__(self, url: str, job: str | None = None) -> None:
         if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
             raise InvalidInputError(
-                f"Flink's REST interface has an address such as http://127.0.0.1:8081, got {url!a:.80}"
+                f"the address of Flink's REST interface must be a URL such as http://127.0.0.1:8081, got {url!a:.80}"
             )
         self._url, self._job = url.rstrip("/"), job
         self._restarts: list[tuple[float, int]] = []
 
     def look(self, now: float, stale_after: float) -> Found:
-        """Return what is wrong with the job; an interface that does not answer is wrong, too."""
+        """Return problems of the job, or that its interface does not answer."""
         try:
             return self._look(now, stale_after)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            return [f"Flink cannot be asked: {type(error).__name__}"], {}
+            return [f"Flink does not answer: {type(error).__name__}"], {}
 
     def _look(self, now: float, stale_after: float) -> Found:
         jobs = {one["jid"]: one["state"] for one in self._get("/jobs/overview")["jobs"]}
         living = [one for one, state in jobs.items() if state not in ("CANCELED", "FAILED", "FINISHED")]
         job = self._job or (living[0] if len(living) == 1 else None)
         if job is None:
-            return [f"Flink has {len(living)} jobs that have not ended, and the stream's is not named"], {}
+            return [f"Flink has {len(living)} jobs that have not ended; name the stream's job"], {}
         state = jobs.get(job)
         if state is None:
             return ["Flink does not know the job"], {}
@@ -82,7 +82,7 @@ class FlinkJob:
         times = {kind: one["trigger_timestamp"] / 1000 for kind, one in latest.items() if one}
         failed = checkpoints["counts"]["failed"]
         if times.get("failed", 0) > times.get("completed", 0):
-            wrong.append(f"the last checkpoint failed, of {failed} in all")
+            wrong.append(f"the last checkpoint failed ({failed} in all)")
         numbers: dict[str, float | Mapping[int, float]] = {"job_restarts": restarts, "checkpoints_failed": failed}
         if "completed" in times:
             numbers["checkpoint_age_seconds"] = age = now - times["completed"]

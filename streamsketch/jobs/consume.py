@@ -1,4 +1,4 @@
-"""A topic released by a policy on one machine: all partitions read, rows and offsets saved together."""
+"""A topic released by a policy on one machine, with rows and offsets saved together."""
 
 import contextlib
 import json
@@ -29,43 +29,43 @@ _NEW = "begin a new state and a new folder, with a start after what was released
 
 
 class TopicStream:
-    """Releases the windows of a topic once each, from all of its partitions.
+    """Release each window of a topic once, from all of its partitions.
 
-    Partitions are assigned, not shared in a group. Each is read in its order and late by its own clock, so what is in a
-    window is a function of the partitions' logs. The state has the next offset of each partition beside the sums, in
-    one transaction: killed at any point, a later process reads on from there, and publishes the same bytes. Offsets are
-    committed to Kafka afterwards, for monitors alone.
+    Partitions are assigned, not shared in a group. Each is read in order, and its own clock decides which of its rows
+    are late, so the content of a window is a function of the partitions' logs. The state holds the next offset of each
+    partition beside the sums and is saved in one transaction. If the process is killed at any point, a later one
+    continues from there and publishes the same bytes. Offsets are committed to Kafka afterwards, for monitors only.
 
-    A partition that is added to the topic is read from its beginning. No window is released before partitions were
-    looked up after its end.
+    A partition that is added to the topic is read from its beginning. A window is released only after the partitions
+    were listed once more after its end.
 
     Parameters
     ----------
     stream
-        The stream, ``strict``, whose state the caller holds.
+        A ``strict`` stream; the caller holds its state.
     policy
-        What it follows.
+        The policy of the stream.
     log
         The partitions.
     topic
         Name of the topic.
     payloads, malformed
-        Reads messages, and takes those that cannot be read.
+        What reads messages, and what keeps those that cannot be read.
     accept_loss
-        Whether to go on where offsets that were to be read are not in the topic any more.
+        Whether to continue if the topic no longer holds offsets that were not read yet.
     idle_after
-        Seconds after which a partition whose clock stands still holds no window back; None for never.
+        Seconds after which a partition whose clock stands still no longer holds windows back; None for never.
     counts
-        A folder in which rows that were read and dropped are counted, as `DroppedRows` reads it; None for none.
+        Folder of counts of rows read and dropped, for `DroppedRows`; None to write none.
     clock
-        Returns the time in seconds; for tests.
+        Function that returns the time in seconds; for tests.
 
     Raises
     ------
     InvalidInputError
-        If the state is of another log or topic.
+        If the state belongs to another log or topic.
     LostLogError
-        If offsets are lost, unless that is accepted.
+        If offsets are lost and ``accept_loss`` is False.
     TopicError
         If the brokers do not answer.
     """
@@ -105,13 +105,13 @@ class TopicStream:
     def _restore(self, position: Mapping[str, Any]) -> None:
         if not _is_position(position):
             raise InvalidInputError(
-                f"the state has no offsets of a topic: it follows another log, or give another; {_NEW}"
+                f"the state has no offsets of a topic, so it belongs to another log; pass its own state, or {_NEW}"
             )
         for what, ours, held in (("topic", self._topic, position["topic"]), ("id", self._identity, position["id"])):
             if None not in (ours, held) and ours != held:
                 raise InvalidInputError(
-                    f"the state follows a topic with the {what} {held}, and this one has {ours}: its rows are others; "
-                    f"{_NEW}"
+                    f"the state belongs to a topic with the {what} {held}, but this topic has {ours}; read that "
+                    f"topic, or {_NEW}"
                 )
         self._next = {int(number): offset for number, offset in position["partitions"].items()}
         self._missing = position["missing"]
@@ -129,15 +129,18 @@ class TopicStream:
 
     @property
     def lag(self) -> int:
-        """How many offsets were not read at the last look."""
+        """How many offsets were unread when the partitions were last listed."""
         return sum(max(0, end - self._next[number]) for number, end in self._ends.items())
 
     def _look(self, *, is_new: bool = False) -> bool:
-        """Look partitions up; return whether some have to be assigned again."""
+        """List the partitions; return whether some have to be assigned again."""
         bounds = self._log.bounds()
         self._looked = self._clock()
         if gone := sorted(self._next.keys() - bounds.keys()):
-            raise TopicError(f"partitions {_listed(gone)} of {self._topic} are gone: it is another topic; {_NEW}")
+            raise TopicError(
+                f"partitions {_listed(gone)} of {self._topic} are gone, so it is another topic; read the topic of the "
+                f"state, or {_NEW}"
+            )
         self._ends = {number: end for number, (_, end) in bounds.items()}
         moved = False
         for number, (first, end) in sorted(bounds.items()):
@@ -152,8 +155,8 @@ class TopicStream:
                 moved = True
             elif expected > end:
                 raise TopicError(
-                    f"partition {number} of {self._topic} ends at offset {end:,}, and {expected:,} is to be read next: "
-                    f"records were removed at its end, or it is another topic; {_NEW}"
+                    f"partition {number} of {self._topic} ends at offset {end:,}, but {expected:,} is to be read "
+                    f"next, so records were removed at its end, or it is another topic; {_NEW}"
                 )
             self._heard.setdefault(number, self._looked)
         self.stream.add_sources(map(self.source, sorted(bounds)))
@@ -161,17 +164,17 @@ class TopicStream:
 
     def _lose(self, number: int, expected: int, first: int) -> None:
         why = (
-            f"partition {number} of {self._topic} begins at offset {first:,}, and {expected:,} is to be read next: its "
+            f"partition {number} of {self._topic} begins at offset {first:,}, but {expected:,} is to be read next: "
             f"retention removed {first - expected:,} offsets before they were read"
         )
         if not self._accept_loss:
-            raise LostLogError(f"{why}. --accept-loss goes on without them")
+            raise LostLogError(f"{why}. Pass --accept-loss to continue without them")
         self._tell(logging.WARNING, "lost", why, partition=number)
         self._missing += first - expected
         self._next[number] = first
 
     def _look_again(self) -> bool:
-        """Look partitions up while the stream runs; return whether the brokers answered."""
+        """List the partitions while the stream runs; return whether the brokers answered."""
         try:
             if self._look():
                 self._log.assign(self._next)
@@ -192,23 +195,23 @@ class TopicStream:
         on_save: Callable[[], None] = lambda: None,
         on_step: Callable[[], None] = lambda: None,
     ) -> None:
-        """Read until it is stopped, or a schedule is finished; save each window once it is over, and at the end.
+        """Read until stopped or until a schedule is finished; save after each window and at the end.
 
         Parameters
         ----------
         stop
             Ends the reading.
         every
-            Seconds between saves while no window ends.
+            Seconds between two saves while no window ends.
         once
-            Whether to end where all partitions are read to their end.
+            Whether to stop once all partitions are read to their end.
         on_save, on_step
             Called after each save, and after each step.
 
         Raises
         ------
         StreamsketchError
-            As the class, and as `Stream.save`. What was saved before stays.
+            As in the class and in `Stream.save`. What was saved before stays.
         """
         while not (stop.is_set() or self.stream.is_finished):
             self.step(_POLL)
@@ -223,7 +226,7 @@ class TopicStream:
         on_save()
 
     def step(self, seconds: float) -> None:
-        """Add what comes in so many seconds."""
+        """Add the messages that arrive within so many seconds."""
         try:
             found = self._log.poll(seconds)
         except LostOffsetsError:
@@ -252,10 +255,10 @@ class TopicStream:
             self._look_again()
 
     def _silence(self, ended: Collection[int], now: float) -> None:
-        """Let windows end without partitions that are idle, and say which they wait for.
+        """Let windows end without idle partitions, and log which partitions windows wait for.
 
-        By when a partition's clock moved, not by its records: where heartbeats move it, a row must not make windows
-        wait, which others would see.
+        A partition is idle by the time when its clock last moved, not by its records: if heartbeats move the clock, a
+        row must not make windows wait, because others would see that.
         """
         marks = self.stream.watermarks
         for number in self._next:
@@ -270,11 +273,12 @@ class TopicStream:
                 # the newest holds nothing back: without it, no window would end in a pause of all
                 if seconds >= self._idle_after and marks[source] != newest and source not in self.stream.idle:
                     self.stream.set_idle(source)
-                    self._tell(logging.INFO, "idle", "no window waits for it any more", partition=number)
+                    self._tell(logging.INFO, "idle", "windows no longer wait for it", partition=number)
             return
         silent = {number for number, seconds in quiet.items() if seconds >= _SILENT}
         if new := sorted(silent - self._silent):
-            why = f"its clock stood still for {_SILENT:.0f} s: all windows wait. Write heartbeats, or give --idle-after"
+            why = f"its clock stood still for {_SILENT:.0f} s, and all windows wait for it. Write heartbeats, or pass "
+            "--idle-after"
             for number in new:
                 self._tell(logging.WARNING, "silent", why, partition=number)
         self._silent = silent
@@ -282,7 +286,7 @@ class TopicStream:
     # --- saving ---------------------------------------------------------------------------------------------
 
     def save(self) -> bool:
-        """Save, and publish what is over; return False if that has to wait until the brokers answer."""
+        """Save, and publish windows that are over; return False if that has to wait until the brokers answer."""
         if self.stream.windows.is_over and not self._look_again():
             return False
         self._save()
@@ -308,7 +312,7 @@ class TopicStream:
         return RowCounts(found.bounding.rows_read + late + malformed, late, 0, malformed)
 
     def _count(self) -> None:
-        """Say if too many rows were dropped since the last save, and count all in a file."""
+        """Log if too many rows were dropped since the last save, and write the counts to a file."""
         rows = self._rows
         complaints = rows.since(self._counted).complaints(self._most, "since the last save")
         if complaints and not self._complains:
@@ -330,7 +334,7 @@ class TopicStream:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What was read and dropped, and up to where: secret."""
+        """What was read and dropped, and up to which offset. Secret."""
         marks, idle = self.stream.watermarks, self.stream.idle
         partitions = {
             str(number): {
@@ -355,7 +359,7 @@ class TopicStream:
 
 
 def log_failure(error: Exception) -> None:
-    """Log that a stream ended, and by which errors; none of their texts, which may hold data."""
+    """Log that a stream failed, with the names of the errors, but not their texts, which may hold data."""
     log_event(_LOG, logging.ERROR, "failed", error=type(error).__name__, cause=causes_of(error))
 
 

@@ -1,4 +1,4 @@
-"""Why a stream lacks rows: what its workers counted of rows that were late, too far ahead or malformed."""
+"""Why a stream lacks rows: its workers' counts of rows that were late, too far ahead or malformed."""
 
 from pathlib import Path
 from typing import Any
@@ -8,14 +8,14 @@ from streamsketch.streams import MAX_DROPPED, RowCounts, counts_in
 
 
 class DroppedRows:
-    """The counts of a job's workers, in a local or mounted folder: private data, for the operator alone.
+    """The counts of a job's workers, in a local or mounted folder. Private data, for the operator only.
 
     Parameters
     ----------
     folder
         The folder, ``CLAIMS/STREAM.counts``.
     max_dropped
-        The largest share of rows that may be dropped, as a policy says; None is 0.01.
+        The largest share of rows that may be dropped, from 0 to 1, as in the policy; None for 0.01.
     """
 
     def __init__(self, folder: Path, max_dropped: float | None = None) -> None:
@@ -23,9 +23,9 @@ class DroppedRows:
         self._before: list[tuple[float, dict[str, RowCounts]]] = []
 
     def look(self, now: float, stale_after: float) -> Found:
-        """Return what is wrong with the rows of the last ``stale_after`` seconds, and counts of all.
+        """Return problems with the rows of the last ``stale_after`` seconds, and the counts of all rows.
 
-        At the first look, these are all rows that were counted.
+        The first call checks all rows counted so far.
         """
         try:
             found = counts_in(self._folder)

@@ -1,4 +1,4 @@
-"""A job on files: a private sketch of every key, and all cosines and squared distances between them."""
+"""A job on files that releases a sketch of every key and all cosines and squared distances between keys."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -32,30 +32,30 @@ class FilesJob:
     """Sketch files by an agreement, release each key once, and compare all releases: a bounded Apache Beam job.
 
     It writes ``sketches.parquet``, ``sketches/KEY.sketch``, and ``cosines`` and ``distances`` as Parquet and CSV. The
-    table of releases is (ε, δ)-differentially private for the agreement's neighbours. The bound is enforced where the
-    agreement names a unit and ``clip`` is not ``"none"``; elsewhere you assert it. Where it is enforced, units are
-    counted as the agreement says, and ``means`` has the distances of their averages.
+    table of releases is (ε, δ)-differentially private for the agreement's neighbours. The bound is enforced if the
+    agreement has a unit column and ``clip`` is not ``"none"``; otherwise you assert it. If it is enforced, units are
+    counted as agreed, and ``means`` has the distances of their averages.
 
     Parameters
     ----------
     patterns
         Files or globs, as in `streamsketch.beam.ReadColumns`.
     agreement
-        What rows are cast to. It needs a key column and neighbours.
+        The agreement that rows are cast by. It needs a key column and neighbours.
     epsilon, delta, mechanism
-        As in `Sketch.release`, for all keys together.
+        As in `Sketch.release`. ε and δ are for all keys together.
     output
-        Folder for the results, on any file system that Beam knows; those of an earlier run there are removed.
+        Folder for the results, on any file system that Beam knows. Results of an earlier run there are removed.
     public_keys
-        The keys to release, known without looking at the data; None asserts that the keys in the data are public.
+        The keys to release, chosen without looking at the data; None asserts that the keys in the data are public.
     clip
-        As in `bound`, by default as agreed on, else ``"scale"``; ``"none"`` if rows keep to the bound already.
+        As in `bound`; by default as agreed, else ``"scale"``. ``"none"`` asserts that rows keep to the bound.
     delimiter
         Delimiter of CSV files.
     window, time, time_format
-        Make a stream of each key and window, named ``KEY 2024-05-31``: length of the windows, such as ``"1 day"``, or
-        ``"month"``, ``"week"`` or ``"day"`` of the calendar; column of times; format of times in text, as for
-        ``strptime``.
+        Release each key in each window by itself, under the key ``KEY 2024-05-31``. Length of a window, such as ``"1
+        day"``, or ``"month"``, ``"week"`` or ``"day"`` of the calendar; column of times; format of times in text, as
+        for ``strptime``.
     zone
         Time zone of the calendar, such as ``"Europe/Berlin"``; by default UTC.
     secrets
@@ -64,7 +64,8 @@ class FilesJob:
     Raises
     ------
     InvalidInputError
-        For an agreement that a job on files cannot follow, fewer than two public keys, or options that contradict it.
+        If a job on files cannot follow the agreement, there are fewer than two public keys, or options contradict each
+        other.
     """
 
     patterns: Sequence[str]
@@ -85,24 +86,33 @@ class FilesJob:
     def __post_init__(self) -> None:
         agreed = self.agreement
         if agreed.key is None or agreed.neighbours is None:
-            raise InvalidInputError("a job needs an agreement with a key column, and with what one unit contributes")
+            raise InvalidInputError("a job needs an agreement with a key column and neighbours; make one with both")
         if agreed.unit is None and self.clip not in (None, "none"):
-            raise InvalidInputError(f"clip={self.clip!r} needs an agreement that names a unit: whose rows are clipped")
+            raise InvalidInputError(
+                f"clip={self.clip!r} needs an agreement with a unit column; make one, or leave out clip"
+            )
         if self.clip != "none":
             agreed.clip_of(self.clip)
         if (self.window is None) != (self.time is None) or (self.time_format is not None and self.time is None):
-            raise InvalidInputError("window, time and, for text, time_format go together")
+            raise InvalidInputError("window and time go together, and time_format needs both; pass them together")
         if self.window is None and self.zone is not None:
-            raise InvalidInputError(f"zone goes with window, such as 'month', got {self.zone!r}")
+            raise InvalidInputError(
+                f"zone={self.zone!r} needs a window such as 'month'; pass window, or leave out zone"
+            )
         if self.window is not None:
             event_windows(self.window, self.zone)
             if agreed.key.type != "text":
-                raise InvalidInputError(f"a window makes text of keys: agree on {agreed.key.name} as text")
+                raise InvalidInputError(
+                    f"with a window, keys become text, but the key column {agreed.key.name} is of type "
+                    f"{agreed.key.type}; make an agreement with type 'text' for it"
+                )
         if self.public_keys is not None:
             # with windows, keys become text
             keys = list(self.public_keys) if self.window is not None else agreed.keys_of(self.public_keys)
             if len(keys) < 2:
-                raise InvalidInputError(f"give at least two public keys: there is nothing else to compare, got {keys}")
+                raise InvalidInputError(
+                    f"a job compares keys, so it needs at least two public keys, got {keys}; pass at least two"
+                )
             object.__setattr__(self, "public_keys", keys)
         neighbours: Any = agreed.neighbours
         check_delta_for(neighbours, self.delta, self.mechanism)
@@ -115,7 +125,7 @@ class FilesJob:
 
     @property
     def publisher(self) -> AdditiveNoise:
-        """What draws the noise."""
+        """The publisher, which draws the noise."""
         neighbours: Any = self.agreement.neighbours
         budget: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "mechanism": self.mechanism}
         counting = self.agreement.counting if self.is_enforced else None
@@ -133,8 +143,7 @@ class FilesJob:
         Raises
         ------
         InvalidInputError
-            For files that do not follow the agreement, unknown options of Beam, fewer than two keys, or a run id that
-            was used before.
+            If files do not follow the agreement, there are fewer than two keys, or the run id was used before.
         """
         for pattern in self.patterns:  # find a missing file or column before a pipeline runs
             for _ in islice(read_batches([pattern], self.agreement, **self._reading), 1):
@@ -144,7 +153,7 @@ class FilesJob:
         pipeline.run().wait_until_finish()
         releases = read_releases(self.output)
         if len(releases) < 2:
-            raise InvalidInputError("the data have no two keys to compare; name at least two public keys")
+            raise InvalidInputError("the data have fewer than two keys to compare; pass at least two public keys")
         write_results(releases, self.output)
         return releases
 

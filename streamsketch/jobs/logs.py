@@ -49,10 +49,10 @@ _FIRST = ("time", "level", "event", "text")
 
 @contextlib.contextmanager
 def logs(form: LogForm, **always: Any) -> Iterator[dict[str, Any]]:
-    """Write logs of the block to standard error, each with the given fields; yield these, so that more can be added.
+    """Write logs of the block to standard error, with the given fields; yield the fields, to add more.
 
-    ``"json"``: an object a line. Messages of other libraries get their time and place only, without text: messages and
-    tracebacks of Beam and Arrow may hold data. ``"text"`` has all, for the operator alone.
+    ``"json"`` writes one object per line. Of other libraries' messages it has only time and place, because the texts
+    and tracebacks of Beam and Arrow may hold data. ``"text"`` has everything and is for the operator only.
     """
     handler, root, ours = logging.StreamHandler(), logging.getLogger(), logging.getLogger(_OURS)
     handler.setFormatter(_Json(always) if form == "json" else _Text(always))
@@ -71,10 +71,10 @@ def logs(form: LogForm, **always: Any) -> Iterator[dict[str, Any]]:
 
 
 def causes_of(error: BaseException) -> list[str]:
-    """Return why a job failed, as names of errors, the outermost first; none of their texts, which may hold data.
+    """Return the names of the errors of a failed job, outermost first, without their texts, which may hold data.
 
-    Names are those of the error and of those that led to it, also of workers and of Java, whose tracebacks Beam passes
-    on as text. Of these, only names of a fixed list are taken.
+    The names are those of the error and its causes, including errors of workers and of Java, whose tracebacks Beam
+    passes on as text. From such text, only names on a fixed list are taken.
     """
     found: list[str] = []
     at: BaseException | None = error

@@ -1,4 +1,4 @@
-"""All partitions of a topic, read by one process that assigns them itself, each from an offset of its own."""
+"""All partitions of a topic, read by one process that assigns them itself, each from its own offset."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -23,24 +23,24 @@ _ENDS = {  # errors of records after which no later record can be read
 
 
 class LostOffsetsError(TopicError):
-    """An offset that was to be read next is not in the topic any more."""
+    """The offset to read next is no longer in the topic."""
 
 
 class Log(Protocol):
-    """The partitions of a topic; one of your own has the same members."""
+    """The partitions of a topic; your own class needs the same members."""
 
     @property
     def identity(self) -> str | None:
-        """What tells the topic from another one of the same name; None if the brokers do not say."""
+        """An id that distinguishes the topic from another of the same name; None if the brokers have none."""
 
     def bounds(self) -> dict[int, tuple[int, int]]:
-        """Return the first offset of each partition that is still there, and the one after its last."""
+        """Return the first available offset of each partition and the one after its last."""
 
     def assign(self, offsets: Mapping[int, int]) -> None:
         """Read partitions from these offsets on, and no others."""
 
     def poll(self, seconds: float) -> dict[int, list[Message]]:
-        """Return the next messages by partition, each partition's in order, after so many seconds at most."""
+        """Return the next messages by partition, in order, after at most so many seconds."""
 
     def ended(self) -> dict[int, int]:
         """Return the partitions that were read to their end, and the offset after it."""
@@ -49,10 +49,10 @@ class Log(Protocol):
         """Return why the brokers cannot be reached now, in words; None if they can."""
 
     def commit(self, offsets: Mapping[int, int]) -> None:
-        """Show monitors up to where partitions were read; nothing reads these offsets to go on."""
+        """Show monitors how far partitions were read; a restart does not use these offsets."""
 
     def close(self) -> None:
-        """End reading; what is committed is sent."""
+        """Stop reading and send pending commits."""
 
 
 class Partitions:
@@ -72,7 +72,7 @@ class Partitions:
         self._brokers, self._topic = brokers, topic
         self._ended: dict[int, int] = {}
         self.commit_error: str | None = None
-        """Why offsets could not be committed last, in words."""
+        """Why the last commit of offsets failed, in words; None if it did not."""
         self._consumer = brokers.consumer(
             group_id=group,
             auto_offset_reset="error",
@@ -85,7 +85,7 @@ class Partitions:
 
     @property
     def identity(self) -> str | None:
-        """The topic's id, which a topic that is created again does not have."""
+        """The topic's id; a topic that is created again has another."""
         admin = self._brokers.admin()
         self._brokers.partitions(admin, self._topic, _SECONDS)  # whose errors name the topic
         with self._brokers.errors(admin):
@@ -93,7 +93,7 @@ class Partitions:
             return str(found.result().topic_id)
 
     def bounds(self) -> dict[int, tuple[int, int]]:
-        """Return them; raise `TopicError` if the brokers do not answer."""
+        """Return the bounds of each partition; raise `TopicError` if the brokers do not answer."""
         numbers = self._brokers.partitions(self._consumer, self._topic, _LOOK_SECONDS)
         found = {}
         for number in numbers:

@@ -1,4 +1,4 @@
-"""Messages of a topic as rows: JSON or Arrow, each row judged by itself, and those that cannot be read set aside."""
+"""Messages of a topic as rows, in JSON or Arrow; each row is checked by itself, and malformed ones are set aside."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ Add: TypeAlias = Callable[[pa.RecordBatch, int], Any]
 _TIME = pa.timestamp("us", "UTC")
 _TOGETHER = 1 << 16  # rows that are added at once
 _ANY = Exception
-"""What reading a row may raise: libraries raise whatever there is, and one not foreseen would stop the stream."""
+"""What reading a row may raise: libraries raise many types, and one not caught would stop the stream."""
 
 
 class Message(NamedTuple):
@@ -40,23 +40,23 @@ class Message(NamedTuple):
 
 
 class Malformed:
-    """Messages with rows that cannot be read: counted, and kept in a file if one is named.
+    """Messages with rows that cannot be read, which are counted and, with a path, kept in a file.
 
-    A line of the file is a JSON object with partition, offset, the reason and the message in base64. Only its owner
-    can read it: it is as secret as the data.
+    Each line of the file is a JSON object with partition, offset, the reason and the message in base64. The file is as
+    secret as the data, and only its owner can read it.
 
     Parameters
     ----------
     path
-        The file, to which is added; None to count alone.
+        The file to append to; None to count only.
     size
-        How many bytes of it were written when the state was. What is behind them is removed: it is written again.
+        Size of the file, in bytes, when the state was saved. What follows is removed, because it is written again.
     """
 
     def __init__(self, path: Path | None, size: int = 0) -> None:
         self.path, self._known = path, size
         self.rows = 0
-        """How many rows could not be read; of a message that cannot be decoded, one."""
+        """How many rows could not be read; a message that cannot be decoded counts as one."""
 
     def __enter__(self) -> Self:
         if self.path is not None:
@@ -91,18 +91,18 @@ class Malformed:
 
 
 class Payloads:
-    """Adds the rows of messages to a stream, in their order.
+    """Add the rows of messages to a stream, in order.
 
     Parameters
     ----------
     agreement
-        Which columns the messages have; others are left out.
+        The columns of the messages; others are ignored.
     time
         Column of times.
     form
-        ``"arrow"``: a message is an Arrow IPC stream. ``"json"``: a JSON object, or one a line.
+        ``"arrow"``: a message is an Arrow IPC stream. ``"json"``: a message is a JSON object, or one per line.
     malformed
-        Takes what cannot be read.
+        Keeps messages that cannot be read.
     """
 
     def __init__(self, agreement: Agreement, time: str, form: Format, malformed: Malformed) -> None:

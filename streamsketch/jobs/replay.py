@@ -1,4 +1,4 @@
-"""Compare what a stream published with its log: are its bytes reproduced, and are its sums those of the log."""
+"""Compare what a stream published with its log, by bytes and by exact sums."""
 
 import dataclasses
 import tempfile
@@ -25,19 +25,19 @@ from streamsketch.sketching import Sketch
 
 
 class Replay(NamedTuple):
-    """How many slots were published, and how many of them are as they should be.
+    """How many slots were published, and how many of them agree with the log.
 
     Parameters
     ----------
     slots
         Slots that were published.
     same_bytes
-        Those whose bytes an independent computation reproduces.
+        Slots whose bytes an independent computation reproduces.
     same_sums
-        Those whose exact sums, before the noise, equal those of a plain loop over the rows that were read. The loop
-        does not clip, so a slot in which a unit was clipped is not counted.
+        Slots whose exact sums, before noise, equal those of a plain loop over the rows that were read. The loop does
+        not clip, so slots in which a unit was clipped are not counted.
     missing
-        Slots that were not published, of windows up to the last published one.
+        Slots not published, in windows up to the last published one.
     """
 
     slots: int
@@ -47,12 +47,12 @@ class Replay(NamedTuple):
 
 
 def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
-    """Process a log again, in batch and in this process, with the stream's own secrets: for its operator alone.
+    """Process a log again, in this process and with the stream's own secrets. For its operator only.
 
     Parameters
     ----------
     job
-        The job, with the epoch that published; its releases are in a folder.
+        The job, with the epoch that published; its releases must be in a folder.
     log
         All records of its topic, each partition's in order.
 
@@ -63,7 +63,9 @@ def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
     """
     policy, published = job.policy, _files(Path(job.policy.folder), "*.sketch")
     if not published:
-        raise InvalidInputError(f"there are no releases in {policy.folder} to compare with the log")
+        raise InvalidInputError(
+            f"there are no releases in {policy.folder} to compare with the log; use the policy whose folder holds them"
+        )
     windows = policy.of_one_length
     timing = policy.delay_micros, windows.size, windows.offset
     clocks: dict[int, PartitionClock] = defaultdict(

@@ -1,4 +1,4 @@
-"""What a job needs to run: Beam's options, and where the secret of its noise is kept."""
+"""Beam's options of a job, and where the secret of its noise is kept."""
 
 import dataclasses
 import logging
@@ -23,7 +23,7 @@ class RunSecrets:
     Raises
     ------
     InvalidInputError
-        For a run id without claims.
+        If there is a ``run_id`` without ``claims``.
     """
 
     claims: str | None = None
@@ -32,13 +32,13 @@ class RunSecrets:
 
     def __post_init__(self) -> None:
         if self.run_id is not None and self.claims is None:
-            raise InvalidInputError(f"the run id {self.run_id} names a run in the claims; give their folder as well")
+            raise InvalidInputError(f"run_id={self.run_id} needs a folder of claims; pass claims as well")
 
     def configure(self, pipeline: beam.Pipeline) -> None:
         """Configure a pipeline's run; raise `InvalidInputError` if its run id was used before."""
         # the workers would refuse it too, but only after earlier results are cleared
         if self.claims and self.run_id and FileSystems.exists(claim_path(self.claims, self.run_id)):
-            raise InvalidInputError(f"{self.run_id} names a run that was there before; give this run another id")
+            raise InvalidInputError(f"the run id {self.run_id} was used before; pass another run_id")
         configure_run(pipeline, root_key=self.root_key, claims=self.claims, run_id=self.run_id)
 
     def finish(self, *written: beam.PCollection) -> None:
@@ -53,15 +53,15 @@ def beam_options(given: Sequence[str], *, streaming: bool = False) -> PipelineOp
     Parameters
     ----------
     given
-        As on a command line: ``["--runner=FlinkRunner", "--parallelism=8"]``.
+        Options as on a command line, such as ``["--runner=FlinkRunner", "--parallelism=8"]``.
     streaming
-        Whether the job never ends. If it makes checkpoints, these are kept when it is cancelled: Flink deletes
-        them by default, and with them what a restore needs.
+        Whether the job never ends. Its checkpoints, if any, are then kept when it is cancelled; by default Flink
+        deletes them, and they are needed to restore the job.
 
     Raises
     ------
     InvalidInputError
-        For options with which a stream on Flink does not recover from a failure.
+        If a stream on Flink would not recover from a failure with these options.
     """
     options = PipelineOptions([*given, *(["--streaming", *_retained(given)] if streaming else [])])
     if streaming:
@@ -81,21 +81,22 @@ def _check_recovery(options: PipelineOptions) -> None:
     """Refuse options that keep dead workers, or let Flink delete the checkpoints of a job that is cancelled."""
     if cached := int(options.view_as(PortableOptions).environment_cache_millis):
         raise InvalidInputError(
-            f"--environment_cache_millis={cached} keeps Python workers that were killed: a job that Flink starts again "
-            f"within {cached} ms gets the dead ones back, until Flink gives up. Leave it out; the steps of a stream "
-            f"always run, and so do their workers"
+            f"--environment_cache_millis={cached} keeps Python workers that were killed: a job that Flink restarts "
+            f"within {cached} ms gets the dead workers back, until Flink gives up. Leave the option out; a stream's "
+            "workers run all the time anyway"
         )
     found = options.get_all_options(retain_unknown_options=True)
     for name in (one.removeprefix("--") for one in _RETAIN):
         if str(found.get(name, True)).lower() == "false":
             raise InvalidInputError(
-                f"--{name}={found[name]} lets Flink delete the checkpoints of a job that is cancelled or fails, and "
-                f"nothing else restores it. Leave it out"
+                f"--{name}={found[name]} lets Flink delete the checkpoints of a job that is cancelled or fails, but "
+                "only they can restore it. Leave the option out"
             )
     # operators are named by what they are chained with, and one slot chains more of them than two
     is_one = int(found.get("parallelism") or 1) <= 1 and "operator_chaining" not in found  # -1: the default
     if is_one and "checkpointing_interval" in found:
         _LOG.warning(
-            "with --parallelism=1, often the default, the state of this job can be restored with one slot alone. To "
-            "rescale it later give --parallelism=2 or more now, or --operator_chaining, which ends chaining"
+            "with --parallelism=1, often the default, the state of this job can only be restored with one slot. To "
+            "rescale the job later, pass --parallelism=2 or more now, or --operator_chaining, which turns chaining "
+            "off"
         )

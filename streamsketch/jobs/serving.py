@@ -1,4 +1,4 @@
-"""Metrics and health of a stream on 127.0.0.1, from what a watch sees."""
+"""Metrics and health of a stream, from a watch, served on 127.0.0.1."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ _TEXT = "text/plain; version=0.0.4; charset=utf-8"  # what every Prometheus read
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the metrics and the health of a watch on 127.0.0.1, in threads of its own, until the block ends.
+    """Serve the metrics and the health of a watch on 127.0.0.1, in separate threads, until the ``with`` block ends.
 
     ``/metrics`` is for Prometheus; ``/health`` is one line of JSON, with status 200 or 503. The server has no access to
     the job's data, its key or the contents of alarms.
@@ -29,7 +29,7 @@ class Server(ThreadingHTTPServer):
     watch
         The watch.
     port
-        Where to listen; 0 for any that is free.
+        The port to listen on; 0 for any free port.
     """
 
     daemon_threads = True
@@ -45,7 +45,7 @@ class Server(ThreadingHTTPServer):
         return self
 
     def keep_on(self, every: float, health: Path | None = None) -> None:
-        """Check the stream every so many seconds, for ever; also write the line of ``/health`` to a file, if given."""
+        """Check the stream every so many seconds, for ever; with a file, also write the line of ``/health`` to it."""
         while True:
             if health is not None:
                 write_whole(health, _line(self.watch))
@@ -84,27 +84,27 @@ class _Page(BaseHTTPRequestHandler):
 
 
 METRICS = {
-    "healthy": "Whether the stream is well: 1 or 0",
+    "healthy": "Whether the stream is healthy: 1 or 0",
     "releases": "Releases of public keys in the sink",
-    "windows_missing_keys": "Windows behind the newest one that lack a key",
-    "newest_window_end_seconds": "End of the newest window in which every key is there, in seconds after 1970",
-    "lag_seconds": "Seconds since the end of the newest window that is complete",
+    "windows_missing_keys": "Windows before the newest one that lack a key",
+    "newest_window_end_seconds": "End of the newest window with a release of every key, in seconds after 1970",
+    "lag_seconds": "Seconds since the end of the newest complete window",
     "alarms": "Slots that were offered other bytes than they hold, or that the ledger refused",
     "refused": "Slots that the ledger refused",
-    "job_restarts": "Restarts of the job, as Flink counts them",
+    "job_restarts": "Restarts of the job, counted by Flink",
     "checkpoints_failed": "Checkpoints of the job that failed",
-    "checkpoint_age_seconds": "Seconds since the last completed checkpoint was begun",
+    "checkpoint_age_seconds": "Seconds since the last completed checkpoint began",
     "partitions": "Partitions of the topic",
     "partitions_silent": "Partitions of the topic that had no record for a time, which delays all windows",
     "partitions_added": "Partitions that were added to the topic since the watch began",
-    "rows_read": "Rows that workers have read, repeated work included; private",
-    "rows_late": "Rows whose window was over, and which were dropped; private",
-    "rows_ahead": "Rows that were too far ahead of the log's clock (max_ahead), and were dropped; private",
-    "rows_malformed": "Messages of which rows could not be read, and were dropped; private",
-    "rows_lost": "Dropped rows and messages that the folder of dead letters had no room for; private",
-    "partition_lag_records": "Records of a partition that the stream has not read, by the offsets it has committed",
+    "rows_read": "Rows that workers have read, including repeated work; private",
+    "rows_late": "Rows dropped because their window was over; private",
+    "rows_ahead": "Rows dropped because they were too far ahead of the log's clock (max_ahead); private",
+    "rows_malformed": "Messages with rows that could not be read and were dropped; private",
+    "rows_lost": "Dropped rows and messages for which the folder of dead letters had no room; private",
+    "partition_lag_records": "Records of a partition that the stream has not read, from its committed offsets",
 }
-"""What each metric is, by its name without the prefix."""
+"""Descriptions of metrics, by their names without the prefix."""
 
 
 class _Metrics:

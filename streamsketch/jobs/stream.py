@@ -1,4 +1,4 @@
-"""An unbounded job: in every window of event time each public key is released once, whatever fails and restarts."""
+"""An unbounded job that releases each public key once in every window of event time, through failures and restarts."""
 
 import dataclasses
 import logging
@@ -39,15 +39,15 @@ from streamsketch.streams import StreamPolicy, connection, log_event
 
 _LOG = logging.getLogger(__name__)
 MOST_BYTES = 1 << 30
-"""How large a folder of dead letters may get by default."""
+"""Default limit on the size of a folder of dead letters, in bytes."""
 
 
 class Source(Protocol):
-    """Where a job's log is; one of your own has the same two members."""
+    """The log of a job; your own class needs the same two members."""
 
     @property
     def format(self) -> Literal["arrow", "json"]:
-        """What a message is, as in `streamsketch.beam.streams.DecodeMessages`."""
+        """Format of messages, as in `streamsketch.beam.streams.DecodeMessages`."""
 
     def read(self, pipeline: beam.Pipeline, agreement: Agreement, policy: StreamPolicy) -> beam.PCollection:
         """Return the messages, each with the watermark of its partition before it, a function of the log."""
@@ -56,8 +56,8 @@ class Source(Protocol):
 class Topic(NamedTuple):
     """A Kafka topic.
 
-    Its brokers' addresses and its name, Beam's expansion service, what its messages are, and the name of a file on
-    every machine by which the brokers are reached, as `client_settings` reads it.
+    The fields are the brokers' addresses, the topic's name, the address of Beam's expansion service, the format of
+    messages, and the name of a file of connection settings on every machine, as in `client_settings`.
     """
 
     servers: str
@@ -74,7 +74,7 @@ class Topic(NamedTuple):
 
 
 class GrowingFolder(NamedTuple):
-    """A folder in which Parquet files appear, each with a later name than those before it."""
+    """A folder in which Parquet files appear, each with a later name than the files before it."""
 
     folder: str
     format: Literal["arrow"] = "arrow"
@@ -89,41 +89,41 @@ class GrowingFolder(NamedTuple):
 class StreamJob:
     """Sketch a log by an agreement and release its windows by a policy: an Apache Beam job that never ends.
 
-    With the releases it publishes comparisons: of each key with the window before, and of the keys of a window with
-    each other. Releases are ``STREAM/WINDOW/KEY.sketch`` in the policy's folder, or rows of a database; ``KEY.change``
-    and ``pairs.json`` beside them are the comparisons. Other bytes for a window and key that were released are refused,
-    and raise an alarm. With a schedule releases are its rows, which `streamsketch.continual.History` reads, and there
+    It also publishes comparisons: of each key with itself in the window before, and between the keys of a window.
+    Releases are files ``STREAM/WINDOW/KEY.sketch`` in the policy's folder, or rows of a database; ``KEY.change`` and
+    ``pairs.json`` beside them hold the comparisons. A second release of a window and key with other bytes is refused
+    and raises an alarm. With a schedule, releases are its rows, which `streamsketch.continual.History` reads, and there
     are no comparisons.
 
     Parameters
     ----------
     agreement
-        What rows are cast to. It needs a key column, and neighbours unless the policy has them.
+        The agreement that rows are cast by. It needs a key column, and neighbours unless the policy has them.
     policy
-        What is released of each window. It must name the stream.
+        What to release in each window. It must name the stream.
     source
-        Where the log is.
+        The log to read, such as a `Topic` or a `GrowingFolder`.
     root_key
-        A file on every worker that holds a key of 32 bytes, mode 0600.
+        A file of mode 0600 on every worker that holds a key of 32 bytes.
     claims
-        A folder that all workers share, for epochs and alarms; keep it private.
+        A folder that all workers share, for epochs, alarms and counts. Keep it private.
     epoch
-        Epoch of a job that is restored; None for a new launch, which claims the next one.
+        Epoch of a job to restore; None for a new launch, which claims the next epoch.
     database
-        Where releases go instead of files: ``sqlite:PATH``, or ``postgresql`` with libpq's environment variables.
+        A database for releases instead of files: ``sqlite:PATH``, or ``postgresql`` with libpq's environment variables.
     dead_letters
-        A folder that all workers share, for rows that are late or too far ahead and messages that cannot be read, in
-        files of mode 0600: secret. By default they are dropped, and counted alone. Counts are in ``STREAM.counts``
-        among the claims, where these are on a local or mounted file system.
+        A folder that all workers share, for rows that are late or too far ahead and messages that cannot be read. Its
+        files are secret and have mode 0600. By default such rows are counted and dropped. The counts are in
+        ``STREAM.counts`` in the claims' folder, if that is on a local or mounted file system.
     dead_letters_bytes
-        How large that folder may get; what does not fit is counted alone.
+        Limit on the size of that folder, in bytes; rows beyond it are counted but not kept.
     count_private_data
-        Count late rows as Beam metrics, for the operator alone.
+        Count late rows as Beam metrics. The counts have no noise, so they are for the operator only.
 
     Raises
     ------
     InvalidInputError
-        If agreement and policy do not fit together, or ask for what a job does not support.
+        If agreement and policy contradict each other, or need something that a job does not support.
     """
 
     agreement: Agreement
@@ -142,29 +142,30 @@ class StreamJob:
         policy.check_job()
         policy.bounds_in(self.agreement)
         if self.agreement.key is None:
-            raise InvalidInputError("a job releases keys, and the agreement has no key column")
+            raise InvalidInputError(
+                "a job releases keys, but the agreement has no key column; make one with a key column"
+            )
         if policy.stream is None:
-            raise InvalidInputError('the policy of a job names its stream: say "stream": "NAME"')
+            raise InvalidInputError('the policy of a job must name its stream; set "stream": "NAME"')
         if policy.time_format is not None:
-            raise InvalidInputError("the policy has a time_format, and messages have Arrow times: leave it out")
+            raise InvalidInputError("the policy has a time_format, but messages have Arrow times; leave it out")
         if policy.period is not None and not policy.is_enforced:
-            raise InvalidInputError('units are bounded in a period by clipping them: leave out "clip": "none"')
+            raise InvalidInputError('a period bounds units by clipping them; leave out "clip": "none", or the period')
         policy.publisher(self.agreement)  # finds mistakes before the job runs
         if policy.comparisons == "mean" and policy.noise(self.agreement).counting is None:
             raise InvalidInputError(
-                "averages need the number of units: make an agreement that counts them (counting), or say "
-                '"comparisons": "distance"'
+                'averages need the number of units; make an agreement with counting, or set "comparisons": "distance"'
             )
         check_int(self.dead_letters_bytes, "dead_letters_bytes", 1, 1 << 62)
         if self.dead_letters is not None and _is_within(self.dead_letters, policy.folder):
             raise InvalidInputError(
-                f"dead letters are secret, and their folder {self.dead_letters} lies where results are published, "
-                f"{policy.folder}: name another"
+                f"dead letters are secret, but their folder {self.dead_letters} is in the folder of published "
+                f"results, {policy.folder}; use another folder"
             )
 
     @property
     def counts(self) -> str | None:
-        """Folder in which workers count rows, for the operator alone; None where claims are not on a file system."""
+        """Folder of the workers' counts, for the operator only; None if claims are not on a file system."""
         folder = str(FileSystems.join(self.claims, f"{self.stream}.counts"))
         return folder if FileSystems.get_scheme(folder) is None else None
 
@@ -181,8 +182,8 @@ class StreamJob:
     def run(self, options: Sequence[str] = (), *, log: LogForm = "text") -> int:
         """Run until the job ends, with options of Beam such as ``--runner=FlinkRunner``; return the exit status.
 
-        Events and errors go to standard error: lines of JSON without private values, or text for the operator alone.
-        Status 2 is a mistake that the log explains, 1 any other failure.
+        Events and errors go to standard error, as lines of JSON without private values, or as text for the operator
+        only. Status 2 means a mistake that the log explains, and 1 any other failure.
         """
         with logs(log, stream=self.stream) as always:
             runs = False
@@ -213,7 +214,7 @@ class StreamJob:
         log_event(_LOG, logging.INFO, "launched", runner=type(pipeline.runner).__name__, restored=restored)
 
     def configure(self, pipeline: beam.Pipeline) -> int:
-        """Tell a pipeline where its secrets are; return the epoch, which a new launch claims."""
+        """Configure a pipeline's secrets; return the epoch, which a new launch claims."""
         secrets: dict[str, Any] = {"stream": self.stream, "root_key": self.root_key, "claims": self.claims}
         return configure_stream(pipeline, **secrets, epoch=self.epoch, clock=self.policy.clock)
 
@@ -226,13 +227,13 @@ class StreamJob:
         if units.get(str(dataset)) != unit:
             held = f"is for one {units[str(dataset)]}" if dataset in units else "is not in it"
             raise InvalidInputError(
-                f"the ledger would be charged for one {unit}, and its data set {dataset!r} {held}; name another, or "
-                f"enter one by: streamsketch ledger init"
+                f"the job charges the ledger for one {unit}, but the data set {dataset!r} {held}; use another data "
+                "set, or add one with streamsketch ledger init"
             )
 
     @property
     def _charged_unit(self) -> str:
-        """For whom the ledger is charged: a unit, or a unit in a schedule's windows if it may be in others."""
+        """The unit for which the ledger is charged: the agreed unit, or the unit in a schedule's windows."""
         policy, schedule = self.policy, self.policy.schedule
         unit = policy.bounds_in(self.agreement).unit
         if schedule is None or policy.is_enforced or schedule.most == schedule.horizon:
@@ -244,7 +245,7 @@ class StreamJob:
     ) -> dict[str, beam.PCollection]:
         """Add the steps from messages to releases and comparisons, each written once; return the outputs by name.
 
-        Where a log is read ``again``, what is dropped is neither counted nor kept.
+        If a log is read ``again``, dropped rows are neither counted nor kept.
         """
         agreement, policy, windows = self.agreement, self.policy, _windows(self.policy)
         counts = None if again else self.counts
@@ -296,7 +297,7 @@ class StreamJob:
     def _compared(
         self, held: beam.PCollection, files: dict[str, Any]
     ) -> tuple[beam.PCollection, list[beam.PCollection]]:
-        """Write comparisons of keys with the window before, and of all keys of a window; return them, and alarms."""
+        """Write comparisons with the window before and between the keys of a window; return them, and alarms."""
         by = self.policy.comparisons or "distance"
         changes = (
             held  # not what the sink refused: a comparison with that would publish it

@@ -1,4 +1,4 @@
-"""Kafka topics: a stream's releases published to one, each slot once, and records read from one."""
+"""Kafka topics: publish each slot of a stream once, and read records."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,14 +25,13 @@ class Record(NamedTuple):
 
 
 class Publisher:
-    """Publishes slots to a topic, beside the job; a later publisher of the same stream and topic ends an earlier one.
+    """Publish slots to a topic, beside the job. A later publisher of the same stream and topic ends an earlier one.
 
-    A folder can refuse a second release of a slot, and a topic cannot. So the job writes files, and a publisher copies
-    them to the topic. A record's value is the release, its key the slot's window and name,
-    ``2013-01-01T05-00-00Z/AA``. Records are written in transactions: consumers with
-    ``isolation.level=read_committed`` see each slot once, whatever is killed and restarted, and whichever launch of the
-    job released it. The topic itself is the record of what was published. So it must keep its keys: it is created with
-    ``cleanup.policy=compact``.
+    A folder can refuse a second release of a slot, but a topic cannot. So the job writes files, and a publisher copies
+    them to the topic. The value of a record is the release, and its key is the slot's window and name,
+    ``2013-01-01T05-00-00Z/AA``. Records are written in transactions, so consumers with
+    ``isolation.level=read_committed`` see each slot once, through all failures, restarts and launches of the job. Only
+    the topic records what was published, so it must keep its keys: it is created with ``cleanup.policy=compact``.
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ class Publisher:
     Raises
     ------
     TopicError
-        If the topic forgets old keys, or a broker does not answer.
+        If the topic does not keep old keys, or a broker does not answer.
     """
 
     def __init__(self, servers: str, topic: str, stream: str, settings: Mapping[str, str] | None = None) -> None:
@@ -88,13 +87,13 @@ class Publisher:
             policy = found.result()["cleanup.policy"].value
         if policy != "compact":
             raise TopicError(
-                f"the topic {self._topic} has cleanup.policy={policy}: it would forget what was published, and slots "
-                f"would be published again. Set cleanup.policy=compact, or name another topic"
+                f"the topic {self._topic} has cleanup.policy={policy}, so it would not keep what was published, and "
+                "slots would be published again. Set cleanup.policy=compact, or use another topic"
             )
 
 
 def records(servers: str, topic: str, settings: Mapping[str, str] | None = None) -> Iterator[Record]:
-    """Yield all records that are committed to a topic now, each partition's in order.
+    """Yield all records that are currently committed to a topic, each partition's in order.
 
     Parameters
     ----------
@@ -108,7 +107,7 @@ def records(servers: str, topic: str, settings: Mapping[str, str] | None = None)
     Raises
     ------
     TopicError
-        If a broker does not answer, or refuses.
+        If a broker does not answer or refuses the request.
     """
     brokers = Brokers(servers, settings)
     consumer = brokers.consumer(isolation_level="read_committed", enable_partition_eof=True)
@@ -135,7 +134,7 @@ def records(servers: str, topic: str, settings: Mapping[str, str] | None = None)
 
 
 class SilentPartitions:
-    """Which partitions of a topic have had no record for a time: each delays all windows. No record is read.
+    """Partitions of a topic without a record for a time, each of which delays all windows. No record is read.
 
     Parameters
     ----------
@@ -144,7 +143,7 @@ class SilentPartitions:
     topic
         Name of the topic.
     after
-        Seconds without a record after which a partition is silent; its heartbeats come more often.
+        Seconds without a record after which a partition counts as silent; let heartbeats come more often.
     settings
         How a client reaches the brokers, as `client_settings` returns it.
     """
@@ -156,7 +155,7 @@ class SilentPartitions:
         self._known: set[int] = set()
 
     def look(self, now: float, stale_after: float) -> Found:  # noqa: ARG002
-        """Return which partitions are silent, and how many were added since the first look."""
+        """Return which partitions are silent, and how many were added since the first call."""
         since = round((now - self._after) * 1000)
         try:
             numbers = set(self._brokers.partitions(self._consumer, self._topic, _LOOK_SECONDS))
@@ -164,7 +163,7 @@ class SilentPartitions:
             with self._brokers.errors(self._consumer):
                 found = self._consumer.offsets_for_times(asked, _LOOK_SECONDS)
         except TopicError as error:
-            return [f"Kafka cannot be asked: {error}"], {}
+            return [f"Kafka does not answer: {error}"], {}
         self._brokers.forget()
         self._known = self._known or numbers
         silent = [one.partition for one in found if one.offset < 0]
@@ -176,9 +175,9 @@ class SilentPartitions:
 
 
 class PartitionLag:
-    """How many records of each partition a stream has not read yet, by the offsets that its group has committed.
+    """How many records of each partition a stream has not read yet, from the offsets that its group has committed.
 
-    Nothing reads these offsets to go on: they are for monitoring alone. No record is read.
+    These offsets are for monitoring only, and a restart does not use them. No record is read.
 
     Parameters
     ----------
@@ -187,7 +186,7 @@ class PartitionLag:
     topic
         Name of the topic.
     group
-        The consumer group that commits offsets, as `group_of` names it.
+        The consumer group that commits offsets, from `group_of`.
     settings
         How a client reaches the brokers, as `client_settings` returns it.
     """
@@ -198,7 +197,7 @@ class PartitionLag:
         self._topic = topic
 
     def look(self, now: float, stale_after: float) -> Found:  # noqa: ARG002
-        """Return the lag of each partition of which an offset is committed."""
+        """Return the lag, in records, of each partition with a committed offset."""
         try:
             numbers = self._brokers.partitions(self._consumer, self._topic, _LOOK_SECONDS)
             asked = [TopicPartition(self._topic, number) for number in numbers]
@@ -206,14 +205,14 @@ class PartitionLag:
                 read = [one for one in self._consumer.committed(asked, _LOOK_SECONDS) if one.offset >= 0]
                 ends = [self._consumer.get_watermark_offsets(one, _LOOK_SECONDS)[1] for one in read]
         except TopicError as error:
-            return [f"Kafka cannot be asked: {error}"], {}
+            return [f"Kafka does not answer: {error}"], {}
         self._brokers.forget()
         lags = {one.partition: float(max(0, end - one.offset)) for one, end in zip(read, ends, strict=True)}
         return [], {"partition_lag_records": lags} if lags else {}
 
 
 def group_of(stream: str) -> str:
-    """Return the name of the consumer group by which a stream commits how far it has read a topic."""
+    """Return the name of the consumer group for which a stream commits its offsets in a topic."""
     return f"{GROUP}-{stream}"
 
 

@@ -1,4 +1,4 @@
-"""Monitor a stream by what its sink holds, which is public, and by causes beside it; its data are not read."""
+"""Monitor a stream by its sink's content, which is public, and by other causes; its data are not read."""
 
 import contextlib
 import datetime as dt
@@ -32,13 +32,13 @@ class Sink(ABC):
 
 
 class Folder(Sink):
-    """A local or mounted folder of `WriteFilesOnce`; keys are the names of their files."""
+    """A local or mounted folder of `WriteFilesOnce`; keys are file names."""
 
     def __init__(self, folder: Path, stream: str) -> None:
         self._folder = folder / stream
 
     def keys(self, since: int) -> dict[int, set[tuple[str, str]]]:
-        """Return them; a folder that is not there yet has none."""
+        """Return the keys of each window; a folder that does not exist yet has none."""
         found = {}
         for window in self._folder.iterdir() if self._folder.exists() else ():
             start = window_time(window.name)
@@ -74,15 +74,15 @@ class Seen(NamedTuple):
     Parameters
     ----------
     releases
-        How many releases of public keys there are, from the first window on.
+        Number of releases of public keys, from the first window on.
     newest_end
-        End of the newest window in which every key is there, in seconds after 1970; None if there is no such window.
+        End of the newest window with a release of every key, in seconds after 1970; None without one.
     missing
-        How many windows before the newest one in the sink lack a key.
+        Number of windows before the newest one in the sink that lack a key.
     alarms
-        How many alarms are in their folder; None if no folder was given.
+        Number of alarms in their folder; None if no folder was given.
     refused
-        How many of them are of slots that the ledger refused.
+        Number of those alarms that are for slots the ledger refused.
     """
 
     releases: int = 0
@@ -93,32 +93,32 @@ class Seen(NamedTuple):
 
 
 class Watch:
-    """Checks a stream's sink from time to time, and judges whether the stream is healthy.
+    """Check a stream's sink from time to time and judge whether the stream is healthy.
 
-    It is healthy if its newest complete window ended, or appeared, less than ``stale_after`` seconds ago, and no window
-    before the newest one has lacked a key for that long.
+    A stream is healthy if its newest complete window ended, or appeared, less than ``stale_after`` seconds ago, and no
+    window before the newest one has lacked a key for that long.
 
     Parameters
     ----------
     agreement, policy
-        As the job has them.
+        The agreement and the policy of the job.
     database
-        Where the releases are, if not in the policy's folder.
+        The database with the releases, if they are not in the policy's folder.
     stale_after
-        In seconds; by default the length of three windows.
+        Limit in seconds; by default the length of three windows.
     patience
-        How many seconds may pass without a successful look.
+        How many seconds may pass without a successful check.
     alarms
-        Folder of alarms, whose files are counted and not read.
+        Folder of alarms, whose files are counted but not read.
     causes
-        What else is looked at, such as the job on Flink; what is wrong with it makes the stream unhealthy.
+        What else to check, such as the job on Flink; its problems make the stream unhealthy.
     clock
-        Returns the time; for tests.
+        Function that returns the time in seconds; for tests.
 
     Raises
     ------
     InvalidInputError
-        For a policy without a stream or without keys, or a folder that is not mounted.
+        If the policy has no stream or no keys, or the folder is not mounted.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Watch:
         clock: Callable[[], float] = time.time,
     ) -> None:
         if policy.stream is None or policy.public_keys is None:
-            raise InvalidInputError("a stream of a job has a name and keys: the policy needs stream and public_keys")
+            raise InvalidInputError("a watch needs a policy with stream and public_keys; set both")
         windows = policy.of_one_length
         self.stream, self._size, self._since = policy.stream, windows.size, windows.start(policy.first)
         self._sink = _sink(policy.folder, database, self.stream)
@@ -201,13 +201,13 @@ class Watch:
             found.append(f"no window was completed for {quiet if lag is None else min(lag, quiet):.0f} s")
         overdue = sum(now - since > self._stale_after for since in self._lacking.values())
         if overdue:
-            found.append(f"{overdue} windows lack keys and are behind the newest one")
+            found.append(f"{overdue} windows before the newest one lack keys")
         if found and self.seen is not None and self.seen.refused:
-            found.append(f"the ledger refused {self.seen.refused} slots, which are not drawn")
+            found.append(f"the ledger refused {self.seen.refused} slots, which are not released")
         return [*found, *self._wrong]
 
     def health(self) -> dict[str, Any]:
-        """Return what a health page says."""
+        """Return the content of the health page."""
         complaints, lag, seen = self.complaints(), self.lag, self.seen or Seen()
         end = seen.newest_end
         return {
@@ -242,5 +242,7 @@ def _sink(folder: str, database: str | None, stream: str) -> Sink:
     if database is not None:
         return Database(database, stream)
     if "://" in folder:
-        raise InvalidInputError(f"a watch reads a local or mounted folder, got {folder!r:.80}; mount it")
+        raise InvalidInputError(
+            f"a watch reads a local or mounted folder, got {folder!r:.80}; mount it and set that folder"
+        )
     return Folder(Path(folder), stream)

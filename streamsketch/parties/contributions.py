@@ -73,8 +73,7 @@ def join_ids(found: Mapping[int, Contribution], parties: Sequence[object]) -> se
         for each in one.data_ids:
             if each in owners:
                 raise InvalidInputError(
-                    f"{parties[owners[each]]} and {parties[place]} contributed the same data, or copies of it, which "
-                    f"would count twice"
+                    f"{parties[owners[each]]} and {parties[place]} contributed the same data, which would count twice"
                 )
             owners[each] = place
     return set(owners)
@@ -142,13 +141,13 @@ def sum_contributions(
         if one.party != place:
             raise InvalidInputError(f"the contribution of {signer} states the place of another party, {one.party}")
         if place in found:
-            raise InvalidInputError(f"{signer} contributed twice; take one of the two")
+            raise InvalidInputError(f"{signer} contributed twice; pass one of the two contributions")
         found[place] = one
     missing = [str(one) for place, one in enumerate(parties) if place not in found]
     if missing:
         raise InvalidInputError(
-            f"no contribution of {', '.join(missing)}: the masks cancel only in the sum of all. Wait for it, or make a "
-            f"new round without, which is another release of the others' data"
+            f"no contribution of {', '.join(missing)}: the masks cancel only in the sum of all contributions. Wait "
+            "for it, or make a new round without that party, which is another release of the others' data"
         )
     total: Ints = np.zeros(cells, dtype=np.int64)
     for one in found.values():

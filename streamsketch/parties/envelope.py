@@ -93,9 +93,13 @@ def unseal(
     signer = found.signer_among(signers)
     if signer is None:
         expected = ", ".join(map(str, signers)) or "none"
-        raise SignatureError(f"the envelope is signed by {found.claimed[:16]!a}, none of those expected: {expected}")
+        raise SignatureError(
+            f"the envelope is signed by {found.claimed[:16]!a}, which is none of the expected keys: {expected}"
+        )
     if not found.is_signed_by(signer):
-        raise SignatureError(f"the signature of {signer} does not fit: the content was changed")
+        raise SignatureError(
+            f"the signature of {signer} does not match, so the content was changed; ask for the original"
+        )
     return found.payload, signer
 
 

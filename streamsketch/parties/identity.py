@@ -82,7 +82,7 @@ def check_members(parties: Iterable[PublicKey]) -> tuple[PublicKey, ...]:
         raise InvalidInputError(f"a round takes 2 to {_MOST_PARTIES} parties, got {len(found)}")
     for half in ("signing", "key_exchange"):
         if len({getattr(one, half) for one in found}) < len(found):
-            raise InvalidInputError("a public key is in the list of parties twice; each party has keys of its own")
+            raise InvalidInputError("a public key is in the list of parties twice; pass a different key for each party")
     return found
 
 
@@ -150,7 +150,7 @@ def check_all_signed(signers: Collection[PublicKey], parties: Sequence[PublicKey
     missing = [str(one) for one in parties if one not in signers]
     if missing:
         raise SignatureError(
-            f"{', '.join(missing)} did not sign this round, so its list of keys may have been changed on the way. Wait "
-            f"for the signatures; or all read the text without any, each with the parties' keys that it knows: "
-            f"Round.from_json(text, parties=…)"
+            f"{', '.join(missing)} did not sign this round, so its list of keys may have been changed on the way. "
+            "Wait for the signatures, or let every party read the unsigned text with the keys that it knows: "
+            "Round.from_json(text, parties=…)"
         )

@@ -167,7 +167,7 @@ class Key:
             If the file cannot be written.
         """
         if Path(path).exists():
-            raise FileExistsError(f"{path} already exists, and a key that is overwritten is lost. Use another name")
+            raise FileExistsError(f"{path} already exists, and overwriting it would lose a key; use another name")
         if passphrase == "":
             raise InvalidInputError("an empty passphrase protects nothing; give a passphrase, or None")
         lock: KeySerializationEncryption = (
@@ -225,7 +225,9 @@ class Key:
         try:
             keys = [load_pem_private_key(part, secret) for part in parts]
         except TypeError:  # what the library raises where one has a passphrase and the other none
-            asked = "needs a passphrase" if passphrase is None else "has no passphrase, and one was given"
+            asked = (
+                "needs a passphrase" if passphrase is None else "has no passphrase, but one was passed; leave it out"
+            )
             raise InvalidInputError(f"the key in {path} {asked}") from None
         except (ValueError, UnsupportedAlgorithm):
             raise InvalidInputError(f"the key in {path} is damaged, or the passphrase is wrong") from None
@@ -251,7 +253,9 @@ class Key:
         try:
             return self._key_exchange.exchange(X25519PublicKey.from_public_bytes(other.key_exchange))
         except ValueError:
-            raise InvalidInputError(f"the key of {other} agrees on no secret: Key.generate makes no such key") from None
+            raise InvalidInputError(
+                f"the key of {other} gives no shared secret, so it is not valid; ask for a key made by Key.generate"
+            ) from None
 
     def check_unspent(self, agreed: bytes, name: bytes) -> None:
         """Raise `InvalidInputError` if the party contributed before.
@@ -290,7 +294,7 @@ class Key:
         return f"<Key of {self._public}, secret>"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a Key is secret and is not pickled; save it to a file where it is needed")
+        raise TypeError("a Key is secret and cannot be pickled; load it from its file where it is needed")
 
 
 def _record_of(path: str | os.PathLike[str]) -> Path:

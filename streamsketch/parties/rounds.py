@@ -144,7 +144,7 @@ class Round:
         parties = check_members(self.parties)
         honest = check_honest(self.honest, len(parties))
         if type(self.round_id) is not bytes or len(self.round_id) != _ROUND_ID_BYTES:
-            raise InvalidInputError(f"a round id is {_ROUND_ID_BYTES} random bytes; leave it out for new ones")
+            raise InvalidInputError(f"a round id must have {_ROUND_ID_BYTES} bytes; leave it out for a random one")
         budget = Budget(self.epsilon, self.delta).warn_if_weak()
         check_mechanism(self.neighbours, budget, self.mechanism)
         check_carried(self.neighbours)
@@ -234,7 +234,9 @@ class Round:
         found.signers()
         if parties is not None:
             if tuple(parties) != found.parties:
-                raise SignatureError("the round lists other parties, or other keys, than those expected")
+                raise SignatureError(
+                    "the round lists other parties or keys than expected; ask for the round that all parties signed"
+                )
             if found.signatures:
                 found._check_signed()
             else:
@@ -314,7 +316,7 @@ class Round:
             If the file that records a key's rounds cannot be written.
         """
         if not isinstance(sketch, Sketch):
-            raise TypeError(f"only a Sketch is contributed, got a {type(sketch).__name__}")
+            raise TypeError(f"only a Sketch can be contributed, got a {type(sketch).__name__}")
         self.projection.check_same(sketch.projection)
         place = place_of(key.public, self.parties)
         self.check_ready(key)
@@ -454,14 +456,14 @@ class Round:
     def _check_whole(self) -> None:
         if self._key is not None:
             raise InvalidInputError(
-                "this is the round for one key of a table; take the table's round, which all signed"
+                "this is the round for one key of a table; use the table's round, which all parties signed"
             )
 
     def _check_format(self) -> None:
         if self._form != FORMAT:
             raise InvalidInputError(
-                "the round was written by an earlier version, where rounds of tables could share masks with others: "
-                "contributions to it are still added up, and new ones take a new round"
+                "the round was written by an earlier version, in which rounds of tables could share masks. Its "
+                "contributions can still be combined; make a new round for new ones"
             )
 
     def _check_signed(self) -> None:

@@ -99,7 +99,9 @@ def sign(
     if inside:
         table = Encoded.any_from_bytes(data) if data.startswith(MAGIC) else None
         if not isinstance(table, PublishedTable):
-            raise InvalidInputError(f"{path} is no table, and has no place for a signature inside; sign it beside")
+            raise InvalidInputError(
+                f"{path} is not a table, so it cannot hold a signature; sign it in a file beside it"
+            )
         write_whole(path, sign_table(table.to_arrow(), line_of))
         return path
     line = line_of(hashlib.sha256(data).hexdigest())
@@ -142,7 +144,7 @@ def verify(
     bundle = bundle_of(path)
     held = signature_inside(content) if content.startswith(MAGIC) else None
     if held is None and not bundle.exists():
-        raise SignatureError(f"{path} is not signed: there is no {bundle}. Ask who made it for that file, too")
+        raise SignatureError(f"{path} is not signed, because there is no {bundle}; ask its maker for that file")
     digest = hashlib.sha256(content).hexdigest()
     lines = [(line, digest) for line in _lines(bundle)] if bundle.exists() else []
     refused: list[_RefusedError] = []
@@ -180,9 +182,9 @@ def _check_line(
     signer = found.signer_among(signers)
     if signer is None:
         among = " or ".join(map(str, signers))
-        raise _RefusedError(1, f"{path} is signed by the key {found.claimed[:16]!a}, and not by {among}")
+        raise _RefusedError(1, f"{path} is signed by the key {found.claimed[:16]!a}, not by {among}")
     if not found.is_signed_by(signer):
-        raise _RefusedError(2, f"the signature of {path} is not by {signer}, as it says: it was forged, or changed")
+        raise _RefusedError(2, f"the signature of {path} is not by {signer}, as it claims; it was forged or changed")
     if found.kind != MEDIA_TYPE:
         raise _RefusedError(
             3, f"what {signer} signed beside {path} is {found.kind[:80]!a}, not a statement about a file"
@@ -209,7 +211,7 @@ def _signers(given: PublicKey | Iterable[PublicKey]) -> tuple[PublicKey, ...]:
     if not all(isinstance(one, PublicKey) for one in signers):
         raise TypeError("signer must be PublicKey objects: key.public of a Key, or PublicKey.from_text")
     if not signers:
-        raise InvalidInputError("signer has no key; give at least one, or leave it out")
+        raise InvalidInputError("signer is empty; pass at least one key, or leave it out")
     return signers
 
 
@@ -236,7 +238,9 @@ def _ends(expires: dt.datetime | dt.date | None) -> dt.datetime | None:
     if not isinstance(expires, dt.datetime):
         expires = dt.datetime.combine(expires + dt.timedelta(days=1), dt.time(), dt.UTC)
     if expires.tzinfo is None:
-        raise InvalidInputError(f"expires must have a time zone, got {short(str(expires))}; give tzinfo=datetime.UTC")
+        raise InvalidInputError(
+            f"expires must have a time zone, got {short(str(expires))}; pass tzinfo, such as datetime.UTC"
+        )
     if expires <= dt.datetime.now(dt.UTC):
         raise InvalidInputError(f"expires must be in the future, got {short(str(expires))}")
     return expires

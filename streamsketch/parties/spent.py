@@ -112,7 +112,7 @@ class Spent:
             says = "" if self._path is None else f", as {self._path.name} says"
             raise InvalidInputError(
                 f"{self._owner} has already contributed to round {agreed.hex()[:16]}…{says}: the difference of two "
-                "contributions is in the clear. Send the same bytes again, or make a new round"
+                "contributions would reveal its data. Send the same bytes again, or make a new round"
             )
         return False
 

@@ -61,9 +61,7 @@ class Factorisation(Schedule):
         if self.band is not None:
             check_int(self.band, "the band", 1, MOST_WINDOWS)
             if self.band > self.horizon:
-                raise InvalidInputError(
-                    f"a band has at most the {self.horizon} windows of the horizon, got {self.band}"
-                )
+                raise InvalidInputError(f"band must be at most the horizon of {self.horizon} windows, got {self.band}")
 
     @property
     def scale(self) -> int:

@@ -31,14 +31,15 @@ def schedule_of(fields: Any) -> Schedule:
     """
     kind = KINDS.get(fields["kind"]) if isinstance(fields, Mapping) and isinstance(fields.get("kind"), str) else None
     if kind is None:
-        raise InvalidInputError(f"a schedule is an object with a kind, {', '.join(KINDS)}, got {short(fields)}")
+        raise InvalidInputError(
+            f"a schedule must be an object with a kind out of {', '.join(KINDS)}, got {short(fields)}"
+        )
     given = {name: value for name, value in fields.items() if name != "kind"}
     if unknown := given.keys() - {field.name for field in dataclasses.fields(kind)}:
         raise InvalidInputError(f"a {kind.kind} has no {', '.join(sorted(map(short, unknown)))}")
     if "horizon" not in given:
         raise InvalidInputError(
-            "a schedule has a horizon, how many windows there will be: its noise is for all of them, so there is none "
-            "for a stream without an end"
+            "a schedule needs a horizon, which is the number of windows that its noise is for; set horizon"
         )
     return kind(**given)
 

@@ -87,12 +87,12 @@ class Progress:
         """
         if self.window >= self.schedule.horizon:
             raise InvalidInputError(
-                f"all {self.schedule.horizon} windows of the schedule were added, and its noise is for no more: begin "
-                f"another schedule, which is charged by itself"
+                f"all {self.schedule.horizon} windows of the schedule have been added, and its noise is for no more; "
+                "begin another schedule, which is charged separately"
             )
         if window.dtype != np.int64 or window.shape != self._sums.shape[1:]:
             raise InvalidInputError(
-                f"a window has {self._sums.shape[1]} int64 numbers, got {window.dtype} of shape {window.shape}"
+                f"a window must have {self._sums.shape[1]} int64 numbers, got {window.dtype} of shape {window.shape}"
             )
         _, factors = self.schedule.layout.of_row(self.window)
         row: Ints = np.multiply(window, factors[-1])

@@ -119,8 +119,8 @@ def cosine(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | Non
     error = _right_angle_error(k, both)
     if error > _LARGEST_ERROR:
         raise InvalidInputError(
-            f"the standard error at a right angle is {error:.3g}, so nothing is known of the cosine: release with more "
-            f"epsilon or another mechanism"
+            f"the standard error at a right angle is {error:.3g}, too large to estimate the cosine; release with a "
+            "larger epsilon or another mechanism"
         )
     return _cosine(mean, k, both)
 
@@ -243,7 +243,7 @@ def _own_first(
     if isinstance(y, Sketch) and isinstance(x, Signs):
         return y, x, norm_y, norm_x
     if isinstance(x, Sketch) and isinstance(y, Sketch):
-        raise InvalidInputError("neither side is published signs: compare two own sketches by streamsketch.cosine")
+        raise InvalidInputError("neither side is published signs; compare two raw sketches with streamsketch.cosine")
     other = next(side for side in (x, y) if not isinstance(side, Signs | Sketch))
     raise TypeError(f"angles need published signs, got a {type(other).__name__}; one side may be an own Sketch")
 

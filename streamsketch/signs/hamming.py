@@ -85,7 +85,7 @@ def hamming_distances(rows: Sequence[Signs], columns: Sequence[Signs] | None = N
 def words_of(releases: Sequence[Signs]) -> Words:
     """Return the packed signs of releases of one projection: uint64, (n, ⌈k / 64⌉)."""
     if not len(releases):
-        raise InvalidInputError("there are no published signs to compare; give at least one")
+        raise InvalidInputError("there are no published signs to compare; pass at least one release")
     for release in releases:
         if not isinstance(release, Signs):
             raise TypeError(f"Hamming distances need published signs, got a {type(release).__name__}; release first")
@@ -125,7 +125,8 @@ def check_comparable(releases: Sequence[Signs]) -> None:
     words_of(releases)
     if len({release.release_id for release in releases}) < len(releases):
         raise DependentNoiseError(
-            "two of these are one release, whose flips are the same: no estimate holds between a release and itself"
+            "two of these are the same release with the same flips, so no estimate between them holds; pass each "
+            "release once"
         )
 
 

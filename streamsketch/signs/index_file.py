@@ -42,7 +42,7 @@ def read_index(path: str | os.PathLike[str]) -> Content:
         count, size = (int.from_bytes(head[at : at + _NUMBER_BYTES], "little") for at in (8, 16))
         known = head[:8] in (_MAGIC, _WITHOUT_KEYS) and 1 <= count <= MOST_MEMBERS
         if not known or size > current_limits().max_bytes:
-            raise WireFormatError("head", "this is no index of signs, which SignIndex.save writes")
+            raise WireFormatError("head", "this is not an index of signs; pass a file that SignIndex.save wrote")
         with_keys = head[:8] == _MAGIC
         of_keys = int.from_bytes(file.read(_NUMBER_BYTES), "little") if with_keys else 0
         first = Encoded.any_from_bytes(file.read(size))

@@ -75,14 +75,14 @@ class Members:
             If one release is there twice.
         """
         if self.first is None:
-            raise InvalidInputError("an index holds at least one release, got none")
+            raise InvalidInputError("an index needs at least one release, got none")
         if self._waiting:
             self._to_blocks(self._waiting)
         count = check_int(len(self.ids) // RELEASE_ID_BYTES, "the number of members", 1, MOST_MEMBERS)
         ids, blocks = (np.frombuffer(part, dtype="<u8") for part in (self.ids, self.blocks))
         ids.sort()
         if (ids[1:] == ids[:-1]).any():
-            raise DependentNoiseError("two of these are one release: each has one place in an index")
+            raise DependentNoiseError("two of these are the same release; add each release to an index once")
         for array in (ids, blocks):
             array.flags.writeable = False
         return Content(self.first, count, blocks, ids, keys)

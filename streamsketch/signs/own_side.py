@@ -125,8 +125,8 @@ def own_cosine(own: Sketch, release: Signs, norm_own: float | None, norm_release
     error = _right_angle_error(release, norm_release)
     if error > _LARGEST_ERROR:
         raise InvalidInputError(
-            f"the standard error at a right angle is {error:.3g}, so nothing is known of the cosine: the release needs "
-            f"more epsilon or another mechanism"
+            f"the standard error at a right angle is {error:.3g}, too large to estimate the cosine; release with a "
+            "larger epsilon or another mechanism"
         )
     return _estimate(found.of(np.cos), of_map * math.sin(found.best) ** 2, -1.0, 1.0)
 
@@ -149,7 +149,7 @@ def _likely(
     cells = own.state().astype(np.float64) * own.projection.cell_unit
     squared_length = float(cells @ cells)
     if squared_length == 0:
-        raise InvalidInputError("the own sketch is empty, and has no angle with anything: update it first")
+        raise InvalidInputError("the raw sketch is empty, so it has no angle; update it first")
     length = math.sqrt(squared_length) if norm_own is None else check_norm(norm_own)
     k = own.projection.sketch_dim
     places = cells * math.sqrt(k) / length

@@ -31,8 +31,8 @@ def check_norm(norm: float | None) -> float:
     """Return a norm that is positive and finite; raise `InvalidInputError` for another one or none."""
     if norm is None:
         raise InvalidInputError(
-            "these signs were flipped with chances that depend on the cells' size: give norm_x and norm_y, the "
-            "vectors' Euclidean norms, if they are public. Hamming distances still rank without them"
+            "these signs were flipped with probabilities that depend on the cells' size; pass norm_x and norm_y, the "
+            "vectors' Euclidean norms, if they are public. Without them, rank by Hamming distances"
         )
     if isinstance(norm, bool) or not (isinstance(norm, Real) and 0 < norm < _MAX_NORM):
         raise InvalidInputError(f"a norm must be a positive, finite number below {_MAX_NORM:g}, got {short(norm)}")

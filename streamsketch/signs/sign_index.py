@@ -257,7 +257,8 @@ class SignIndex:
         places = np.searchsorted(self._content.ids, ids)
         if (self._content.ids[np.minimum(places, len(self) - 1)] == ids).any():
             raise DependentNoiseError(
-                "a query is a member of the index, with the same flips: no estimate holds between a release and itself"
+                "a query is a member of the index with the same flips, so no estimate between them holds; search "
+                "with other releases"
             )
         return rows
 

@@ -76,14 +76,14 @@ def release(
     ['east', 'north']
     """
     if not isinstance(sketches, KeyedSketches):
-        raise TypeError(f"sketches must be what sketch_per_key returns, got a {type(sketches).__name__}")
+        raise TypeError(f"sketches must be the output of sketch_per_key, got a {type(sketches).__name__}")
     publish: Any = checked_publisher(publisher, sketches)
     if public_keys is None and not keys_are_public:
         public_keys = sketches.public_keys
     if (public_keys is not None) == keys_are_public:
         raise InvalidInputError(
-            "which keys have data is private: give public_keys, the keys to release, chosen without looking at the "
-            "data, or assert keys_are_public=True (one of the two)"
+            "which keys have data is private; pass exactly one of public_keys (the keys to release, chosen without "
+            "looking at the data) and keys_are_public=True"
         )
     data: Any = sketches  # which have bounds and an agreement, as a table does
     planned = publish.calibrated(sketches.projection).on(data, assert_bounds=assert_bounds)
@@ -108,7 +108,10 @@ def checked_publisher(publisher: Publisher[Any], data: Any) -> Publisher[Any]:
             f"{type(publisher).__name__}"
         )
     if publisher.published is None:
-        raise TypeError(f"{type(publisher).__name__} guarantees nothing for a table of keys")
+        raise TypeError(
+            f"{type(publisher).__name__} has no guarantee for a table of keys; use another mechanism, such as "
+            "AdditiveNoise"
+        )
     if isinstance(publisher, AdditiveNoise) and publisher.counting is None:
         return dataclasses.replace(publisher, counting=counting_of(data, publisher.neighbours))
     return publisher

@@ -106,7 +106,9 @@ class Work:
     ) -> None:
         self._intake = Intake(agreement)  # which checks the type
         if agreement.key is None:
-            raise InvalidInputError("the agreement has no key column, but sketch_per_key makes a sketch for each key")
+            raise InvalidInputError(
+                "sketch_per_key makes a sketch for each key, but the agreement has no key column; make one with key=…"
+            )
         self.agreement, self._shards = agreement, check_int(shards, "shards", 1, 1 << 16)
         self.public_keys = None if public_keys is None else public_names(agreement.keys_of(public_keys))
         found = agreement.neighbours if neighbours is None else neighbours
@@ -114,13 +116,13 @@ class Work:
         if agreement.unit is None:
             if (neighbours, max_keys, clip) != (None, None, None):
                 raise InvalidInputError(
-                    "the agreement has no unit column, so rows cannot be clipped: leave out neighbours, max_keys and "
-                    "clip, or agree on the column (unit='customer')"
+                    "the agreement has no unit column, so rows cannot be clipped; leave out neighbours, max_keys and "
+                    "clip, or make an agreement with a unit column (unit='customer')"
                 )
             return
         if found is None:
             raise InvalidInputError(
-                "the agreement has a unit column but no bound on what one unit contributes: give neighbours"
+                "the agreement has a unit column but no bound on what one unit contributes; pass neighbours"
             )
         self._intake = Intake(agreement, on_bad="drop", bounded=True)
         clip = dataclasses.replace(agreement, neighbours=found).clip_of(clip)
@@ -136,7 +138,7 @@ class Work:
         """Return the sketches of a data frame; ``secret`` decides what is clipped of units beyond their bounds."""
         if df.isStreaming:
             raise InvalidInputError(
-                "the data frame is a stream without an end: release its batches by writeStream.foreachBatch(…) with "
+                "the data frame is an unbounded stream; release its batches with writeStream.foreachBatch(…) and "
                 "ReleaseBatches"
             )
         names = self._intake.names

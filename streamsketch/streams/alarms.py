@@ -9,7 +9,7 @@ REFUSED = "refused"
 """The ``result`` of an alarm whose window the ledger did not cover."""
 WITHHELD = "withheld"
 """The ``result`` of an alarm whose window has another slot that holds other bytes."""
-OTHER_BYTES = "the slot holds other bytes than this result, which is not published"
+OTHER_BYTES = "the slot already holds other bytes, so this result is not published"
 """What the log says of an alarm."""
 
 

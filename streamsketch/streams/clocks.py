@@ -47,7 +47,7 @@ class Clocks:
         if source is None and not self.sources:
             return self.single
         if source not in self.sources:
-            known = ", ".join(sorted(self.sources)) or "none: it has one log, without a name"
+            known = ", ".join(sorted(self.sources)) or "none, because it has one log without a name"
             raise InvalidInputError(f"the stream has no source {source}; its sources are {known}")
         return self.sources[source]
 
@@ -55,7 +55,7 @@ class Clocks:
         """Add sources, and return the names that are new; raise `InvalidInputError` where one log was read."""
         new = [name for name in dict.fromkeys(names) if name not in self.sources]
         if new and self.single.newest is not None:
-            raise InvalidInputError("the stream has read one log without a name, and goes on with it alone")
+            raise InvalidInputError("the stream has read one log without a name and can continue with that log only")
         self.sources |= {name: self._new() for name in new}
         return new
 

@@ -69,7 +69,7 @@ class RowCounts(NamedTuple):
                 f"{self.late:,} late, {self.ahead:,} too far ahead, {self.malformed:,} malformed"
             )
         if self.ahead:
-            found.append(f"{self.ahead:,} rows {words} were too far ahead (max_ahead): a producer's clock is wrong")
+            found.append(f"{self.ahead:,} rows {words} were too far ahead (max_ahead); check the producers' clocks")
         if self.lost:
             found.append(f"the folder of dead letters is full, and {self.lost:,} dropped rows {words} are not in it")
         return found
@@ -145,6 +145,6 @@ def counts_in(folder: Path) -> dict[str, RowCounts]:
             fields = json.loads(path.read_bytes())
             counts = RowCounts(*(fields.get(name) for name in RowCounts._fields))
             if not all(type(count) is int and count >= 0 for count in counts):
-                raise ValueError(f"{path} does not hold counts of rows")
+                raise ValueError(f"{path} does not hold counts of rows, as workers write them")
             found[path.name] = counts
     return found

@@ -35,7 +35,7 @@ class DeadLetters:
 
     def __init__(self, folder: Path, most_bytes: int = 1 << 30) -> None:
         if not folder.is_dir():
-            raise InvalidInputError(f"dead letters are written into a folder that is there, got {folder}")
+            raise InvalidInputError(f"dead letters need an existing folder, got {folder}")
         self._folder, self._most = folder, most_bytes
         self._stream = ""
         self._next: dict[str, int] = {}

@@ -170,7 +170,7 @@ class StreamPolicy:
                 check_text(f"the {name} of a policy", value)
         Clock(0, self.clock)  # which knows the kinds
         if (self.ledger is None) != (self.dataset is None):
-            raise InvalidInputError("ledger and dataset go together: which data set of which ledger is charged")
+            raise InvalidInputError("ledger and dataset go together; set both or neither")
         if self.clip not in (None, WITHIN):
             check_clip(self.clip)
         if self.public_keys is not None:
@@ -212,7 +212,9 @@ class StreamPolicy:
         windows, offset = event_windows(self.window, self.zone), microseconds(self.offset, "offset", least=0)
         if isinstance(windows, Calendar):
             if offset:
-                raise InvalidInputError(f"a {windows.period} of the calendar has no offset, got {short(self.offset)}")
+                raise InvalidInputError(
+                    f"windows of the calendar ({windows.period}) have no offset; leave it out, got {short(self.offset)}"
+                )
             check_times_of_day(windows, pa.array([], pa.string()), self.time, self.time_format)
             return windows
         if offset >= windows.size:
@@ -233,7 +235,7 @@ class StreamPolicy:
         if self.max_windows is not None:
             check_int(self.max_windows, "max_windows", 1, (1 << 20) - 1)
             if self.period is None:
-                raise InvalidInputError("max_windows goes with period: in how many windows of which period")
+                raise InvalidInputError("max_windows needs a period; set period, or leave out max_windows")
 
     def check_one_machine(self, *, is_named: bool = False) -> None:
         """Raise `InvalidInputError` for a field that only jobs follow, or, if ``is_named``, without a stream name."""
@@ -253,13 +255,13 @@ class StreamPolicy:
             return
         if self.period is not None:
             raise InvalidInputError(
-                "the policy has a schedule, which says in how many of its windows a unit may be: leave out period and "
-                "max_windows"
+                "the policy has a schedule, which already sets in how many windows a unit may be; leave out period "
+                "and max_windows"
             )
         if self.comparisons is not None:
             raise InvalidInputError(
-                "a job compares releases of windows, and rows of a schedule are weighted sums of them: leave out "
-                "comparisons, and compare ranges by streamsketch.continual.History"
+                "a job compares releases of windows, but rows of a schedule are weighted sums of windows; leave out "
+                "comparisons, and compare ranges with streamsketch.continual.History"
             )
         if self.is_enforced and schedule.gap > 1:
             raise InvalidInputError(
@@ -400,7 +402,9 @@ class StreamPolicy:
         fields = json_fields(text, "a policy", {"public_keys", "neighbours", "schedule"})
         known = {"policy", *_FIELDS}
         if wrong := sorted(fields.keys() - known):
-            raise InvalidInputError(f"a policy has no field {short(wrong[0])}; its fields are {', '.join(_FIELDS)}")
+            raise InvalidInputError(
+                f"the policy has an unknown field {short(wrong[0])}; its fields are {', '.join(_FIELDS)}"
+            )
         if gone := sorted({"policy", *_NEEDED} - fields.keys()):
             raise InvalidInputError(f"a policy needs the field {gone[0]}")
         if type(fields["policy"]) is not int or fields.pop("policy") != VERSION:

@@ -128,7 +128,7 @@ class ReleaseOnce:
         publisher.check_single()
         check_stream(stream)
         if (ledger is None) != (dataset is None):
-            raise InvalidInputError("ledger and dataset go together: where the budget is kept, and whose it is")
+            raise InvalidInputError("ledger and dataset go together; pass both or neither")
         self._key = secret if isinstance(secret, bytes) else fetch_root_key(secret)
         if len(self._key) != KEY_BYTES:
             raise InvalidInputError(f"secret must be {KEY_BYTES} bytes, got {len(self._key)}")
@@ -193,7 +193,7 @@ class ReleaseOnce:
                     )
                 found = {key: found[key] for key in self._public}
         if not found:
-            raise InvalidInputError("there is no key to release; give at least one")
+            raise InvalidInputError("there is no key to release; pass at least one")
         for sketch in found.values():
             if not isinstance(sketch, Sketch):
                 raise TypeError(f"only a Sketch can be released, got a {type(sketch).__name__}")

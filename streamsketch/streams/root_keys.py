@@ -22,9 +22,9 @@ def check_root_key(source: RootKey) -> None:
     """Raise `TypeError` unless this is a place to fetch a key from; a key itself would enter the specification."""
     if isinstance(source, bytes | bytearray) or not (isinstance(source, os.PathLike | str) or callable(source)):
         raise TypeError(
-            f"root_key must be a pathlib.Path of a file on the workers, the name of an environment variable, or a "
-            f"function that returns the key, got a {type(source).__name__}: a key given here would enter the job's "
-            f"specification"
+            "root_key must be a pathlib.Path of a file on the workers, the name of an environment variable, or a "
+            f"function that returns the key, got a {type(source).__name__}: a key itself would be in the job's "
+            "specification"
         )
 
 
@@ -46,14 +46,14 @@ def fetch_root_key(source: RootKey) -> bytes:
         text = os.environ.get(source)
         if text is None:
             raise InvalidInputError(
-                f"the workers have no environment variable {source}, which should hold the root key"
+                f"the environment variable {source} with the root key is not set on the workers; set it"
             )
         return _decoded(text.encode(), f"the environment variable {source}")
     if isinstance(source, os.PathLike):
         return _decoded(_content(Path(source)), f"the file {os.fspath(source)}")
     key = source()
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
-        raise InvalidInputError(f"the function given as root_key must return {KEY_BYTES} bytes; it returned others")
+        raise InvalidInputError(f"the function root_key must return {KEY_BYTES} bytes, but returned something else")
     return key
 
 

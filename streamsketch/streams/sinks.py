@@ -37,7 +37,7 @@ class Sink:
     """
 
     result = "release"
-    """What alarms call the content of slots: the end of a file's name, or the name of a table."""
+    """The name of the slots' content in alarms: the suffix of a file, or the name of a table."""
 
     def open(self) -> None:
         """Connect."""
@@ -218,7 +218,7 @@ class DatabaseSink(Sink):
         driver = importlib.import_module(type(self._connection).__module__.partition(".")[0])
         if driver.paramstyle not in self._MARKS:
             raise InvalidInputError(
-                f"drivers with paramstyle {driver.paramstyle!r} are not known; use one with {list(self._MARKS)}"
+                f"the driver's paramstyle {driver.paramstyle!r} is not supported; use a driver with {list(self._MARKS)}"
             )
         self._mark = self._MARKS[driver.paramstyle]
         bytes_type = "BLOB" if driver.__name__ == "sqlite3" else "BYTEA"
@@ -320,8 +320,8 @@ class ObjectSink(Sink):
             refuses = False
         if not refuses:
             raise InvalidInputError(
-                f"the store replaces objects that are there, so a window could be published twice: give one with "
-                f"conditional puts (If-None-Match), got {type(self._store).__name__}"
+                "the store replaces existing objects, so a window could be published twice; use one with conditional "
+                f"puts (If-None-Match), got {type(self._store).__name__}"
             )
 
     def put(self, slot: Slot, content: bytes) -> bytes | None:
@@ -332,7 +332,9 @@ class ObjectSink(Sink):
             if (held := self.get(slot)) is not None:
                 return held
             time.sleep(patience)  # another put of it is not complete
-        raise OSError(f"{self.name(slot)} is neither there nor can it be put: another writer has not finished")
+        raise OSError(
+            f"{self.name(slot)} cannot be read or written, because another writer has not finished; try again"
+        )
 
     def get(self, slot: Slot) -> bytes | None:
         """Return what the object of a slot holds; see `Sink.get`."""
@@ -381,7 +383,7 @@ def sink_in(place: str) -> Sink:
     try:
         return ObjectSink(stores.from_url(place))
     except (exceptions.BaseError, ValueError) as error:
-        raise InvalidInputError(f"{place} is no place in an object store: {error}") from None
+        raise InvalidInputError(f"{place} is not a valid place in an object store: {error}") from None
 
 
 def _content(path: Path) -> bytes | None:

@@ -77,10 +77,12 @@ def start_of(window: int | dt.datetime) -> int:
     """
     if isinstance(window, dt.datetime):
         if window.tzinfo is None:
-            raise InvalidInputError(f"the start of a window needs a zone, such as datetime.UTC, got {window}")
+            raise InvalidInputError(
+                f"the start of a window needs a time zone; pass tzinfo, such as datetime.UTC, got {window}"
+            )
         return (window - _1970) // _MICRO
     if isinstance(window, bool) or not isinstance(window, int | np.integer):
-        raise TypeError(f"a window is named by its start, microseconds or a time, got a {type(window).__name__}")
+        raise TypeError(f"window must be its start in microseconds or as a datetime, got a {type(window).__name__}")
     try:
         _1970 + int(window) * _MICRO
     except OverflowError:

@@ -141,7 +141,7 @@ def test_offsets_that_retention_removed_are_refused_or_accepted(tmp_path: Path) 
     topic = topic_of("json")
     read = reader(topic, tmp_path)
     topic.remove(1, 5)
-    with pytest.raises(LostLogError, match="partition 1 of sales begins at offset 5, and 0 is to be read next"):
+    with pytest.raises(LostLogError, match="partition 1 of sales begins at offset 5, but 0 is to be read next"):
         reader(topic, tmp_path)
     read = reader(topic, tmp_path, accept_loss=True)
     read.run(NeverStop(), every=1e9, once=True)
@@ -159,9 +159,9 @@ def test_another_topic_is_refused(tmp_path: Path) -> None:
     topic = topic_of("json")
     read_to_end(topic, tmp_path)
     topic.identity = "another"
-    with pytest.raises(ss.InvalidInputError, match="a topic with the id a topic, and this one has another"):
+    with pytest.raises(ss.InvalidInputError, match="a topic with the id a topic, but this topic has another"):
         reader(topic, tmp_path)
-    with pytest.raises(TopicError, match=r"partition 0 of sales ends at offset 0, and 33 is to be read next"):
+    with pytest.raises(TopicError, match=r"partition 0 of sales ends at offset 0, but 33 is to be read next"):
         reader(Topic(PARTITIONS), tmp_path)
     with pytest.raises(TopicError, match="partitions 1, 2 of sales are gone"):
         reader(Topic(1), tmp_path)

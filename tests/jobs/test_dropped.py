@@ -68,7 +68,7 @@ def test_a_full_folder_of_dead_letters_takes_no_more_and_that_is_counted(tmp_pat
 
 def test_dead_letters_are_not_kept_where_results_are_published(tmp_path: Path) -> None:
     for folder in (tmp_path / "out", tmp_path / "out/flights/letters"):
-        with pytest.raises(ss.InvalidInputError, match="lies where results are published"):
+        with pytest.raises(ss.InvalidInputError, match="is in the folder of published results"):
             job_of(tmp_path, dead_letters=str(folder))
 
 

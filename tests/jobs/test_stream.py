@@ -116,7 +116,7 @@ def test_the_command_runs_the_job(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"stream": None}, 'say "stream": "NAME"'),
+        ({"stream": None}, 'set "stream": "NAME"'),
         ({"time_format": "%d.%m.%Y"}, "messages have Arrow times"),
         ({"period": 180, "clip": "none"}, "by clipping them"),
         ({"public_keys": None}, "has a key column, so list public_keys"),
@@ -253,7 +253,10 @@ def test_a_job_with_a_period_is_charged_once_for_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("dataset", "unit", "message"),
-    [("others", "aircraft", "'others' is not in it"), ("flights", "tail", "charged for one tail, .* for one aircraft")],
+    [
+        ("others", "aircraft", "'others' is not in it"),
+        ("flights", "tail", "the ledger for one tail, .* for one aircraft"),
+    ],
 )
 @pytest.mark.usefixtures("root_key")
 def test_a_ledger_that_would_refuse_every_window_fails_before_the_job_runs(

@@ -154,7 +154,7 @@ def test_a_key_that_is_missing_is_seen(copy: tuple[Path, str | None]) -> None:
     assert watched.complaints() == [], "it may still come"
     now += 1001
     watched.look()
-    assert "1 windows lack keys and are behind the newest one" in watched.complaints()
+    assert "1 windows before the newest one lack keys" in watched.complaints()
 
 
 def test_the_newest_window_is_not_complete_before_all_keys_are_there(copy: tuple[Path, str | None]) -> None:

@@ -119,7 +119,7 @@ def test_what_a_party_added_is_nobody_elses_to_change() -> None:
     payload = bytearray(base64.b64decode(fields["signatures"][0]["payload"]))
     payload[-1] ^= 1
     fields["signatures"][0]["payload"] = base64.b64encode(payload).decode()
-    with pytest.raises(SignatureError, match="does not fit"):
+    with pytest.raises(SignatureError, match="does not match"):
         Round.from_json(json.dumps(fields))
 
 
@@ -142,7 +142,7 @@ def test_the_round_of_a_key_is_derived_and_nothing_else() -> None:
     agreed = a_round(KEYS[:2])
     derived = agreed.for_key(KEY)
     for use in (derived.to_json, lambda: derived.signed(KEYS[0]), lambda: derived.for_key(KEY)):
-        with pytest.raises(InvalidInputError, match=r"take the table.s round"):
+        with pytest.raises(InvalidInputError, match=r"use the table.s round"):
             use()
     assert derived != agreed
     assert derived == agreed.for_key(KEY)

@@ -283,11 +283,11 @@ def test_what_is_tampered_with_doubled_foreign_or_late_is_refused_by_name() -> N
         fields["payload"] = base64.b64encode(payload).decode()
 
     for wrong, said in [
-        ([_tampered(sent[0], flip), *sent[1:]], r"signature of Mercy \(.*does not fit"),
+        ([_tampered(sent[0], flip), *sent[1:]], r"signature of Mercy \(.*does not match"),
         ([*sent, sent[1]], r"Hope \(\w+\) contributed twice"),
         (sent[:2], r"no contribution of Grace \(\w+\)"),
         ([foreign, *sent[1:]], r"contribution of Mercy \(\w+\) is to another round"),
-        ([stranger, *sent[1:]], "none of those expected"),
+        ([stranger, *sent[1:]], "none of the expected keys"),
         ([b"{}", *sent[1:]], "not a signed envelope"),
         ([b"[" * 5000, *sent[1:]], "not a signed envelope"),
         ([b"[" * 10_000, *sent[1:]], "10000 bytes or more, over the limit"),
@@ -296,7 +296,7 @@ def test_what_is_tampered_with_doubled_foreign_or_late_is_refused_by_name() -> N
             agreed.combine(wrong)
     fewer = a_round(keys[:2])  # made without Grace, whose contribution to the first round comes late, or to this one
     two = contributions(fewer, keys[:2], data[:2])
-    for late, said in [(sent[2], "none of those expected: Mercy"), (sent[1], r"Hope \(\w+\) is to another round")]:
+    for late, said in [(sent[2], "none of the expected keys: Mercy"), (sent[1], r"Hope \(\w+\) is to another round")]:
         with pytest.raises(StreamsketchError, match=said):
             fewer.combine([*two[: 1 + (late is sent[2])], late])
     same = contributions(agreed, keys, [data[0], data[0].copy(), data[2]])
@@ -365,7 +365,7 @@ def test_keys_keep_their_secret_and_say_what_is_wrong(tmp_path: Path) -> None:
         Key.load(folder / "text.pem")
     with pytest.raises(FileExistsError):
         key.save(folder / "plain.pem")
-    with pytest.raises(TypeError, match="not pickled"):
+    with pytest.raises(TypeError, match="cannot be pickled"):
         key.__reduce__()
     assert PublicKey.from_text(key.public.to_text()) == key.public
     with pytest.raises(InvalidInputError, match="begins with streamsketch-key-1"):

@@ -26,7 +26,7 @@ def test_everything_that_is_published_is_loaded_by_who_signed_it(tmp_path: Path)
         sign(path, NORTH)
         assert ss.load(path, signer=NORTH.public) == ss.load(path)
         assert ss.load(path, signer=[SOUTH.public, NORTH.public]) == ss.load(path)
-        with pytest.raises(SignatureError, match="and not by South"):
+        with pytest.raises(SignatureError, match="not by South"):
             ss.load(path, signer=SOUTH.public)
         path.write_bytes(ss.load(path).to_bytes() + b" ")
         with pytest.raises((SignatureError, WireFormatError)):

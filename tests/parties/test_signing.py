@@ -120,10 +120,10 @@ def refused(path: Path, signer: PublicKey | list[PublicKey]) -> str:
 
 def test_each_mistake_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, other = a_release(tmp_path), a_release(tmp_path, "other.sketch")
-    assert "a.sketch is not signed: there is no" in refused(path, NORTH.public)
+    assert "a.sketch is not signed, because there is no" in refused(path, NORTH.public)
     bundle = sign(path, NORTH)
     sound, data = bundle.read_bytes(), path.read_bytes()
-    assert "and not by South (" in refused(path, SOUTH.public)
+    assert "not by South (" in refused(path, SOUTH.public)
     assert " or West (" in refused(path, [SOUTH.public, WEST.public])
 
     path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
@@ -186,5 +186,5 @@ def test_what_should_not_be_sent_is_not_signed(tmp_path: Path) -> None:
             sign(path, NORTH, expires=expires)
     with pytest.raises(TypeError, match="signer must be PublicKey"):
         verify(path, NORTH)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="signer has no key"):
+    with pytest.raises(InvalidInputError, match="signer is empty"):
         verify(path, [])

@@ -173,7 +173,7 @@ def test_no_window_beyond_the_horizon_is_released() -> None:
     releaser = Releaser(publisher(), GRID)
     for day in range(5):
         releaser.add(window(day))
-    with pytest.raises(InvalidInputError, match="all 5 windows of the schedule were added"):
+    with pytest.raises(InvalidInputError, match="all 5 windows of the schedule have been added"):
         releaser.add(window(5))
     with pytest.raises(InvalidInputError, match="all 5 windows"):
         release([window(day) for day in range(6)], publisher())

@@ -280,7 +280,7 @@ def test_a_unit_is_that_of_a_schedule_in_its_own_words_alone(fields: Any, text: 
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"kind": "tree"}, "has a horizon"),
+        ({"kind": "tree"}, "needs a horizon"),
         ({"kind": "tree", "horizon": 0}, "horizon"),
         ({"kind": "tree", "horizon": 100_001}, "horizon"),
         ({"kind": "tree", "horizon": True}, "horizon"),
@@ -290,8 +290,8 @@ def test_a_unit_is_that_of_a_schedule_in_its_own_words_alone(fields: Any, text: 
         ({"kind": "factorisation", "horizon": 9, "blocks": 1}, "blocks"),
         ({"kind": "factorisation", "horizon": 9, "bits": 13}, "bits"),
         ({"kind": "factorisation", "horizon": 9, "band": 10}, "band"),
-        ({"kind": "other", "horizon": 9}, "kind, separate, tree, factorisation"),
-        ([], "kind, separate"),
+        ({"kind": "other", "horizon": 9}, "kind out of separate, tree, factorisation"),
+        ([], "kind out of separate"),
     ],
     ids=str,
 )

@@ -221,7 +221,7 @@ def test_several_files_are_one_collection(tmp_path: Path) -> None:
         ([], ss.InvalidInputError, "at least one"),
         (["table", "a.signs"], ss.InvalidInputError, "'a' is there twice"),
         (["table", "numbers"], ss.InvalidInputError, "numbers: keys have one type"),
-        (["f.signs", "a.signs"], errors.DependentNoiseError, "one place"),
+        (["f.signs", "a.signs"], errors.DependentNoiseError, "the same release"),
         (["table", "other.signs"], errors.IncompatibleProjectionsError, r"other\.signs: .*seed"),
         (["sketches"], TypeError, "has a PrivateTable"),
     ):
@@ -333,7 +333,7 @@ def test_an_index_takes_releases_that_were_published_alike() -> None:
         SignIndex([])
     with pytest.raises(TypeError, match="published signs"):
         SignIndex([some[0], "signs"])  # type: ignore[list-item]
-    with pytest.raises(errors.DependentNoiseError, match="one place"):
+    with pytest.raises(errors.DependentNoiseError, match="the same release"):
         SignIndex([*some, some[0]])
     with pytest.raises(errors.IncompatibleProjectionsError):
         SignIndex([*some, *releases(bits, 100, seed=2)])
@@ -385,10 +385,10 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         ss.projections.Rademacher(dim=99, sketch_dim=70, seed=1).sketch().release(epsilon=1.0, neighbours=ss.L1(1))
     )
     for content, problem in (
-        (b"", "no index"),
-        (b"SQLite f" + good[8:], "no index"),
-        (good[:8] + bytes(8) + good[16:], "no index"),  # of no members
-        (good[:16] + b"\xff" * 8 + good[24:], "no index"),  # with a first member of 2^64 bytes
+        (b"", "not an index"),
+        (b"SQLite f" + good[8:], "not an index"),
+        (good[:8] + bytes(8) + good[16:], "not an index"),  # of no members
+        (good[:16] + b"\xff" * 8 + good[24:], "not an index"),  # with a first member of 2^64 bytes
         (good[:16] + len(release.to_bytes()).to_bytes(8, "little") + bytes(8) + release.to_bytes(), "PrivateSketch"),
         (good[:-1], "bytes, and the file has"),
         (good + bytes(8), "bytes, and the file has"),

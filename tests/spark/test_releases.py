@@ -93,7 +93,7 @@ def test_what_cannot_be_released_is_refused_before_a_job_runs(
 
 
 def test_other_sketches_are_refused() -> None:
-    with pytest.raises(TypeError, match="what sketch_per_key returns"):
+    with pytest.raises(TypeError, match="the output of sketch_per_key"):
         release(ss.sketch(sales(), agreed()), NOISE, public_keys=KEYS)  # type: ignore[arg-type]
 
 

@@ -124,7 +124,7 @@ def test_malformed_rows_end_the_job_unless_units_are_bounded(frame_of: FrameOf) 
         (
             ss.Agreement(ss.SJLT(sketch_dim=64, sparsity=4, seed=7), index="item", key="shop", unit="customer"),
             {},
-            "give neighbours",
+            "pass neighbours",
         ),
         (agreed(ss.L1(20, **UNIT)), {"shards": 0}, "shards"),
         (agreed(ss.L1(20, **UNIT)), {"clip": "equal"}, "clip"),

@@ -82,7 +82,7 @@ def test_what_has_no_room_is_counted(tmp_path: Path) -> None:
 
 
 def test_the_folder_is_there(tmp_path: Path) -> None:
-    with pytest.raises(ss.InvalidInputError, match="a folder that is there"):
+    with pytest.raises(ss.InvalidInputError, match="an existing folder"):
         DeadLetters(tmp_path / "none")
 
 

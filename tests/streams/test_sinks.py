@@ -112,7 +112,7 @@ def test_a_store_that_replaces_objects_is_refused_before_anything_is_written() -
     pytest.importorskip("obstore", reason="object stores need the extra objects")
     with bucket(honours=False) as server:
         for _ in range(2):
-            with pytest.raises(ss.InvalidInputError, match="replaces objects that are there"):
+            with pytest.raises(ss.InvalidInputError, match="replaces existing objects"):
                 ObjectSink(server.store, "releases").open()
         assert [*server.objects] == ["/bucket/releases/.streamsketch"]
 

@@ -322,7 +322,7 @@ GOOD: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"epsilom": 1}, "a policy has no field 'epsilom'; its fields are time, window, start"),
+        ({"epsilom": 1}, "the policy has an unknown field 'epsilom'; its fields are time, window, start"),
         ({"epsilon": ...}, "a policy needs the field epsilon"),
         ({"policy": 2}, 'say "policy": 1'),
         ({"policy": True}, 'say "policy": 1'),
@@ -352,7 +352,7 @@ GOOD: dict[str, Any] = {
         ({"window": "month", "zone": "Berlin", "start": "2026-11"}, "'Berlin' is no time zone in this machine's"),
         ({"window": "month"}, "start must be the first date of a month, such as 1970-01, got '2026-11-22"),
         ({"window": "week", "start": "2026-11-22"}, "start must be the first date of a week, such as 1969-12-29"),
-        ({"window": "day", "start": "2026-11-22", "offset": "1 h"}, "a day of the calendar has no offset"),
+        ({"window": "day", "start": "2026-11-22", "offset": "1 h"}, "have no offset; leave it out"),
         ({"window": "day", "start": "2026-11-22", "zone": "Asia/Beirut", "time_format": "%d.%m.%Y"}, "no time zone"),
         ({"window": "day", "start": "2026-11-22", "period": "2 h"}, "a job on a cluster has windows of one length"),
         ({"clock": "wall"}, "clock must be one of events, heartbeats"),
@@ -361,7 +361,7 @@ GOOD: dict[str, Any] = {
         ({"stop": "2026-01-01"}, "stop must be after start"),
         ({"period": "90 s"}, "period must be a multiple of the window"),
         ({"period": "2 h", "max_windows": 0}, "max_windows"),
-        ({"max_windows": 2}, "max_windows goes with period"),
+        ({"max_windows": 2}, "max_windows needs a period"),
         ({"stream": "sales", "period": "1 h"}, "the policy has stream, period for `streamsketch job stream`"),
         ({"public_keys": []}, "public_keys is empty"),
         ({"public_keys": ...}, "has a key column, so list public_keys"),

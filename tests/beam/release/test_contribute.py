@@ -199,7 +199,7 @@ def test_what_nobody_may_contribute_to_is_refused_before_the_job_runs(parties: d
     for given, said in [
         (agreed.signed(north), r"South \(\w+\) did not sign"),
         (Round.from_json(agreed.to_json()), "did not sign"),
-        (agreed.for_key("AA"), "take the table.s round"),
+        (agreed.for_key("AA"), "use the table.s round"),
     ]:
         with pytest.raises(ss.StreamsketchError, match=said):
             ReleasePerKey(RoundContribution(given, lambda: north), public_keys=KEYS)

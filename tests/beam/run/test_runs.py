@@ -236,7 +236,7 @@ def test_files_that_hold_no_root_key_are_refused(content: bytes, mode: int, mess
 
 def test_root_keys_that_are_not_there_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("THE_KEY", raising=False)
-    with pytest.raises(ss.InvalidInputError, match="no environment variable THE_KEY"):
+    with pytest.raises(ss.InvalidInputError, match="the environment variable THE_KEY"):
         root_keys.fetch_root_key("THE_KEY")
     with pytest.raises(ss.InvalidInputError, match="cannot be read"):
         root_keys.fetch_root_key(tmp_path / "nothing")
@@ -246,7 +246,7 @@ def test_root_keys_that_are_not_there_are_refused(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("key", [KEY, bytearray(KEY), 7])
 def test_a_key_itself_is_refused(key: Any) -> None:
-    with pytest.raises(TypeError, match="would enter the job's specification"):
+    with pytest.raises(TypeError, match="would be in the job's specification"):
         configure_run(beam.Pipeline(), root_key=key)
 
 

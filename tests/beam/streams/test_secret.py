@@ -91,7 +91,7 @@ def test_a_pipeline_is_configured_once(tmp_path: Path, root_key: Path) -> None:
     configure_run(pipeline)
     with pytest.raises(ss.InvalidInputError, match="already has a secret"):
         configure_stream(pipeline, stream="test", root_key=root_key, claims=str(tmp_path))
-    with pytest.raises(TypeError, match="would enter the job's specification"):
+    with pytest.raises(TypeError, match="would be in the job's specification"):
         configure_stream(beam.Pipeline(), stream="test", root_key=KEY, claims=str(tmp_path))  # type: ignore[arg-type]
 
 
