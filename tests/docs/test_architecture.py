@@ -40,6 +40,13 @@ def test_the_table_of_folders_is_that_of_the_code(graph: Any) -> None:
     assert expected in page, f"docs/explanation/architecture.md needs this table:\n\n{expected}"
 
 
+def test_the_places_to_look_exist() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    places = re.findall(r"`((?:streamsketch|tests|benchmarks|pipelines)/[\w./]*)`", page)
+    assert len(places) > 20
+    assert [place for place in places if not (ROOT / place).exists()] == []
+
+
 @pytest.mark.parametrize("variant", ["light", "dark"])
 def test_the_picture_shows_each_folder_and_import(graph: Any, variant: str) -> None:
     """It is made again by ``make pictures``."""
