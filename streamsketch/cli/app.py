@@ -74,7 +74,7 @@ _COMMANDS = {
     "round sign": "Sign a round, in its file: you agree with it, and confirm that each key in it is its party's.",
     "round contribute": "Write what a party sends in a round: its sketch, with its share of the noise and its masks.",
     "round combine": "Add up all parties' contributions: a release with one noise, the same whoever adds them up.",
-    "job": "Run sketches on a cluster, by Apache Beam: files, unbounded streams, and what stands beside them.",
+    "job": "Sketch files and unbounded streams on a cluster, by Apache Beam, and watch and check these jobs.",
     "job files": "Sketch files on a cluster, release each key once, and compare all releases.",
     "job stream": "Release each window of an unbounded stream once, from a Kafka topic or a folder that grows.",
     "job watch": "Serve metrics and health of a stream on 127.0.0.1, from what it has published alone.",

@@ -1,4 +1,4 @@
-"""``streamsketch job``: Apache Beam jobs on files and streams, and what stands beside them."""
+"""``streamsketch job``: Apache Beam jobs on files and streams, and commands that watch and check them."""
 
 import contextlib
 import json
