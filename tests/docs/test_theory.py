@@ -46,3 +46,13 @@ def test_every_section_that_is_cited_exists() -> None:
             assert numbers <= known, (path, numbers)
             cited |= numbers
     assert len(cited) > 30
+
+
+def test_the_code_and_the_tests_that_the_pages_name_exist() -> None:
+    named = set()
+    for page in THEORY.glob("*.md"):
+        named |= set(
+            re.findall(r"`((?:streamsketch|tests|benchmarks)/[\w/]+(?:\.py)?)`", page.read_text(encoding="utf-8"))
+        )
+    assert len(named) > 100
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
