@@ -11,6 +11,8 @@ from _pytest.outcomes import OutcomeException
 from _pytest.pathlib import import_path
 from _pytest.runner import runtestprotocol
 
+from tests.noise import fixed_noise
+
 
 def import_in_turn(config: pytest.Config, files: Sequence[Path]) -> None:
     """Import the tests' files before pytest does, in another order in each process.
@@ -25,7 +27,8 @@ def import_in_turn(config: pytest.Config, files: Sequence[Path]) -> None:
     order = (*files[first:], *files[:first])
     for path in reversed(order) if backwards else order:
         try:
-            import_path(path, mode="importlib", root=config.rootpath, consider_namespace_packages=False)
+            with fixed_noise(path.relative_to(config.rootpath).as_posix()):  # as where pytest collects the file
+                import_path(path, mode="importlib", root=config.rootpath, consider_namespace_packages=False)
         except (Exception, OutcomeException):  # noqa: BLE001 - pytest imports it again, and reports what is wrong
             for name in [name for name, module in sys.modules.items() if getattr(module, "__file__", "") == str(path)]:
                 del sys.modules[name]
