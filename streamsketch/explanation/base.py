@@ -56,12 +56,12 @@ class BaseExplanation(ABC):
         unit, bound = neighbours.unit, neighbours.bound
         if isinstance(neighbours, SketchL2):
             keys = "one key" if neighbours.max_keys == 1 else f"up to {neighbours.max_keys} keys"
-            keys = "" if neighbours.any_keys else f" in {keys},"
+            keys = "" if neighbours.any_keys else f" in {keys}"
             rows = ", whatever its rows hold" if self.guarantee.basis == "enforced" else ""
             all_of_them = "sketch" if neighbours.max_keys == 1 else "sketches of all keys together"
             change = (
-                f"one {unit},{keys} in the data or not{rows}, which changes the exact {all_of_them} by an L2 norm of "
-                f"at most {bound}"
+                f"one {unit}{keys}{rows}: adding or removing it changes the exact {all_of_them} by an L2 norm of at "
+                f"most {bound}"
             )
         elif isinstance(neighbours, L2):
             change = f"one {unit}, in the data or not, whose vector has a Euclidean norm of at most {bound}"

@@ -143,9 +143,9 @@ def test_its_text(neighbours: ss.SketchL2, text: str, code: str) -> None:
 
 @pytest.mark.parametrize(("basis", "text", "protected"), [
     ("enforced", "together (L2 of sketches), enforced whatever its rows hold, by",
-     "one user, in up to 13 keys, in the data or not, whatever its rows hold, which changes the exact sketches of all"),
-    ("asserted", "together (L2 of sketches), asserted, by", "keys, in the data or not, which changes the exact"),
-    (None, "together (L2 of sketches), by", "keys, in the data or not, which changes the exact sketches of all keys"),
+     "one user in up to 13 keys, whatever its rows hold: adding or removing it changes the exact sketches of all keys"),
+    ("asserted", "together (L2 of sketches), asserted, by", "one user in up to 13 keys: adding or removing it"),
+    (None, "together (L2 of sketches), by", "one user in up to 13 keys: adding or removing it changes"),
 ])  # fmt: skip
 def test_only_what_was_clipped_holds_whatever_the_rows_hold(basis: Basis | None, text: str, protected: str) -> None:
     released = FINE.sketch().release(epsilon=1, delta=1e-6, neighbours=of(4, 13))

@@ -59,10 +59,10 @@ function protectedUnit(guarantee: Readonly<Guarantee>): string {
   const inCells = neighbours.kind === "sketch-l2";
   let change: string;
   if (inCells) {
-    const keys = many === ANY_NUMBER ? "" : ` in ${many === 1 ? "one key" : `up to ${many} keys`},`;
+    const keys = many === ANY_NUMBER ? "" : ` in ${many === 1 ? "one key" : `up to ${many} keys`}`;
     const rows = basis === "enforced" ? ", whatever its rows hold" : "";
     const all = many === 1 ? "sketch" : "sketches of all keys together";
-    change = `one ${unit},${keys} in the data or not${rows}, which changes the exact ${all} by an L2 norm of at most ${bound}`;
+    change = `one ${unit}${keys}${rows}: adding or removing it changes the exact ${all} by an L2 norm of at most ${bound}`;
   } else if (neighbours.kind === "l2") {
     change = `one ${unit}, in the data or not, whose vector has a Euclidean norm of at most ${bound}`;
   } else if (neighbours.kind === "l1") {
