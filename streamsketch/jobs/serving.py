@@ -38,7 +38,7 @@ class Server(ThreadingHTTPServer):
         self.watch, self.registry = watch, CollectorRegistry()
         self.registry.register(_Metrics(watch))
         super().__init__(("127.0.0.1", port), _Page)
-        self._thread = threading.Thread(target=self.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
