@@ -11,6 +11,7 @@ decision to refuse one is changed.
 import argparse
 import bz2
 import concurrent.futures
+import contextvars
 import functools
 import sys
 import threading
@@ -22,6 +23,7 @@ from typing import Any, Self
 from apache_beam.internal import cloudpickle_pickler, pickler
 from apache_beam.internal.cloudpickle import cloudpickle
 from apache_beam.options import pipeline_options
+from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.runners.worker import bundle_processor, statecache, statesampler
 from apache_beam.transforms import core, ptransform, userstate
 from apache_beam.typehints import decorators, trivial_inference
@@ -53,11 +55,33 @@ def remember() -> None:
         futures=types.SimpleNamespace(ThreadPoolExecutor=_AtOnce, TimeoutError=concurrent.futures.TimeoutError)
     )
     statesampler.StateSampler.start, statesampler.StateSampler.stop = _start, _stop
-    # of the size that Beam asks for, it would clear eight megabytes for every few bytes
-    compressed = functools.lru_cache(_MOST)(functools.partial(bz2.compress, compresslevel=1))
-    cloudpickle_pickler.bz2 = types.SimpleNamespace(
-        compress=lambda data, **_: compressed(data), decompress=functools.lru_cache(_MOST)(bz2.decompress)
-    )
+    fn_runner.FnApiRunner.run_pipeline = _marked(fn_runner.FnApiRunner.run_pipeline)
+    cloudpickle_pickler.bz2 = types.SimpleNamespace(compress=_compressed, decompress=_decompressed)
+
+
+_here = contextvars.ContextVar("_here", default=False)  # whether all of a pipeline runs in this process
+_PLAIN = b"plain "
+
+
+def _marked(run: Any) -> Any:
+    def marked(runner: Any, pipeline: Any, options: Any) -> Any:
+        mode = options.view_as(pipeline_options.DirectOptions).direct_running_mode
+        token = _here.set(mode == "in_memory")
+        try:
+            return run(runner, pipeline, options)
+        finally:
+            _here.reset(token)
+
+    return marked
+
+
+def _compressed(data: bytes, **_: Any) -> bytes:
+    """Leave what no other process reads; of the size that Beam asks for, it would clear megabytes for a few bytes."""
+    return _PLAIN + data if _here.get() else bz2.compress(data, compresslevel=1)
+
+
+def _decompressed(data: bytes) -> bytes:
+    return data[len(_PLAIN) :] if data.startswith(_PLAIN) else bz2.decompress(data)
 
 
 def _of_function(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
