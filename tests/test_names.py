@@ -1,9 +1,9 @@
 """Names are read once: words of a private dialect, and names that say nothing, name nothing in the code."""
 
-import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from symtable import SymbolTable, symtable
 
 import streamsketch
 
@@ -16,23 +16,22 @@ FORBIDDEN = {
 }
 
 
-def named(tree: ast.AST) -> Iterator[str]:
-    """Yield the names of functions, classes, parameters, fields, and of local and global variables."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
+def named(table: SymbolTable) -> Iterator[str]:
+    """Yield forbidden names of functions, classes, parameters, fields, and of local and global variables."""
+    for name in table.get_identifiers():
+        if name.rstrip("_").rpartition("__")[2].strip("_").lower() in FORBIDDEN:  # a class's own begin with its name
+            symbol = table.lookup(name)
+            if not symbol.is_imported() and (symbol.is_assigned() or symbol.is_parameter() or symbol.is_annotated()):
+                yield name
+    for inner in table.get_children():
+        yield from named(inner)
 
 
 def found() -> dict[str, set[str]]:
     names = defaultdict(set)
     for path in sorted(path for part in PARTS for path in (ROOT / part).rglob("*.py")):
-        for name in named(ast.parse(path.read_text(encoding="utf-8"))):
-            if name.strip("_").lower() in FORBIDDEN:
-                names[path.relative_to(ROOT).as_posix()].add(name)
+        for name in named(symtable(path.read_text(encoding="utf-8"), path.name, "exec")):
+            names[path.relative_to(ROOT).as_posix()].add(name)
     return names
 
 
@@ -41,5 +40,7 @@ def test_no_name_is_of_a_private_dialect() -> None:
 
 
 def test_a_forbidden_name_is_seen() -> None:
-    tree = ast.parse("class Told:\n    near: int\n    def _said(self, *, how=1):\n        for moment in there: ...\n")
-    assert {name.strip("_").lower() for name in named(tree)} & FORBIDDEN == {"told", "near", "said", "how", "moment"}
+    code = "class Told:\n    near: int\n    def _said(self, *, how=1):\n        for moment in there: ...\n"
+    code += "class Other:\n    def __left_told(self): ...\nimport sound\n"
+    seen = {"Told", "near", "_said", "how", "moment", "_Other__left_told"}
+    assert set(named(symtable(code, "code", "exec"))) == seen
