@@ -174,28 +174,40 @@ def test_a_plan_from_a_sample_leaves_an_agreement_on_units(tmp_path: Path, forks
 KEYS = {"France": 900, "Korea, South": 60, "007": 3}
 
 
-@pytest.mark.parametrize("columns", [("key", "units"), ("country", "customers"), ("units", "rank", "key")])
-def test_a_file_of_keys_says_which_stand_out(columns: tuple[str, ...], tmp_path: Path, forks: Forks) -> None:
+@pytest.fixture(scope="module")
+def plan_of_keys() -> ss.planning.UnitPlan:
+    typical = ss.planning.TypicalUnit(items=20)
+    return ss.planning.plan_units(
+        typical, epsilon=1, delta=1e-6, unit="customer", units=KEYS, max_cells=4096, max_nonzeros=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "columns"),
+    [
+        ("keys.csv", ("key", "units")),
+        ("keys.parquet", ("country", "customers")),
+        ("keys.csv", ("units", "rank", "key")),
+        ("bare.csv", ()),  # without names of columns
+    ],
+)
+def test_a_file_of_keys_says_which_stand_out(
+    file: str, columns: tuple[str, ...], plan_of_keys: ss.planning.UnitPlan, tmp_path: Path, forks: Forks
+) -> None:
     values = dict(zip(("units", "rank", "key"), (KEYS.values(), [1, 2, 3], KEYS), strict=True))
     rows = {name: list(values.get(name, KEYS if name == "country" else KEYS.values())) for name in columns}
-    pq.write_table(pa.table(rows), tmp_path / "keys.parquet")
-    pc.write_csv(pa.table(rows), tmp_path / "keys.csv")
-    plan = ss.planning.plan_units(
-        ss.planning.TypicalUnit(items=20),
-        epsilon=1,
-        delta=1e-6,
-        unit="customer",
-        units=KEYS,
-        max_cells=4096,
-        max_nonzeros=1,
-    )
-    (tmp_path / "bare.csv").write_text('France,900\n"Korea, South",60\n007,3\n')  # without names of columns
-    for file in ("keys.csv", "bare.csv", "keys.parquet"):
-        asked = (*UNITS, "--items", 20, "--keys", file, "--picture", f"{file}.svg")
-        assert forks.succeeded(*asked, cwd=tmp_path) == f"{plan}\n"
-        assert (tmp_path / f"{file}.svg").read_text() == picture_of_keys(plan)
-    fields = json.loads(forks.succeeded(*UNITS, "--items", 20, "--keys", "keys.csv", "--json", cwd=tmp_path))
-    assert [(key["key"], key["units"]) for key in fields["keys"]] == list(KEYS.items())
+    if file == "bare.csv":
+        (tmp_path / file).write_text('France,900\n"Korea, South",60\n007,3\n')
+    elif file == "keys.parquet":
+        pq.write_table(pa.table(rows), tmp_path / file)
+    else:
+        pc.write_csv(pa.table(rows), tmp_path / file)
+    asked = (*UNITS, "--items", 20, "--keys", file)
+    assert forks.succeeded(*asked, "--picture", "keys.svg", cwd=tmp_path) == f"{plan_of_keys}\n"
+    assert (tmp_path / "keys.svg").read_text() == picture_of_keys(plan_of_keys)
+    if columns == ("key", "units"):
+        fields = json.loads(forks.succeeded(*asked, "--json", cwd=tmp_path))
+        assert [(key["key"], key["units"]) for key in fields["keys"]] == list(KEYS.items())
 
 
 def test_a_plan_for_signs_is_that_of_python(forks: Forks) -> None:

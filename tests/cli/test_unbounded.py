@@ -128,8 +128,8 @@ def test_a_named_stream_fills_a_slot_for_each_key(place: str, folder: Path, fork
 @pytest.mark.parametrize(
     ("schedule", "every"),
     [
-        (None, 5),
-        ({"kind": "tree", "horizon": 20, "depth": 2}, 13),
+        (None, 8),
+        ({"kind": "tree", "horizon": 20, "depth": 2}, 19),
         pytest.param(None, 1, marks=pytest.mark.long),
         pytest.param({"kind": "tree", "horizon": 20, "depth": 2}, 1, marks=pytest.mark.long),
     ],
