@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -88,6 +88,9 @@ _erfc = _by_each(math.erfc)
 
 def ndtr(x: Any) -> Floats:
     """Return P(Z ≤ x) of a standard normal Z."""
+    if isinstance(x, float):
+        far_out = x < _NO_TAIL[0] or x > _NO_TAIL[1]
+        return cast("Floats", np.float64(x > 0 if far_out else math.erfc(-x / _ROOT_2) / 2))
     x = np.asarray(x, dtype=np.float64)
     found = np.where(x < 0, 0.0, 1.0)  # as rounded, far out
     inside = ~((x < _NO_TAIL[0]) | (x > _NO_TAIL[1]))
@@ -121,6 +124,8 @@ def gammainccinv(shape: Any, chance: Any) -> Floats:
 def _gamma(shape: Any, x: Any, *, upper: bool) -> Floats:
     a, x = np.broadcast_arrays(np.asarray(shape, dtype=np.float64), np.asarray(x, dtype=np.float64))
     form, a, x = a.shape, a.ravel(), x.ravel()
+    if a.size == 1 and 0 < x[0] < math.inf:  # without the masks that parts of an array need
+        return _gamma_of_one(a, x, upper=upper).reshape(form)
     found = np.where(x > 0, math.nan, 1.0 if upper else 0.0)
     found[x == math.inf] = 0.0 if upper else 1.0
     inside = (x > 0) & (x < math.inf)
@@ -132,6 +137,17 @@ def _gamma(shape: Any, x: Any, *, upper: bool) -> Floats:
     found[small] = 1 - lower_tail if upper else lower_tail
     found[large] = upper_tail if upper else 1 - upper_tail
     return found.reshape(form)
+
+
+def _gamma_of_one(a: Floats, x: Floats, *, upper: bool) -> Floats:
+    shape, at = float(a[0]), float(x[0])
+    if shape > _LEAST_SHAPE and _BAND[0] * shape < at < _BAND[1] * shape:
+        return _temme(a, x, upper=upper)
+    if at < shape + 1:
+        lower_tail = _series(a, x)
+        return 1 - lower_tail if upper else lower_tail
+    upper_tail = _fraction(a, x)
+    return upper_tail if upper else 1 - upper_tail
 
 
 def _log_density(a: Floats, x: Floats) -> Floats:

@@ -215,6 +215,19 @@ class Squares(Law):
         first, second = self._tail_from(below), self._tail_from(below + 1)
         return first * math.pow(second / first, place + 0.5 - below)
 
+    def rough_tail(self, value: float) -> float:
+        """Return the same number as `rough_tails`."""
+        start, tails = self._untilted
+        place, last = (value - self.shift) / self.step, tails.size - 1
+        if self.exact and math.isfinite(place):
+            place = math.ceil(place - _ROUNDING * max(place, 1.0)) - 0.5
+        place = place + 0.5 - start
+        if place < 0 or place > last:
+            return float(place < 0)
+        before = int(place)
+        at = float(tails[before])
+        return at if before == last else (float(tails[before + 1]) - at) * (place - before) + at
+
     def rough_tails(self, values: Floats) -> Floats:
         """Return P(T ≥ each value) from the law as it is, without a tilt."""
         start, tails = self._untilted
@@ -449,6 +462,11 @@ class Mixture(Law):
     def tail(self, value: float) -> float:
         """Return the mean of the tails, with an error of 1e-12."""
         return self.rough_tail(value)
+
+    def rough_tail(self, value: float) -> float:
+        """Return the mean of rough tails."""
+        tails = np.array([[law.rough_tail(value)] for law in self.laws])
+        return float(np.minimum(self.chances @ tails, 1.0)[0])
 
     def rough_tails(self, values: Floats) -> Floats:
         """Return the means of rough tails."""
