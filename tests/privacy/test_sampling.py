@@ -272,7 +272,7 @@ def test_a_longer_draw_begins_with_the_shorter_one(name: str) -> None:
 
 def test_draws_larger_than_one_request_read_on() -> None:
     size = 1_000_000  # they take more than one request of 4 MiB
-    data = KeyedBits(SECRET, b"large").read(1 << 27)
+    data = KeyedBits(SECRET, b"large").read(1 << 25)
     bits = Given(data)
     samples = sampling.discrete_laplace(Fraction(40), size, bits)
     assert bits.reads[0] == 1 << 22

@@ -48,20 +48,28 @@ def plus_with_noise(variance: Fraction, cell: int) -> float:
     return float(masses[support > -cell].sum() + masses[support == -cell].sum() / 2)
 
 
+@functools.cache
+def variance_of(mechanism: signs.IDPSignRPG, steps: tuple[int, ...]) -> Fraction:
+    return mechanism.noise(np.array(steps)).sigma_squared
+
+
+@functools.cache
+def plus_with_flips(epsilon: Fraction, cell: int) -> float:
+    return float(naive_signs.plus_chance("constant", rate_below(epsilon), cell, 1))
+
+
 def plus_chances(mechanism: Mechanism, cells: Ints, steps: Ints, near: NDArray[np.bool_]) -> list[float]:
     """Return P(+) of each cell, written from the definition, for a calibration to the cells that are ``near``."""
     count = int(near.sum())
     chances = []
-    variance = mechanism.noise(steps[near]).sigma_squared if count and isinstance(mechanism, signs.IDPSignRPG) else 0
     for cell, is_near in zip(cells.tolist(), near.tolist(), strict=True):
         if not is_near:
             chances.append(0.5 if cell == 0 and isinstance(mechanism, signs.IDPSignRPG) else float(cell > 0))
         elif isinstance(mechanism, signs.IDPSignRPG):
-            chances.append(plus_with_noise(variance, cell))
+            chances.append(plus_with_noise(variance_of(mechanism, tuple(steps[near].tolist())), cell))
         else:
             share = 1 if isinstance(mechanism, signs.IDPSignOPORP) else count
-            rate = rate_below(Fraction(mechanism.epsilon) / share)
-            chances.append(float(naive_signs.plus_chance("constant", rate, cell, 1)))
+            chances.append(plus_with_flips(Fraction(mechanism.epsilon) / share, cell))
     return chances
 
 
@@ -75,6 +83,7 @@ def divergences(here: list[float], there: list[list[float]], epsilon: float) -> 
     return np.maximum(*(np.maximum(0.0, a - math.exp(epsilon) * b).sum(-1) for a, b in ((p, q), (q, p))))
 
 
+@functools.cache
 def neighbours_of(projection: ss.Projection, relation: Neighbours) -> dict[tuple[int, ...], set[tuple[int, ...]]]:
     steps = relation.grid_steps(projection.grid)
     cells = BOX @ projection.columns(np.arange(3)).T
