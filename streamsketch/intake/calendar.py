@@ -209,7 +209,8 @@ def check_times_of_day(windows: EventWindows, column: "pa.Array", name: str, for
         dates = (shortest or _DATE_LENGTH + 1) <= _DATE_LENGTH if form is None else _CLOCK.search(form) is None
     if dates:
         raise InvalidInputError(
-            f"the column {name} has dates without a time of day, which have no time zone: leave out {windows.zone}"
+            f"the column {name} has dates without a time of day, which have no time zone; leave out the zone "
+            f"{windows.zone}"
         )
 
 
@@ -223,8 +224,8 @@ def _zone(name: str) -> dt.tzinfo:
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         pass
     raise InvalidInputError(
-        f"{short(name)} is no time zone in this machine's IANA database; zones are named as Europe/Berlin is, and "
-        f"pip install tzdata brings the newest database"
+        f"{short(name)} is not a time zone in this machine's IANA database. Give a name of the form Area/City, or run "
+        "pip install tzdata for the newest database"
     )
 
 

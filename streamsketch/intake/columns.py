@@ -40,7 +40,7 @@ def single_value(column: "pa.Array") -> "pa.Array":
     if place is None:
         return pa.nulls(1, column.type.value_type)
     if not 0 <= place < len(column.dictionary):
-        raise InvalidInputError("a row names a word that its dictionary does not have")
+        raise InvalidInputError("a row has a dictionary code that its dictionary does not contain")
     return column.dictionary.slice(place, 1)
 
 

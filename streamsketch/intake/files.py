@@ -142,8 +142,8 @@ class RowReader:
             form = self.format or format_of(path.suffix)
             if form not in ("csv", "jsonl"):
                 raise InvalidInputError(
-                    f"{path} is a pipe, and of a pipe CSV and JSON lines are read, not compressed: say --format csv, "
-                    f"with a header line, or --format jsonl; Parquet is read from files only"
+                    f"{path} is a pipe, and a pipe must carry uncompressed CSV or JSON lines. Pass --format csv (with "
+                    "a header line) or --format jsonl; write Parquet to a file instead"
                 )
             lines = self.lines(str(path), form)
             for piece in lines.pieces(pipe_blocks(pipe.fileno(), stop)):

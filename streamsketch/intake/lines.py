@@ -52,7 +52,7 @@ class BadLines:
         """How many lines were left out."""
         self.path = None if mode in ("stop", "skip") else Path(mode)
         if self.path is not None and self.path.exists() and not append:
-            raise InvalidInputError(f"{self.path} already exists; bad lines are written to a new file")
+            raise InvalidInputError(f"{self.path} already exists; name a new file for bad lines")
 
     def __enter__(self) -> Self:
         if self.path is not None:
@@ -84,7 +84,7 @@ class BadLines:
         self.count += 1
 
     def __str__(self) -> str:
-        where = "left out" if self.path is None else f"left out, kept in {self.path}, secret"
+        where = "left out" if self.path is None else f"left out and written to {self.path} (secret)"
         return f"{self.count:,} bad line{'' if self.count == 1 else 's'} {where}"
 
 
@@ -168,7 +168,9 @@ class Lines:
                     whole = after
             yield whole
         if self.format == "csv" and self._header is None:  # its writer has failed
-            raise InvalidInputError(f"{self.name} ended before its header line")
+            raise InvalidInputError(
+                f"{self.name} ended before its header line; CSV must begin with the names of columns"
+            )
 
     @property
     def position(self) -> tuple[int, bytes]:
@@ -293,7 +295,9 @@ def file_blocks(stream: Any, path: str) -> Iterator[bytes]:
     except OSError as error:
         if error.errno is not None:  # of the file system
             raise
-        raise InvalidInputError(f"{path} is damaged or cut off: it cannot be uncompressed") from None
+        raise InvalidInputError(
+            f"{path} cannot be decompressed: it is damaged or truncated; give the complete file"
+        ) from None
 
 
 def pipe_blocks(

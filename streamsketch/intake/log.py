@@ -116,7 +116,9 @@ class Log:
         if position is None:
             return
         if not _is_position(position):
-            raise InvalidInputError("the position does not say how far the log was read; take a backup")
+            raise InvalidInputError(
+                "the saved position does not record how far the log was read; restore the state from a backup"
+            )
         if self.is_file:
             try:
                 self._resume(position)
@@ -220,10 +222,12 @@ class Log:
         self._open(self._path)
         row, header = position.get("row"), bytes.fromhex(position["header"])
         if row and row == _first_row(self._file.read(KNOWN_BY) or b"", header):
-            raise InvalidInputError(f"{why}. It begins with a row that was read before, and would be read twice")
+            raise InvalidInputError(
+                f"{why}. It begins with a row that was read before, so that row would be read twice"
+            )
         self._on_loss(
-            f"{self._path} is read from its beginning: what was written after byte {position['bytes']:,} of the file "
-            f"that was read last, and before it, is lost"
+            f"{self._path} is read from its beginning; what was written to earlier files after byte "
+            f"{position['bytes']:,} of the one read last is lost"
         )
         self._begin(header)
 
@@ -239,7 +243,7 @@ class Log:
         else:
             self._file.seek(self._consumed)
             if rest := self._file.read():
-                self._lines.refuse(rest, f"{self._lines.name} was rotated, and ends within a line")
+                self._lines.refuse(rest, f"{self._lines.name} was rotated, and its last line is incomplete")
             self._open(to.path, keep=True)
             self._begin(header)
 
@@ -291,8 +295,8 @@ class Log:
     def _check_left(self) -> None:
         if self._left is not None and (grown := os.fstat(self._left[0].fileno()).st_size - self._left[1]) > 0:
             raise InvalidInputError(
-                f"{self._path} was rotated, and {grown:,} bytes were written to the file before it after this one was "
-                f"begun. They are not read: end a log's writers before others write to its new file"
+                f"{self._path} was rotated, and {grown:,} bytes were written to the previous file after the new one "
+                "was begun. They are not read. Stop all writers of a log before others write to its new file"
             )
 
     def _go_on(self, position: dict[str, Any]) -> None:
@@ -362,14 +366,14 @@ class Log:
     @property
     def _other(self) -> str:
         return (
-            f"{self._name} is not the log that was read before, as its first or last bytes up to there differ: give "
-            f"the same log from its beginning, or begin a new state and a new folder"
+            f"{self._name} is not the log that was read before: the bytes at the beginning or the end of what was "
+            "read differ. Give the same log from its beginning, or begin a new state and a new folder"
         )
 
     def _shorter(self, size: int, consumed: int) -> str:
         return (
-            f"{self._name} has {size:,} byte{'' if size == 1 else 's'}, and {consumed:,} of it were read before: give "
-            f"the same log from its beginning, or begin a new state and a new folder"
+            f"{self._name} has {size:,} byte{'' if size == 1 else 's'}, but {consumed:,} were read before: give the "
+            "same log from its beginning, or begin a new state and a new folder"
         )
 
 

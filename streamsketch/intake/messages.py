@@ -64,7 +64,10 @@ class Messages:
         on_loss: Callable[[str], None] | None = None,
     ) -> None:
         if position is not None and not _is_position(position):
-            raise InvalidInputError("the position does not say up to which offset messages were read; take a backup")
+            raise InvalidInputError(
+                "the saved position does not record up to which offset messages were read; restore the state from a "
+                "backup"
+            )
         self._descriptor = source if isinstance(source, int) else source.fileno()
         self._name, self._on_loss = name, on_loss
         self._lines = reader.lines(name, "jsonl")
@@ -102,14 +105,16 @@ class Messages:
                 continue
             *whole, rest = (rest + block).split(b"\n")
             if len(rest) > LONGEST_LINE:
-                raise InvalidInputError(f"{self._name} has a message that is longer than {LONGEST_LINE:,} bytes")
+                raise InvalidInputError(
+                    f"{self._name} has a message longer than {LONGEST_LINE:,} bytes, which is the most"
+                )
             rows = [row for line in whole if line and (row := self._row(line)) is not None]
             if rows:
                 yield b"\n".join(rows) + b"\n"
             if not block and self._at is not None and 0 <= self._before < self._at["next"] - 1:
                 raise InvalidInputError(
-                    f"{self._name} ended at offset {self._before:,}, and messages up to {self._at['next'] - 1:,} were "
-                    f"read before: give the same partition"
+                    f"{self._name} ended at offset {self._before:,}, but messages up to {self._at['next'] - 1:,} were "
+                    "read before; give the same partition"
                 )
 
     def read(self, piece: bytes, add: Add) -> None:
@@ -125,7 +130,9 @@ class Messages:
             if not (isinstance(topic, str) and numbers and isinstance(payload, str | None)):
                 raise ValueError  # noqa: TRY301 - as what json raises
         except (ValueError, KeyError, TypeError, RecursionError):
-            why = f"{self._name} has a line that is no message as kcat -J prints it, with topic, partition and offset"
+            why = (
+                f"{self._name} has a line that is not a message as printed by kcat -J, with topic, partition and offset"
+            )
             self._lines.refuse(line, why)
             return None
         content = "" if payload is None else payload
@@ -148,27 +155,27 @@ class Messages:
         begins = self._before < 0
         if not begins and offset <= self._before:
             raise InvalidInputError(
-                f"{self._name} has offset {offset:,} after {self._before:,}: give one partition in its order, as kcat "
-                f"-p {partition} does"
+                f"{self._name} has offset {offset:,} after {self._before:,}; give one partition in its order, with "
+                f"kcat -p {partition}"
             )
         at = self._at
         if at is None:
             at = {"topic": topic, "partition": partition, "first": [offset, content], "missing": 0, "next": offset}
         if (topic, partition) != (at["topic"], at["partition"]):
             raise InvalidInputError(
-                f"{self._name} has messages of partition {partition} of {topic!a:.80}, and those before were of "
-                f"partition {at['partition']} of {at['topic']!a:.80}: give that one alone, or begin a new state"
+                f"{self._name} has messages of partition {partition} of {topic!a:.80}, but earlier ones were of "
+                f"partition {at['partition']} of {at['topic']!a:.80}; give only that partition, or begin a new state"
             )
         if begins and offset < at["first"][0]:
             raise InvalidInputError(
-                f"{self._name} begins at offset {offset:,}, before {at['first'][0]:,}, where reading began: it is "
-                f"another topic of this name, or reading would begin earlier; begin a new state and a new folder"
+                f"{self._name} begins at offset {offset:,}, but reading began at {at['first'][0]:,}. Begin there; for "
+                "another topic of this name, or to begin earlier, begin a new state and a new folder"
             )
         for known, its in (at["first"], at.get("last", at["first"])):
             if offset == known and content != its:
                 raise InvalidInputError(
-                    f"{self._name} has another message at offset {offset:,} than was read before: give the same topic, "
-                    f"or begin a new state and a new folder"
+                    f"the message of {self._name} at offset {offset:,} differs from the one read before; give the "
+                    "same topic, or begin a new state and a new folder"
                 )
         gap: int = offset - at["next"]
         if begins and gap > 0:
@@ -179,10 +186,10 @@ class Messages:
         return gap >= 0
 
     def _lose(self, offset: int, expected: int) -> None:
-        why = f"{self._name} begins at offset {offset:,}, and messages before {expected:,} were read"
+        why = f"{self._name} begins at offset {offset:,}, but messages were read only up to {expected - 1:,}"
         if self._on_loss is None:
-            raise LostLogError(f"{why}: begin it at {expected - 1:,} or before, as kcat -o {expected - 1} does")
-        self._on_loss(f"{why}: those in between are lost")
+            raise LostLogError(f"{why}; begin at {expected - 1:,} or before, with kcat -o {expected - 1}")
+        self._on_loss(f"{why}; the messages in between are lost")
 
 
 def _is_position(position: dict[str, Any]) -> bool:

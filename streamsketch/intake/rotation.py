@@ -63,8 +63,8 @@ def rotated(path: Path) -> list[Path]:
     if len({kind for kind, _ in found}) > 1:
         names = ", ".join(sorted(one.name for one in found.values()))
         raise InvalidInputError(
-            f"rotated files of {path} are named by numbers and by dates ({names}), so their order is unknown: move "
-            f"away those that were read before"
+            f"the rotated files of {path} are named by numbers and by dates ({names}), so their order is unknown; "
+            "move away those that were read before"
         )
     return [found[key] for key in sorted(found)]
 
@@ -129,13 +129,14 @@ def chain(path: Path, position: Mapping[str, Any]) -> list[Path]:
 def _not_found(path: Path, position: Mapping[str, Any], every: list[Path], *, several: bool) -> str:
     consumed, size = position["bytes"], path.stat().st_size if path.exists() else 0
     why = (
-        f"{path} has {size:,} byte{'' if size == 1 else 's'}, and {consumed:,} of it were read before"
+        f"{path} has {size:,} byte{'' if size == 1 else 's'}, but {consumed:,} were read before"
         if size < consumed
-        else f"{path} is not the log that was read before, as its first or last bytes up to there differ"
+        else f"{path} is not the log that was read before: the bytes at the beginning or the end of what was read "
+        "differ"
     )
     names = ", ".join(one.name for one in every if one != path)
     looked = f", and {'several' if several else 'none'} of its rotated files ({names}) may be" if names else ""
-    return f"{why}{looked}: put the file that was read last back, or begin a new state and a new folder"
+    return f"{why}{looked}. Put back the file that was read last, or begin a new state and a new folder"
 
 
 def _is_in(path: Path, position: Mapping[str, Any]) -> bool:
@@ -155,8 +156,8 @@ def _without_gaps(files: list[Path], path: Path) -> Iterator[Path]:
             number = int(label)
             if before is not None and before - number > 1:
                 raise LostLogError(
-                    f"{path} was rotated, and of its files, number {before - 1} is missing between {before} and "
-                    f"{number}: put it back"
+                    f"{path} was rotated, and its file number {before - 1} is missing between {before} and {number}; "
+                    "put it back"
                 )
             before = number
         yield one

@@ -33,7 +33,7 @@ _Columns: TypeAlias = dict[str, "pa.Array"]
 Read = TypeVar("Read")
 
 _CAST = b"streamsketch.agreement"  # metadata of a cast batch's schema: the agreement that cast it
-_HASHING = "a projection of dim {dim} takes integers as indices, and only one of dim 2**60 hashes text"
+_HASHING = "a projection with dim={dim} takes integers as indices; use dim=2**60 to hash text"
 _CELLS = 1 << 22  # features that are made at a time: 16 MiB
 
 
@@ -96,15 +96,15 @@ class Intake:
         windows: EventWindows | None = None,
     ) -> None:
         if not isinstance(agreement, Agreement):
-            raise TypeError(f"rows are read under an Agreement, got a {type(agreement).__name__}")
+            raise TypeError(f"agreement must be an Agreement, got a {type(agreement).__name__}")
         if not callable(on_bad) and on_bad not in ("refuse", "drop"):
             raise InvalidInputError(f"on_bad must be 'refuse', 'drop' or a function, got {on_bad!r:.40}")
         if bounded and agreement.unit is None:
             raise InvalidInputError(
-                "the agreement must name a column of units, unit='customer', to bound what one adds"
+                "the agreement names no column of units, so nothing can be bounded; name it, such as unit='customer'"
             )
         if windows is not None and time is None:
-            raise InvalidInputError("windows are made of times: say which column holds them, time='at'")
+            raise InvalidInputError("windows need a column of times; name it, such as time='at'")
         self._agreement, self._on_bad, self._bounded = agreement, on_bad, bounded
         self._time, self._time_format, self._windows = time, time_format, windows
         self._agreed = agreement.names
@@ -205,8 +205,8 @@ class Intake:
         if done:
             if done != self._agreement.fingerprint:
                 raise IncompatibleAgreementsError(
-                    f"these rows were cast by the agreement {done} already, and this one is "
-                    f"{self._agreement.fingerprint}; give both steps one agreement"
+                    f"these rows were already cast by the agreement {done}, but this one is "
+                    f"{self._agreement.fingerprint}; use one agreement in both steps"
                 )
             return {name: batch.column(name) for name in self.names}, rows, True
         columns = {}
@@ -346,6 +346,6 @@ class Intake:
 
 def _blank(name: str, row: int) -> str:
     return (
-        f"the column {name} has nothing, null or blank, in row {row:,}, and the agreement refuses that: fill or drop "
-        f"such rows, or agree on missing='drop'"
+        f"the column {name} is null or blank in row {row:,}, and the agreement refuses missing values; fill or drop "
+        "such rows, or agree on missing='drop'"
     )

@@ -105,7 +105,7 @@ def window_seconds(length: float | str) -> float:
         found = _LENGTH.fullmatch(length)
         if not found:
             raise InvalidInputError(
-                f"a window must be a number and a unit (s, min, h, d or w), such as '1 day', '1d', '24h' or '15 min', "
+                "a window must be a number and a unit (s, min, h, d or w), such as '1 day', '1d', '24h' or '15 min'; "
                 f"got {short(length)}"
             )
         exact = Fraction(found[1]) * _UNITS[found[2]]
@@ -154,10 +154,14 @@ def times_in(column: "pa.Array", name: str, form: str | None = None) -> "pa.Arra
             instants = pc.if_else(zoned, column, None).cast(pa.timestamp("us", tz="UTC"))
             return pc.coalesce(plain, instants.cast(pa.timestamp("us")))
     except pa.ArrowException:
-        looks = "ISO 8601 has it, such as 2024-05-31 or 2024-05-31T12:00:00Z" if form is None else f"{form} says"
+        looks = (
+            "in ISO 8601, such as 2024-05-31 or 2024-05-31T12:00:00Z; state its format"
+            if form is None
+            else f"in the format {form}; correct the format or the text"
+        )
         # Arrow's own message quotes the cell, which is private
-        raise InvalidInputError(f"the column {name} holds text that is no time as {looks}; name its form") from None
-    raise InvalidInputError(f"the column {name} must hold times, dates or text that says them, got {kind}")
+        raise InvalidInputError(f"the column {name} holds text that is not a time {looks}") from None
+    raise InvalidInputError(f"the column {name} must hold times, dates, or text with times or dates; got {kind}")
 
 
 def micros_in(column: "pa.Array", name: str, form: str | None = None) -> Ints:
@@ -170,7 +174,9 @@ def micros_in(column: "pa.Array", name: str, form: str | None = None) -> Ints:
     """
     found: Ints = times_in(column, name, form).cast(pa.int64()).to_numpy(zero_copy_only=False)
     if found.size and not -LARGEST_TIME <= found.min() <= found.max() <= LARGEST_TIME:
-        raise InvalidInputError(f"the column {name} holds a time that is more than 70,000 years off")
+        raise InvalidInputError(
+            f"the column {name} holds a time more than 70,000 years before or after 1970; correct or drop those rows"
+        )
     return found
 
 

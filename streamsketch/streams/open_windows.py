@@ -367,7 +367,7 @@ class Windows:
             return batch, 0
         if not self._drops:
             raise InvalidInputError(
-                f"the column {self._policy.time} has nothing, null or blank, in a row, and the agreement refuses that"
+                f"the column {self._policy.time} is null or blank in a row, and the agreement refuses missing values"
             )
         return batch.filter(pa.array(~untimed)), int(untimed.sum())
 

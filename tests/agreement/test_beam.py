@@ -116,9 +116,9 @@ def test_public_keys_are_cast_as_keys_are(form: str, tmp_path: Path) -> None:
 
 
 def test_what_cannot_follow_it_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="under an Agreement"):
+    with pytest.raises(TypeError, match="must be an Agreement"):
         SketchPerKey(PROJECTION)  # type: ignore[arg-type]
-    with pytest.raises(ss.InvalidInputError, match="must name a column of units"):
+    with pytest.raises(ss.InvalidInputError, match="names no column of units"):
         BoundContributions(AGREEMENT.replace(unit=None))
     with pytest.raises(ss.InvalidInputError, match="pass neighbours"):
         BoundContributions(AGREEMENT)

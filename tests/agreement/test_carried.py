@@ -80,7 +80,7 @@ def test_an_agreement_says_the_columns() -> None:
         PROJECTION.sketch().update_rows(ROWS)
     with pytest.raises(ss.InvalidInputError, match="name the column of keys"):
         PROJECTION.table().update_rows(ROWS, index="item")
-    with pytest.raises(TypeError, match="under an Agreement"):
+    with pytest.raises(TypeError, match="must be an Agreement"):
         ss.sketch(ROWS, PROJECTION)  # type: ignore[arg-type]
 
 

@@ -224,7 +224,7 @@ FULL = pa.table({"name": ["a", "c", "d"], "much": [1, 3, 4]})
 def test_null_and_blank_are_missing_alike(name: str) -> None:
     agreement = ss.Agreement(PROJECTION, index="name", value="much")
     rows = pa.table({"name": MISSING[name], "much": [1, 2, 3, 4]})
-    with pytest.raises(ss.InvalidInputError, match="column name has nothing, null or blank, in row 2"):
+    with pytest.raises(ss.InvalidInputError, match="column name is null or blank in row 2"):
         ss.sketch(rows, agreement)
     dropping = agreement.replace(missing="drop")
     assert ss.sketch(rows, dropping) == ss.sketch(FULL, dropping)

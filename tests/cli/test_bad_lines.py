@@ -40,12 +40,12 @@ def test_bad_lines_are_left_out_counted_and_kept(
     assert load_raw(folder / "a.raw-sketch").state == expected()
     (folder / "a.raw-sketch").unlink()
     kept = forks.run("sketch", *given, *EVENTS, *MADE, "--bad-lines", "bad.txt", cwd=folder, stdin=stdin)
-    assert f"{number} bad lines left out, kept in bad.txt, secret" in kept.stderr
+    assert f"{number} bad lines left out and written to bad.txt (secret)" in kept.stderr
     assert (folder / "bad.txt").read_bytes() == header + 3 * faults
     assert stat.S_IMODE((folder / "bad.txt").stat().st_mode) == 0o600
     assert load_raw(folder / "a.raw-sketch").state == expected()
     again = forks.run("sketch", *given, *EVENTS, *MADE, "--append", "--bad-lines", "bad.txt", cwd=folder, stdin=stdin)
-    assert "bad.txt already exists; bad lines are written to a new file" in again.stderr
+    assert "bad.txt already exists; name a new file for bad lines" in again.stderr
 
 
 def test_good_lines_leave_no_file_of_bad_ones(folder: Path, forks: Forks) -> None:
@@ -141,7 +141,7 @@ def test_windows_of_a_day_are_keys_of_their_own(folder: Path, forks: Forks) -> N
         (folder / "a.raw-sketch").unlink()
     assert "got 'a day'" in forks.refused("sketch", "times.csv", *timed, "a day", cwd=folder)
     wrong = forks.refused("sketch", "times.csv", *timed[:-3], "--window", "1d", cwd=folder)
-    assert "the column when holds text that is no time as ISO 8601 has it" in wrong
+    assert "the column when holds text that is not a time in ISO 8601" in wrong
     assert "go together" in forks.refused("sketch", "times.csv", *timed[:-1], cwd=folder)
 
 
@@ -160,7 +160,7 @@ def test_windows_of_the_calendar_are_in_a_time_zone(folder: Path, forks: Forks) 
         assert set(load_raw(folder / "a.raw-sketch").state) == keys
         (folder / "a.raw-sketch").unlink()
     for options, message in [
-        (["1 day", "--zone", "Berlin"], "'Berlin' is no time zone in this machine's IANA database"),
+        (["1 day", "--zone", "Berlin"], "'Berlin' is not a time zone in this machine's IANA database"),
         (["15 min", "--zone", "UTC"], "--window must be a day, a week or a month in a time zone, got '15 min'"),
     ]:
         assert message in forks.refused("sketch", "times.csv", *timed, *options, cwd=folder)

@@ -323,7 +323,7 @@ def test_messages_are_read_once_whatever_offset_a_consumer_begins_at(
     assert place is not None
     last = place["next"] - 1001
     said = forks.refused(*command, cwd=folder, stdin=b"".join(lines[last + 2 :]))
-    assert f"messages before {last + 1001:,} were read: begin it at {last + 1000:,} or before" in said
+    assert f"messages were read only up to {last + 1000:,}; begin at {last + 1000:,} or before" in said
     forks.succeeded(*command, cwd=folder, stdin=b"".join(lines[last:]))
     check_exact(folder, rows, monkeypatch)
     assert json.loads((folder / "told.json").read_text())["offsets_missing"] == 0
@@ -359,7 +359,7 @@ def test_a_log_is_known_again(folder: Path, forks: Forks) -> None:
     for wrong, said in (
         (text.replace("north", "south", 1), "is not the log that was read before"),
         (text[:-30] + text[-29:] + "\n", "is not the log that was read before"),
-        (text[:-100], f"{len(text) - 100:,} bytes, and {len(text):,} of it were read before"),
+        (text[:-100], f"{len(text) - 100:,} bytes, but {len(text):,} were read before"),
         ("", "has 0 bytes"),
     ):
         (folder / "log.csv").write_text(wrong)
@@ -434,7 +434,7 @@ def test_a_bad_line_ends_a_stream_or_is_left_out(folder: Path, forks: Forks, mon
     (folder / "log.csv").write_text(text[:at] + "private-time,north,a,1,Ann\n" + text[at:])
     done = forks.run(*FILE, cwd=folder)
     assert done.returncode == 2
-    assert "row 32 of log.csv: the column at holds text that is no time" in done.stderr
+    assert "row 32 of log.csv: the column at holds text that is not a time" in done.stderr
     assert "s.raw-stream holds what was read before, and goes on from there" in done.stderr
     assert "private-time" not in done.stderr
     told = json.loads(forks.succeeded(*FILE, "--bad-lines", "skip", "--json", cwd=folder))

@@ -138,7 +138,7 @@ def test_reading_ends_when_it_is_stopped(tmp_path: Path) -> None:
     [
         (HEADER + b"x,1\nb,2\n" + SECOND, "is not the log that was read before"),
         (HEADER + b"a,1\nb,9\n" + SECOND, "is not the log that was read before"),
-        (HEADER + b"a,1\n", "the log has 11 bytes, and 15 of it were read before"),
+        (HEADER + b"a,1\n", "the log has 11 bytes, but 15 were read before"),
     ],
 )
 def test_another_log_is_refused(data: bytes, said: str, kind: str, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_file_that_becomes_shorter_is_refused(tmp_path: Path) -> None:
         pieces = Log(descriptor, READER, "csv").pieces(follow=True)
         next(pieces)
         path.write_bytes(HEADER)
-        with pytest.raises(ss.InvalidInputError, match="the log has 7 bytes, and 15 of it were read before"):
+        with pytest.raises(ss.InvalidInputError, match="the log has 7 bytes, but 15 were read before"):
             next(pieces)
 
 
@@ -171,7 +171,7 @@ def test_a_position_that_does_not_say_how_far_the_log_was_read_is_refused(
     with opened(tmp_path / "log.csv") as descriptor:
         position = Log(descriptor, READER, "csv").position
         Log(descriptor, READER, "csv", position=position)
-        with pytest.raises(ss.InvalidInputError, match="does not say how far the log was read"):
+        with pytest.raises(ss.InvalidInputError, match="does not record how far the log was read"):
             Log(descriptor, READER, "csv", position=position | changes)
 
 
@@ -182,7 +182,7 @@ def test_bad_lines_of_a_log_are_left_out_and_kept(tmp_path: Path) -> None:
         rows = rows_of(Log(descriptor, RowReader(AGREEMENT, bad=bad), "csv"))
     assert (rows, rows.numbers) == ([("a", "1"), ("b", "2"), ("c\nd", "3"), ("e", "4")], [2, 3, 6, 7])
     assert kept.read_bytes() == HEADER + b"bad,3\ntoo,many,cells\n"
-    assert str(bad) == f"2 bad lines left out, kept in {kept}, secret"
+    assert str(bad) == f"2 bad lines left out and written to {kept} (secret)"
 
 
 class Rotating:
@@ -363,7 +363,7 @@ def test_rotated_files_of_unknown_order_and_unfinished_lines_are_refused(
     with opened(written.path) as descriptor:
         with (
             Log(descriptor, READER, "jsonl", position=position, path=written.path) as log,
-            pytest.raises(ss.InvalidInputError, match=r"log.jsonl.1 was rotated, and ends within a line"),
+            pytest.raises(ss.InvalidInputError, match=r"log.jsonl.1 was rotated, and its last line is incomplete"),
         ):
             rows_of(log)
         reader = RowReader(AGREEMENT, bad=(bad := BadLines("skip")))
@@ -404,7 +404,7 @@ def test_rows_written_to_the_old_file_after_the_new_one_was_begun_are_an_error(
         assert next(pieces)
         late.write("{}\n")
         late.flush()
-        with pytest.raises(ss.InvalidInputError, match="3 bytes were written to the file before it"):
+        with pytest.raises(ss.InvalidInputError, match="3 bytes were written to the previous file"):
             next(pieces)
 
 

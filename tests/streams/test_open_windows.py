@@ -133,12 +133,12 @@ def test_one_unit_cannot_move_what_heartbeats_move() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"at": "yesterday"}, "the column at holds text that is no time"),
-        ({"at": ""}, "the column at has nothing, null or blank"),
+        ({"at": "yesterday"}, "the column at holds text that is not a time"),
+        ({"at": ""}, "the column at is null or blank"),
         ({"at": "2026-11-29T13:00:00Z"}, r"more than 10,000 windows \(max_ahead\) after the rows before"),
-        ({"at": "99999-01-01T00:00:00Z"}, "no time as ISO 8601"),
+        ({"at": "99999-01-01T00:00:00Z"}, "not a time in ISO 8601"),
         ({"n": "many"}, "not a plain decimal number"),
-        ({"item": ""}, "the column item has nothing"),
+        ({"item": ""}, "the column item is null or blank"),
     ],
 )
 def test_after_a_bad_row_nothing_has_changed(changes: dict[str, str], said: str) -> None:

@@ -376,7 +376,7 @@ def test_mistakes_are_found_before_the_job_runs(arguments: dict[str, Any], messa
 
 
 def test_only_agreements_are_taken() -> None:
-    with pytest.raises(TypeError, match="under an Agreement"):
+    with pytest.raises(TypeError, match="must be an Agreement"):
         BoundContributions("SJLT")  # type: ignore[arg-type]
 
 

@@ -119,7 +119,7 @@ def test_what_never_ends_is_refused() -> None:
 def test_dates_have_no_zone(tmp_path: Path) -> None:
     table = TABLE.set_column(3, "at", pa.array([dt.date(2024, 5, 1)] * len(ROWS)))
     with pytest.raises(
-        Exception, match="dates without a time of day, which have no time zone: leave out Europe/Berlin"
+        Exception, match="dates without a time of day, which have no time zone; leave out the zone Europe/Berlin"
     ):
         run(lambda pipeline: pipeline | beam.Create([table]) | CalendarWindows("month", ZONE, column="at"), tmp_path)
 

@@ -191,7 +191,7 @@ def test_a_missing_column_or_a_malformed_row_is_named(tmp_path: Path) -> None:
 
 
 def test_only_agreements_and_batches_are_taken(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="under an Agreement"):
+    with pytest.raises(TypeError, match="must be an Agreement"):
         SketchPerKey(PROJECTION)  # type: ignore[arg-type]
     with pytest.raises(ss.InvalidInputError, match="Apply RowsToBatches"):
         run(lambda p: p | beam.Create([("a", 1, 1)]) | SketchPerKey(agreement_of(PROJECTION)), tmp_path)

@@ -309,7 +309,7 @@ def test_parts_carry_no_words_of_others(whole: bool) -> None:  # noqa: FBT001
         (("a", 1, 1), "splits Arrow record batches, got a tuple"),
         (pa.table({"key": ["a"]}), "no column 'at'"),
         (pa.table({"at": [1]}), "must hold times or dates, got int64"),
-        (pa.table({"at": ["a day"]}), "holds text that is no time as ISO 8601 has it"),
+        (pa.table({"at": ["a day"]}), "holds text that is not a time in ISO 8601"),
     ],
 )
 def test_elements_without_times_are_refused(element: Any, message: str, tmp_path: Path) -> None:

@@ -100,5 +100,5 @@ def test_a_release_guarantees_what_was_agreed_on_and_does_not_warn(recwarn: pyte
 def test_an_agreement_without_units_or_bound_bounds_nothing(changes: dict[str, None], said: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=said):
         ss.bound(pa.table(ROWS), AGREEMENT.replace(**changes))
-    with pytest.raises(TypeError, match="under an Agreement"):
+    with pytest.raises(TypeError, match="must be an Agreement"):
         ss.bound(pa.table(ROWS), PROJECTION)  # type: ignore[arg-type]
