@@ -70,7 +70,7 @@ class MeanAggregator(Encoded):
         """
         check_int(count, "the number of reports", 0, MAX_COUNT)
         if not isinstance(totals, np.ndarray):
-            raise InvalidInputError(f"totals must be an array, got a {type(totals).__name__}")
+            raise InvalidInputError(f"totals must be a NumPy array, got a {type(totals).__name__}")
         if totals.dtype != np.int64 or totals.shape != (mechanism.state_dim,):
             raise InvalidInputError(
                 f"totals of {mechanism!r} must be int64 of shape ({mechanism.state_dim},), got {totals.dtype} of shape "
@@ -80,8 +80,8 @@ class MeanAggregator(Encoded):
         most = count * int(_LIMIT)
         if largest > most:
             raise InvalidInputError(
-                f"the totals contain {largest}, but {count} reports add up to at most {most}: count and totals are "
-                f"not from the same aggregator"
+                f"the totals contain {largest}, but {count} reports add up to at most {most}; take count and totals "
+                "from the same aggregator"
             )
         self = cls(mechanism)
         cells = totals.astype(np.float64)
@@ -90,7 +90,7 @@ class MeanAggregator(Encoded):
         if length > count * longest * (1 + _SLACK):
             raise InvalidInputError(
                 f"the totals have length {length:.6g}, but {count} honest reports of {mechanism!r} add up to at most "
-                f"{count * longest:.6g}: they were damaged, or are not honest"
+                f"{count * longest:.6g}; some reports are damaged or dishonest"
             )
         self._count, self._totals = count, totals.copy()
         return self
@@ -135,7 +135,7 @@ class MeanAggregator(Encoded):
         """
         seeds, values = self._arrays(reports)
         if not all_fit(self._mechanism, values):
-            raise InvalidInputError(f"{implausible(self._mechanism, values)}. Skip such reports with add_plausible")
+            raise InvalidInputError(f"{implausible(self._mechanism, values)}. To skip such reports, use add_plausible")
         self._add(seeds, values)
 
     def add_plausible(self, reports: Report | Reports) -> int:
@@ -160,7 +160,7 @@ class MeanAggregator(Encoded):
         elif isinstance(reports, Reports):  # arrays of one layout need only one compiled kernel
             seeds, values = (np.require(part, None, ["C", "A", "W"]) for part in (reports.seeds, reports.values))
         else:
-            raise TypeError(f"an aggregator adds a Report or Reports, got a {type(reports).__name__}")
+            raise TypeError(f"reports must be a Report or Reports, got a {type(reports).__name__}")
         self._check_same(reports.mechanism)
         self._check_count(seeds.size)
         return seeds, values
@@ -193,7 +193,7 @@ class MeanAggregator(Encoded):
             For more than 2^31 - 1 reports in total.
         """
         if not isinstance(other, MeanAggregator):
-            raise TypeError(f"a MeanAggregator merges with another, got a {type(other).__name__}")
+            raise TypeError(f"a MeanAggregator merges only with a MeanAggregator, got a {type(other).__name__}")
         self._check_same(other.mechanism)
         if other.step_exponent != self._step_exponent:  # pickled on a machine that rounded it differently
             raise InvalidInputError(
@@ -275,18 +275,20 @@ class MeanAggregator(Encoded):
         ours, others = mine.agreed_fields(), theirs.agreed_fields()
         names = [name for name in ours | others if ours.get(name) != others.get(name)]
         differing = "; ".join(f"{name} is {ours.get(name)!r} here, {others.get(name)!r} there" for name in names)
-        raise InvalidInputError(f"reports of different mechanisms do not add up: {differing}. Agree on one")
+        raise InvalidInputError(
+            f"reports of different mechanisms cannot be added: {differing}. Use one mechanism for all reports"
+        )
 
     def _check_count(self, more: int) -> None:
         if self._count + more > MAX_COUNT:
             raise SketchOverflowError(
-                f"an aggregator holds at most {MAX_COUNT} reports: this one has {self._count}, and {more} more were "
-                f"not added. Use several aggregators, and average their means weighted by count"
+                f"an aggregator holds at most {MAX_COUNT} reports; this one has {self._count}, and {more} more were "
+                "not added. Use several aggregators, and average their means weighted by count"
             )
 
     def _check_not_empty(self) -> None:
         if not self._count:
-            raise InvalidInputError("no report was added yet, so there is no mean to estimate")
+            raise InvalidInputError("the aggregator has no reports, so there is no mean to estimate; add reports first")
 
 
 def step_exponent_of(mechanism: Mechanism) -> int:

@@ -68,8 +68,8 @@ class Compression:
     def __init__(self, size: int, epsilon: float, salted: np.uint64) -> None:
         if epsilon > MAX_EPSILON:
             raise InvalidInputError(
-                f"a compressed report takes about e^ε candidates: epsilon must be at most {MAX_EPSILON:g}, got "
-                f"{epsilon:g}. Use an uncompressed mechanism, such as PrivUnitG"
+                f"epsilon must be at most {MAX_EPSILON:g}, because a compressed report takes about e^ε candidates; "
+                f"got {epsilon:g}. Use an uncompressed mechanism, such as PrivUnitG"
             )
         self.size = size
         self.salted = salted

@@ -227,7 +227,7 @@ class Mechanism(ABC):
             if not self.ball:
                 rule, remedy = "1", "divide it by its length, or use ball=True for vectors of length at most 1"
             raise InvalidInputError(
-                f"vector {first + int(np.argmax(wrong))} must be finite and have length {rule} within "
+                f"vector {first + int(np.argmax(wrong))} must be finite and have length {rule}, within "
                 f"{_LENGTH_TOLERANCE:g}; {remedy}"
             )
         if not self.ball:
@@ -256,7 +256,10 @@ class Mechanism(ABC):
         """
         mechanism = mechanism_from_fields(json_fields(text, "a mechanism"))
         if not isinstance(mechanism, cls):
-            raise InvalidInputError(f"the JSON describes a {type(mechanism).__name__}, not a {cls.__name__}")
+            raise InvalidInputError(
+                f"the JSON describes a {type(mechanism).__name__}, but a {cls.__name__} was expected; use "
+                "Mechanism.from_json for any mechanism"
+            )
         return mechanism
 
     @functools.cached_property
@@ -312,7 +315,9 @@ def mechanism_from_fields(fields: dict[str, Any]) -> Mechanism:
     wanted = {field.name for field in dataclasses.fields(_KINDS[kind])}
     if given.keys() != wanted:
         found = short(", ".join(map(str, given)))
-        raise InvalidInputError(f"a mechanism of kind {kind} has the fields {', '.join(sorted(wanted))}; got {found}")
+        raise InvalidInputError(
+            f"a mechanism of kind {kind} must have exactly the fields {', '.join(sorted(wanted))}; got {found}"
+        )
     return _KINDS[kind](**given)
 
 
@@ -350,9 +355,7 @@ def whole_steps(contributions: Floats, step: float, limit: float) -> Ints:
     given = np.ascontiguousarray(contributions, dtype=np.float64)
     steps = np.empty(given.shape, dtype=np.int64)
     if not round_to_steps(given.reshape(-1), step, limit, steps.reshape(-1)):
-        raise InvalidInputError(
-            "a report has values outside the range of the mechanism: it was damaged, or is not honest"
-        )
+        raise InvalidInputError("a report has values outside the range of the mechanism; it is damaged or dishonest")
     return steps
 
 

@@ -85,6 +85,6 @@ def implausible(mechanism: Reported, values: NDArray[Any]) -> str:
     first = values[int(np.argmin(lengths_fit(mechanism, values)))].astype(np.float64)
     length = math.sqrt(float(first @ first))
     return (
-        f"a report has length {length:.6g}, but honest ones of {mechanism!r} have {least:.6g} to {most:.6g}: it was "
-        f"damaged, or is not honest"
+        f"a report has length {length:.6g}, but honest reports of {mechanism!r} have {least:.6g} to {most:.6g}; it is "
+        "damaged or dishonest"
     )

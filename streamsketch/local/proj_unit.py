@@ -98,8 +98,9 @@ class ProjUnit(WithPrecision):
         self._set_int("sketch_dim", 1, MAX_DIM)
         if self.rotation == "gaussian" and self.shared:
             raise InvalidInputError(
-                "a Gaussian map cannot be shared: rows of one Gaussian matrix are not an isometry on average, and the "
-                "mean would err by about its own length for any number of reports. Use rotation='hadamard' or 'haar'"
+                "a Gaussian map cannot be shared. Use rotation='hadamard' or 'haar': with one Gaussian matrix for "
+                "all reports, the error of the mean stays about as large as the mean itself, for any number of "
+                "reports"
             )
         if self.sketch_dim > self.map.padded_dim:
             raise InvalidInputError(

@@ -199,8 +199,8 @@ def _check(mechanism: Reported, seeds: Words, values: NDArray[Any]) -> None:
             f"{values.shape} for {seeds.size} seeds"
         )
     if not layout.seeded and seeds.any():
-        raise InvalidInputError(f"reports of {mechanism!r} have no seed, so seeds must be 0")
+        raise InvalidInputError(f"seeds must be 0, because reports of {mechanism!r} have no seed")
     if layout.dtype == "bits" and (values > 1).any():
         raise InvalidInputError("bits must be 0 or 1")
     if layout.stored.kind == "f" and not np.isfinite(values).all():
-        raise InvalidInputError("a report's values must be finite: it was damaged, or is not honest")
+        raise InvalidInputError("a report's values must be finite; this one is damaged or dishonest")

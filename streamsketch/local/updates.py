@@ -64,9 +64,9 @@ class ModelUpdates:
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, Mechanism):
-            raise TypeError(f"mechanism must be a Mechanism of streamsketch.local, got a {short(self.mechanism)}")
+            raise TypeError(f"mechanism must be a Mechanism of streamsketch.local, got {short(self.mechanism)}")
         if not self.mechanism.ball:
-            raise InvalidInputError("updates have lengths from 0 to clip, so the mechanism must have ball=True")
+            raise InvalidInputError("the mechanism must have ball=True, because updates have lengths from 0 to clip")
         valid = isinstance(self.clip, int | float | np.floating) and not isinstance(self.clip, bool)
         if not (valid and 0 < self.clip < math.inf):
             raise InvalidInputError(f"clip must be a positive number, got {short(self.clip)}")
@@ -168,4 +168,6 @@ def _cut(vector: Floats, clip: float) -> Floats:
 
 def _check_size(size: int, dim: int) -> None:
     if size != dim:
-        raise InvalidInputError(f"the model has {size} parameters, and the mechanism is for dim={dim}")
+        raise InvalidInputError(
+            f"the model has {size} parameters, but the mechanism has dim={dim}; make a mechanism with dim={size}"
+        )

@@ -103,7 +103,7 @@ def test_values_no_honest_report_holds_are_refused_and_nothing_is_added(name: st
     before = server.copy()
     values = np.stack([report.values for report in reports_of(name)]).astype(np.float32)
     values[-1] = 1e30
-    with pytest.raises(InvalidInputError, match="not honest"):
+    with pytest.raises(InvalidInputError, match="dishonest"):
         server.add(Reports(mechanism, np.zeros(PEOPLE, dtype=np.uint64), values))
     assert server == before
 
@@ -134,7 +134,7 @@ def test_a_full_server_takes_no_more() -> None:
         (1.5, np.zeros(DIM, dtype=np.int64), "0 to"),
         (True, np.zeros(DIM, dtype=np.int64), "0 to"),
         ("1", np.zeros(DIM, dtype=np.int64), "0 to"),
-        (1, [0] * DIM, "an array"),
+        (1, [0] * DIM, "a NumPy array"),
     ],
 )
 def test_states_no_reports_add_up_to_are_refused(count: Any, totals: Any, problem: str) -> None:

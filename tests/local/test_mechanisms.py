@@ -215,8 +215,8 @@ def test_delta_and_repetitions_have_their_ranges() -> None:
         ("{", "object"),
         ('{"kind":"nonesuch"}', "kind must be one of"),
         ('{"kind":["proj-unit"]}', "cannot hold lists or objects"),
-        ('{"kind":"priv-unit-g","dim":4}', "has the fields"),
-        ('{"kind":"priv-hs","dim":4,"epsilon":1,"ball":false,"seed":0,"more":1}', "has the fields"),
+        ('{"kind":"priv-unit-g","dim":4}', "must have exactly the fields"),
+        ('{"kind":"priv-hs","dim":4,"epsilon":1,"ball":false,"seed":0,"more":1}', "must have exactly the fields"),
     ],
 )
 def test_json_of_no_mechanism_is_refused(text: str, problem: str) -> None:
@@ -225,7 +225,7 @@ def test_json_of_no_mechanism_is_refused(text: str, problem: str) -> None:
 
 
 def test_json_of_another_class_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="describes a PrivUnit, not a ProjUnit"):
+    with pytest.raises(InvalidInputError, match="describes a PrivUnit, but a ProjUnit was expected"):
         ProjUnit.from_json(zoo()["PrivUnit"].to_json())
     with pytest.raises(InvalidInputError, match="kind must be"):
         mechanism_from_fields({})

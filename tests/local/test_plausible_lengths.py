@@ -155,10 +155,10 @@ def test_a_false_report_of_priv_unit_is_refused_wherever_it_arrives(length: floa
     before = server.copy()
     mixed = Reports(mechanism, np.zeros(2, dtype=np.uint64), np.stack([good.values, false.values]))
     for wrong in (false, mixed):
-        with pytest.raises(InvalidInputError, match=r"not honest.*add_plausible"):
+        with pytest.raises(InvalidInputError, match=r"dishonest.*add_plausible"):
             server.add(wrong)
         assert server == before
-    with pytest.raises(WireFormatError, match="not honest"):
+    with pytest.raises(WireFormatError, match="dishonest"):
         Report.from_bytes(false.to_bytes(), mechanism)
     assert plausible(mixed).tolist() == [True, False]
     assert server.add_plausible(false) == 1
@@ -175,7 +175,7 @@ def test_reports_of_other_lengths_are_left_out_and_counted(name: str) -> None:
     poisoned[::5] *= poisoned.dtype.type(100)
     mixed = Reports(mechanism, reports.seeds, poisoned)
     server, expected = mechanism.aggregator(), mechanism.aggregator()
-    with pytest.raises(InvalidInputError, match="not honest"):
+    with pytest.raises(InvalidInputError, match="dishonest"):
         server.add(mixed)
     assert server.count == 0
     assert server.add_plausible(mixed) == 10
@@ -203,7 +203,7 @@ def test_values_in_one_cell_that_leave_the_state_are_left_out() -> None:
     values[1] = 1 / mechanism.cap.mean / math.sqrt(mechanism.dim)
     reports = Reports(mechanism, np.zeros(3, dtype=np.uint64), values)
     server = mechanism.aggregator()
-    with pytest.raises(InvalidInputError, match="not honest"):
+    with pytest.raises(InvalidInputError, match="dishonest"):
         server.add(reports)
     assert server.add_plausible(reports) == 2
     assert server.count == 1
@@ -260,7 +260,7 @@ def test_a_false_sum_is_refused_from_bytes() -> None:
     message = wire_pb2.LocalMean()
     message.ParseFromString(server.to_bytes()[17:-16])
     message.totals.CopyFrom(values_message(100 * server.totals))
-    with pytest.raises(WireFormatError, match="not honest"):
+    with pytest.raises(WireFormatError, match="dishonest"):
         MeanAggregator.from_bytes(frame(MEANS.magic, message.SerializeToString(deterministic=True)))
 
 

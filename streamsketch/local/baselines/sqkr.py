@@ -73,8 +73,8 @@ class SQKR(Mechanism):
         self._set_int("seed", 0, (1 << 64) - 1)
         if self.rotation == "hadamard" and 4 * self.sphere_dim > MAX_DIM:
             raise InvalidInputError(
-                f"a Hadamard frame has 4 to 8 times as many coefficients as coordinates: dim must be at most "
-                f"{MAX_DIM // 4 - self.ball}, got {self.dim}"
+                f"dim must be at most {MAX_DIM // 4 - self.ball} for a Hadamard frame, which has 4 to 8 times as many "
+                f"coefficients as coordinates; got {self.dim}"
             )
 
     @property
