@@ -1,7 +1,7 @@
 """Exceptions and warnings that users can catch.
 
-Every message says what was wrong, the values on both sides and the remedy. None contains a private value
-(a datum, or a cell of an unreleased sketch). All derive from `StreamsketchError`; a wrong *type* raises a plain
+Every message states what was wrong, the values on both sides and the remedy. No message contains a private value
+(a datum, or a cell of an unreleased sketch). All errors derive from `StreamsketchError`; a wrong *type* raises a plain
 ``TypeError``. Causes and remedies are in docs/reference/error-messages.md.
 """
 
@@ -11,7 +11,18 @@ class StreamsketchError(Exception):
 
 
 class InvalidInputError(StreamsketchError, ValueError):
-    """A value that the method does not accept: NaN, an index out of range, ε ≤ 0, lengths that differ."""
+    """A value that the method does not accept: NaN, an index out of range, ε ≤ 0, lengths that differ.
+
+    Examples
+    --------
+    >>> from streamsketch import CountSketch, InvalidInputError
+    >>> sketch = CountSketch(sketch_dim=256, seed=7).sketch()
+    >>> try:
+    ...     sketch.update(["tea"], [float("nan")])
+    ... except InvalidInputError:
+    ...     print("the sketch has not changed")
+    the sketch has not changed
+    """
 
 
 class IncompatibleProjectionsError(StreamsketchError, ValueError):
@@ -50,6 +61,15 @@ class WireFormatError(StreamsketchError, ValueError):
     ----------
     where
         The byte range or field at fault, e.g. ``"projection.sparsity"``.
+
+    Examples
+    --------
+    >>> from streamsketch import PrivateSketch, WireFormatError
+    >>> try:
+    ...     PrivateSketch.from_bytes(b"a,b,c")
+    ... except WireFormatError as error:
+    ...     print(error.where)
+    bytes 0-7
     """
 
     def __init__(self, where: str, problem: str) -> None:
@@ -63,7 +83,7 @@ class WireFormatError(StreamsketchError, ValueError):
 
 
 class UnknownKeyError(StreamsketchError, KeyError):
-    """A table has nothing of a key; it is a `KeyError`, as of any mapping."""
+    """A table does not have this key. It is also a `KeyError`, as other mappings raise."""
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show it in quotes
@@ -73,34 +93,34 @@ class NoiseMismatchWarning(UserWarning):
     """A release contradicts itself: its noise cannot be what it states, or is too little for its guarantee.
 
     Estimators warn once for each such release. Estimates are computed as if the stated noise were present, so error
-    bars may be far too small; turn the warning into an error to refuse such releases.
+    bars may be far too small. Turn the warning into an error to refuse such releases.
     """
 
 
 class KeyTypeWarning(UserWarning):
-    """No key of the data has the type of the public keys, so releases hold noise alone.
+    """No key of the data has the type of the public keys, so releases hold only noise.
 
-    It depends on the data, so it is for the operator alone, as `BoundExceededWarning`.
+    The warning depends on the data, so only the operator may see it, as with `BoundExceededWarning`.
     """
 
 
 class TruncationWarning(UserWarning):
-    """Values are no multiples of the resolution, and what truncation takes of them is lost.
+    """Values are not multiples of the resolution, so truncation to the grid loses a part of them.
 
-    It depends on the data, so it is for the operator alone, as `BoundExceededWarning`.
+    The warning depends on the data, so only the operator may see it, as with `BoundExceededWarning`.
     """
 
 
 class WeakGuaranteeWarning(UserWarning):
-    """A guarantee is so weak that it hardly protects anybody: ε above 20, or δ of 1/1000 or more.
+    """A guarantee is so weak that it hardly protects anyone: ε is above 20, or δ is 1/1000 or more.
 
-    It depends on ε and δ alone. Turn it into an error to refuse such releases.
+    The warning depends only on ε and δ. Turn it into an error to refuse such releases.
     """
 
 
 class BoundExceededWarning(UserWarning):
-    """A sketch holds an event larger than the bound of the release: whoever contributed it is not protected.
+    """A sketch holds an event larger than the bound of the release, so the unit that contributed it is not protected.
 
-    It depends on the data, so it is for the operator alone. It is no error, as a refusal would tell of the data; who
-    turns it into one must not let others see whether a release was made.
+    The warning depends on the data, so only the operator may see it. It is not an error, because a refusal would reveal
+    something about the data. If you turn it into one, do not let others see whether a release was made.
     """

@@ -43,6 +43,17 @@ class Receipt:
         The entry's hash, which shows later whether the ledger up to this entry was changed.
     datasets
         The data sets that were charged.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, Ledger, SJLT
+    >>> ledger = Ledger(getfixture("tmp_path") / "ledger.sqlite")
+    >>> ledger.dataset("sales", unit="sale", epsilon=4.0)
+    >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
+    >>> guarantee = sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale")).guarantee
+    >>> receipt = ledger.charge("sales", guarantee)
+    >>> receipt.number, receipt.datasets
+    (2, ('sales',))
     """
 
     number: int

@@ -47,6 +47,19 @@ class Changes:
         The arguments of `streamsketch.changes`.
     tests
         The test of each row; None if there is no average.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, CountSketch, changes
+    >>> projection = CountSketch(sketch_dim=256, seed=7)
+    >>> days = {}
+    >>> for day, sold in (("Mon", 1000), ("Tue", 1000), ("Wed", 9000)):
+    ...     sketch = projection.sketch()
+    ...     sketch.update(["tea"], [sold])
+    ...     days[day] = sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale"))
+    >>> found = changes(days, level=1e-6)
+    >>> found.alarms, found.table.column_names[:3]
+    (['Wed'], ['window', 'before', 'estimate'])
     """
 
     table: "pa.Table"

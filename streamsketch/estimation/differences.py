@@ -43,6 +43,17 @@ class Differences:
         ``"distance"`` if sums were compared, ``"mean"`` if averages were.
     confidence
         Probability with which all intervals hold.
+
+    Examples
+    --------
+    >>> from streamsketch import CountSketch, top_differences
+    >>> projection = CountSketch(sketch_dim=256, seed=7)
+    >>> north, south = projection.sketch(), projection.sketch()
+    >>> north.update(["tea", "milk"], [900, 100])
+    >>> south.update(["tea", "milk"], [100, 100])
+    >>> found = top_differences(north, south, ["tea", "milk", "bread"])
+    >>> found.candidates, found.separated["item"].to_pylist()
+    (3, ['tea'])
     """
 
     table: "pa.Table"

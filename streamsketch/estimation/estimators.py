@@ -178,6 +178,16 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
         separately.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As in `squared_distance`.
+
+    Examples
+    --------
+    >>> from streamsketch import CountSketch
+    >>> projection = CountSketch(sketch_dim=256, seed=7)
+    >>> x, y = projection.sketch(), projection.sketch()
+    >>> x.update(["tea", "milk", "bread"], [1, 2, 3])
+    >>> y.update(["tea", "milk", "bread"], [2, 4, 6])
+    >>> round(cosine(x, y).value, 12)
+    1.0
     """
     return _defined(cosines_between(*pair_of(x, y), same=False))[0, 0]
 

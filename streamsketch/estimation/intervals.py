@@ -17,7 +17,15 @@ _SKEWED = 1e-7  # curvature; below it, χ² of that many degrees of freedom is a
 
 
 class Interval(NamedTuple):
-    """A confidence interval, ends included."""
+    """A confidence interval, ends included.
+
+    Examples
+    --------
+    >>> from streamsketch.estimation import Estimate
+    >>> found = Estimate(10.0, projection_variance=3.0, noise_variance=1.0).interval()
+    >>> round(found.low, 2), round(found.high, 2)
+    (6.08, 13.92)
+    """
 
     low: float
     high: float

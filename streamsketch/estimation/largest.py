@@ -33,6 +33,15 @@ class Top:
         squared data units.
     squared_norm
         The squared norm of the whole stream.
+
+    Examples
+    --------
+    >>> from streamsketch import CountSketch, top
+    >>> sketch = CountSketch(sketch_dim=256, seed=7).sketch()
+    >>> sketch.update(["tea", "milk"], [900, 100])
+    >>> found = top(sketch, ["tea", "milk", "bread"], n=2)
+    >>> found.candidates, found.table["item"].to_pylist()
+    (3, ['tea', 'milk'])
     """
 
     table: "pa.Table"

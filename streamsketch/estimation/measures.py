@@ -42,6 +42,18 @@ def pairwise(sketches: Iterable[AnySketch], *, by: By = "distance") -> Estimates
         averages of sketches whose units were not counted.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As in `squared_distance`.
+
+    Examples
+    --------
+    >>> from streamsketch import CountSketch
+    >>> projection = CountSketch(sketch_dim=256, seed=7)
+    >>> shops = [projection.sketch() for _ in range(3)]
+    >>> for shop, items in zip(shops, (["tea", "milk"], ["tea", "jam"], ["rice"])):
+    ...     shop.update(items)
+    >>> pairwise(shops).value.astype(int).tolist()
+    [[0, 2, 3], [2, 0, 3], [3, 3, 0]]
+    >>> round(pairwise(shops, by="cosine")[0, 1].value, 6)
+    0.5
     """
     sketches = list(sketches)
     if len(sketches) < 2:

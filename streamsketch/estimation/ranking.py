@@ -13,6 +13,13 @@ class Ranks(NamedTuple):
     """The lowest and the highest possible ranks of quantities, from 1, the smallest: int64 arrays of equal shape.
 
     They are 0 on the diagonal, where a stream is compared with itself.
+
+    Examples
+    --------
+    >>> from streamsketch.estimation import Estimates
+    >>> found = Estimates(np.array([100.0, 40.0, 42.0]), np.full(3, 9.0), np.full(3, 16.0)).ranks()
+    >>> found.low.tolist(), found.high.tolist()  # the second and the third may have either order
+    ([3, 1, 1], [3, 2, 2])
     """
 
     low: NDArray[np.int64]

@@ -49,6 +49,18 @@ class SameTest:
         The distribution of the squared distance of the cells.
     gap
         The observed squared distance of the cells, with noise, in squared data units.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, CountSketch, test_same
+    >>> projection = CountSketch(sketch_dim=256, seed=7)
+    >>> north, south = projection.sketch(), projection.sketch()
+    >>> north.update(["tea", "milk"], [900, 100])
+    >>> south.update(["tea", "milk"], [100, 900])
+    >>> sale = L1(1, unit="sale")
+    >>> found = test_same(north.release(epsilon=1.0, neighbours=sale), south.release(epsilon=1.0, neighbours=sale))
+    >>> found.p_value < 0.001, found.power(distance=1000.0) > 0.99
+    (True, True)
     """
 
     p_value: float

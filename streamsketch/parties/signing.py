@@ -137,6 +137,26 @@ def verify(
         If the file is longer than `Limits.max_table_bytes`.
     OSError
         If the file cannot be read.
+
+    Examples
+    --------
+    >>> from streamsketch import Agreement, CountSketch
+    >>> from streamsketch.errors import SignatureError
+    >>> from streamsketch.parties import Key, sign, verify
+    >>> path = getfixture("tmp_path") / "agreed.json"
+    >>> agreed = Agreement(CountSketch(sketch_dim=256, seed=7), index="item")
+    >>> _ = path.write_text(agreed.to_json())
+    >>> north = Key.generate("North")
+    >>> _ = sign(path, north)
+    >>> statement = verify(path, north.public)
+    >>> statement.kind, statement.agreement == agreed.fingerprint
+    ('Agreement', True)
+    >>> _ = path.write_text("{}")
+    >>> try:
+    ...     verify(path, north.public)
+    ... except SignatureError:
+    ...     print("the file was changed")
+    the file was changed
     """
     path, signers = Path(path), _signers(signer)
     if content is None:

@@ -25,6 +25,14 @@ class PlannedKey(NamedTuple):
     """What to expect of one key's release.
 
     Lengths are ℓ2 norms after clipping, in data units. With ``clip="equal"`` each unit has the length of the bound.
+
+    Examples
+    --------
+    >>> from streamsketch.planning import TypicalUnit, plan_units
+    >>> plan = plan_units(TypicalUnit(items=40), units={"Wien": 900}, epsilon=1.0, delta=1e-6, unit="customer")
+    >>> key = plan.keys[0]
+    >>> key.key, key.units, key.below < 0.01
+    ('Wien', 900.0, True)
     """
 
     key: str

@@ -61,6 +61,13 @@ class Projection(ABC):
     resolution
         Grid step (g) of the values, in their units: an int, a Fraction, a Decimal, a string such as ``"1/100"``, or a
         float, which is read as the decimal it prints as.
+
+    Examples
+    --------
+    >>> from streamsketch import CountSketch, Projection
+    >>> projection = CountSketch(sketch_dim=256, seed=7)
+    >>> isinstance(projection, Projection), Projection.from_json(projection.to_json()) == projection
+    (True, True)
     """
 
     dim: int

@@ -46,6 +46,17 @@ def load_raw(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> R
         If the file is too large, truncated, changed, inconsistent or of another version.
     OSError
         If the file cannot be read.
+
+    Examples
+    --------
+    >>> from streamsketch import CountSketch
+    >>> path = getfixture("tmp_path") / "north.raw-sketch"
+    >>> sketch = CountSketch(sketch_dim=256, seed=7).sketch()
+    >>> sketch.update(["tea", "milk"])
+    >>> save_raw(sketch, path)
+    >>> loaded = load_raw(path)
+    >>> loaded.state == sketch, loaded.releases
+    (True, ())
     """
     try:
         with opened(path, RAW, max_bytes=max_bytes) as database:
@@ -83,6 +94,14 @@ def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
         If the existing file is not a valid raw sketch, or has several hard links. It is not replaced then.
     OSError
         If the file cannot be written.
+
+    Examples
+    --------
+    >>> from streamsketch import CountSketch
+    >>> path = getfixture("tmp_path") / "north.raw-sketch"
+    >>> save_raw(CountSketch(sketch_dim=256, seed=7).sketch(), path)
+    >>> f"{path.stat().st_mode & 0o777:o}"
+    '600'
     """
     raw = raw if isinstance(raw, RawSketch) else RawSketch(raw)
     with locked(path):

@@ -116,6 +116,16 @@ def _thing(name: str) -> object:
     return getattr(importlib.import_module(module), attribute)
 
 
+# Names of the top namespace that no example would explain, and why.
+NEEDS_NO_EXAMPLE = {"StreamsketchError": "the base of all errors; those below it have examples"}
+
+
+def test_every_name_of_the_top_namespace_has_an_example() -> None:
+    without = {name for name in set(ss.__all__) - ELSEWHERE if ">>> " not in (inspect.getdoc(getattr(ss, name)) or "")}
+    without -= {name for name in without if not callable(getattr(ss, name))}  # numbers and types have no docstring
+    assert without == set(NEEDS_NO_EXAMPLE)
+
+
 def test_what_is_documented_is_there() -> None:
     for name in documented():
         module, _, attribute = name.rpartition(".")
