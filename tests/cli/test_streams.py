@@ -150,10 +150,7 @@ def test_a_stream_of_csv_without_a_header_is_refused(folder: Path, forks: Forks)
     options = ["--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
     done = forks.run("sketch", "-", *EVENTS, *options, cwd=folder, stdin=b"")
     assert done.returncode == 2
-    assert (
-        "standard input ended before its header line; CSV must begin with the names of columns. a.raw-sketch holds the 0 events before"
-        in done.stderr
-    )
+    assert "CSV must begin with the names of columns. a.raw-sketch holds the 0 events before" in done.stderr
 
 
 def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks: Forks) -> None:
