@@ -87,7 +87,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     seed: Annotated[int | None, typer.Option(help="Public seed. By default, one is drawn now.")] = None,
     as_json: Json = False,
 ) -> None:
-    r"""Write down what all parties sketch by: projection, columns, bounds, and how to treat missing values.
+    r"""Write down how all parties sketch: projection, columns, bounds, and how to treat missing values.
 
     If --unit-column is given without a bound, each unit is protected, whatever its rows hold, and each counts the same,
     as with --sketch-l2 1 --clip equal. With --key, add --max-keys, the number of keys that one unit may be in: then

@@ -79,7 +79,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
         ),
     ] = None,
     form: Annotated[
-        Format | None, typer.Option("--format", help="Format of the files. By default, their names tell.")
+        Format | None, typer.Option("--format", help="Format of the files. By default, it follows from the file names.")
     ] = None,
     delimiter: Annotated[str, typer.Option(help="Character between the cells of CSV. \\t is a tab.")] = ",",
     trade_off: Annotated[

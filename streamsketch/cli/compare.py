@@ -33,7 +33,7 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     top: Annotated[
         int | None,
         typer.Option(
-            help="Show only the first pairs, so many; with --why, so many items, by default 10.",
+            help="Number of pairs to show, from the first on. With --why, number of items, by default 10.",
             show_default=False,
         ),
     ] = None,
@@ -72,7 +72,7 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Estimate squared distances and cosines between private sketches, most similar pair first.
 
-    Each interval holds for its pair alone: the smallest of many estimates is biased down. With --together, the
+    Each interval holds for its pair alone: the smallest of many estimates is too small on average. With --together, the
     intervals hold for all pairs at once. If noise dominates, an estimated squared distance may be negative and a cosine
     above 1. Intervals are clipped to what is possible.
 

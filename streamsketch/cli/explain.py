@@ -35,9 +35,9 @@ def explain(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show who is protected and how, how much noise that takes, and what is not protected.
+    """Show who is protected and how, the noise that this needs, and what is not protected.
 
-    Several files are also accounted for together.
+    For several files, the output also has the guarantee of all together.
 
     With --registry, the files are one entry of the Differential Privacy Deployments Registry, in its fields. Fields
     that no release can fill are null, and listed under to_fill.

@@ -61,7 +61,7 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
     top: Annotated[
         int | None,
         typer.Option(
-            help="Show only the largest items, so many, and an estimate of what is missed.", show_default=False
+            help="Show only this number of items, the largest, and an estimate of what is missed.", show_default=False
         ),
     ] = None,
     agreement: FollowedAgreement = None,

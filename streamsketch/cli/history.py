@@ -52,7 +52,7 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
     length: Annotated[
         int | None,
         typer.Option(
-            help="Show a series of ranges of so many windows instead, and whether each differs from the "
+            help="Show a series of ranges of this many windows instead, and whether each differs from the "
             "one before (see --of).",
             min=1,
             show_default=False,

@@ -227,7 +227,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     ] = None,
     windows: Annotated[
         int | None,
-        typer.Option(help="Plan a schedule for publishing a stream of so many windows.", min=1, show_default=False),
+        typer.Option(help="Plan a schedule for publishing a stream of this many windows.", min=1, show_default=False),
     ] = None,
     window: Annotated[
         str | None, typer.Option(help="Length of a window, such as '1 hour'.", show_default=False)

@@ -31,7 +31,7 @@ def sign(
     inside: Annotated[bool, typer.Option("--inside", help="Rewrite a table with the signature in it.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Sign files: each signature is a line of a file beside it, FILE.intoto.jsonl, to be sent along.
+    """Sign files: each signature is a line of FILE.intoto.jsonl, which you send along.
 
     The signature states the contents of FILE, its guarantee and its agreement. It shows that FILE was not changed
     since.

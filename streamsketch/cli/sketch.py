@@ -119,7 +119,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
         str | None, typer.Option(help="Grid step of the values, such as 1/100. By default 1.")
     ] = None,
     form: Annotated[
-        Format | None, typer.Option("--format", help="Format of the input. By default, the file name tells.")
+        Format | None, typer.Option("--format", help="Format of the input. By default, it follows from the file name.")
     ] = None,
     delimiter: Annotated[str, typer.Option(help="Character between the cells of CSV. \\t is a tab.")] = ",",
     bad_lines: Annotated[

@@ -17,7 +17,7 @@ def viewer(
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .html.")],
     as_json: Json = False,
 ) -> None:
-    """Write a page for others, on which they drop releases to see what `report` shows of them.
+    """Write a page on which others drop releases, to see what `report` shows of them.
 
     The page reads .sketch files and .parquet tables of releases in the browser, and a dictionary of words, by which it
     shows what differs. Nothing leaves the computer: the page makes no requests, and its Content-Security-Policy forbids
