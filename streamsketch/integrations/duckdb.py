@@ -53,35 +53,51 @@ _KEPT = 1024  # decoded releases in the cache: a join uses each of them many tim
 
 
 def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
-    """Register SQL functions of published sketches on a connection.
+    """Register SQL functions that estimate from published sketches on a connection.
 
-    The functions ``squared_distance(x, y)``, ``inner_product(x, y)``, ``cosine(x, y)``, ``profile_distance(x, y)``,
-    ``mean_distance(x, y)``, ``mean_product(x, y)``, ``squared_norm(x)``, ``mean_norm(x)``, and ``units(x)`` and
-    ``total(x)`` of a release that counts units, return a struct of ``value``, ``standard_error``, ``low_95`` and
-    ``high_95``, as does ``frequency(x, item)``, for an item that is an integer, text, bytes, a date or a timestamp.
-    ``test_same(x, y, tolerance)`` returns a struct of ``p_value``, that of `streamsketch.test_same`, and ``distance``,
-    the squared distance as such a struct. ``guarantee(x)`` returns text, ``noise_check(x)`` whether the noise stated is
-    ``enough`` for it, ``too little`` or ``not checked``, and ``combine(x, y, populations)`` the release of both streams
-    together, by `PrivateSketch.combine`. Arguments are sketches in the exchange format: the column ``sketch`` of a
-    table written by `PrivateTable.save`, or the content of a ``.sketch`` file. NULL gives NULL; so do the cosine and
-    the profile distance of a stream that is empty or too small for its noise, and averages of a stream of too few
-    units, where they are undefined. An invalid sketch raises an error, which aborts the query, and so does an average
-    of one whose units were not counted.
+    Arguments ``x`` and ``y`` are sketches in the exchange format: the column ``sketch`` of a table that
+    `PrivateTable.save` wrote, or the content of a ``.sketch`` file. These functions return a struct of ``value``,
+    ``standard_error``, ``low_95`` and ``high_95``:
 
-    Of releases of features, whose agreement is among ``agreements``: ``discrepancy(x, y)`` is `mmd`, and
-    ``test_populations(x, y)`` the test that populations are the same, ``test_same(…, by="mean", samples=True)``.
-    ``column_differences(x, y)`` has a row for each column, with whether it ``differs``: its interval is that of the
-    populations, holds together with those of the other columns, and leaves out 0. ``describe_release(x)`` has a row for
-    each ``measure`` of a column, as `describe`; ``share(x, column, value)`` is that of a category, also of a hashed
-    one. The two of several rows can be used as a table, ``FROM describe_release(x)``, or give a list of structs.
+    - ``squared_distance(x, y)``, ``inner_product(x, y)``, ``cosine(x, y)``, ``profile_distance(x, y)`` and
+      ``squared_norm(x)``;
+    - ``mean_distance(x, y)``, ``mean_product(x, y)``, ``mean_norm(x)``, ``units(x)`` and ``total(x)``, for releases
+      that count units;
+    - ``frequency(x, item)``, for an item that is an integer, text, bytes, a date or a timestamp.
+
+    Further functions return other types:
+
+    - ``test_same(x, y, tolerance)``: a struct of ``p_value``, as in `streamsketch.test_same`, and ``distance``, the
+      squared distance as a struct as above;
+    - ``guarantee(x)``: text;
+    - ``noise_check(x)``: ``enough``, ``too little`` or ``not checked``, which tells whether the stated noise is enough
+      for the guarantee;
+    - ``combine(x, y, populations)``: the release of both streams together, as in `PrivateSketch.combine`.
+
+    NULL gives NULL. The cosine and profile distance are NULL if a stream is empty or too small for its noise, and
+    averages are NULL if a stream has too few units. An invalid sketch raises an error, which aborts the query, and so
+    does an average of a sketch whose units were not counted.
+
+    Five functions are for releases of features whose agreement is in ``agreements``:
+
+    - ``discrepancy(x, y)``: as `mmd`;
+    - ``test_populations(x, y)``: tests whether the populations are the same, as ``test_same(…, by="mean",
+      samples=True)``;
+    - ``column_differences(x, y)``: a row for each column. A column ``differs`` if its interval, which is for the
+      populations and holds together with those of the other columns, excludes 0;
+    - ``describe_release(x)``: a row for each ``measure`` of a column, as `describe`;
+    - ``share(x, column, value)``: the share of a category, also of a hashed one.
+
+    ``column_differences`` and ``describe_release`` can be used as a table, ``FROM describe_release(x)``; in an
+    expression they give a list of structs.
 
     Parameters
     ----------
     connection
         A connection of DuckDB's Python package.
     agreements
-        Those that streams followed: ``frequency`` needs a stream's to cast items to its types, and casts those of an
-        index of one column; functions of features need it to know what cells mean.
+        The agreements of the streams. ``frequency`` needs a stream's agreement to cast items to its type, for an index
+        of one column. Functions of features need it to know the meaning of cells.
 
     Notes
     -----
@@ -89,6 +105,20 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     WHERE a.key < b.key ORDER BY 3``
 
     ``SELECT key, item, f.value FROM (SELECT key, item, frequency(sketch, item) f FROM 'all.parquet', words)``
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> from streamsketch import L1, SJLT
+    >>> x, y = (SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7).sketch() for _ in range(2))
+    >>> x.update([17], [300])
+    >>> data = [sketch.release(epsilon=1.0, neighbours=L1(1)).to_bytes() for sketch in (x, y)]
+    >>> connection = duckdb.connect()
+    >>> register(connection)
+    >>> query = connection.execute("SELECT d.value, d.low_95 < d.high_95 FROM (SELECT squared_distance(?, ?) d)", data)
+    >>> value, is_interval = query.fetchone()
+    >>> is_interval
+    True
     """
     known = {agreement.fingerprint: agreement for agreement in agreements}
     frequencies = functools.partial(_frequencies, known)

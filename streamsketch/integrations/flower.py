@@ -1,4 +1,4 @@
-"""Private updates of a model in Flower: a mod of clients, and a strategy; requires the extra ``flower``."""
+"""Private model updates in Flower: a mod for clients and a strategy for the server. Requires the extra ``flower``."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -16,27 +16,27 @@ from streamsketch.local import ModelUpdates, Report
 
 _LOG = logging.getLogger("flwr")
 REPORT = "report"
-"""The key of the report, in a message's content and in its record."""
+"""Key of the report in a message's content and in its record."""
 
 
 class UpdateMod:
-    """A mod of a Flower ``ClientApp``: replaces what training returns by one private report of the update.
+    """A mod for a Flower ``ClientApp`` that replaces the result of training by one private report of the update.
 
-    The report is all that is sent: metrics and the number of examples are dropped, as they would not be private. The
-    guarantee is that of `ModelUpdates`, for one client and one round: ε-LDP whatever its update is. The server reads
-    reports with `FedAvgOfReports`. Replies to anything but training go through unchanged, so put the mod on the
-    function: ``@app.train(mods=[UpdateMod(updates)])``.
+    The client sends only the report. Metrics and the number of examples are dropped, because they would not be private.
+    The guarantee is that of `ModelUpdates` for one client and one round: ε-LDP for any two updates. The server reads
+    reports with `FedAvgOfReports`. The mod is for training only, so put it on that function:
+    ``@app.train(mods=[UpdateMod(updates)])``.
 
     Parameters
     ----------
     updates
-        How updates are clipped and randomised; the server needs the same.
+        The `ModelUpdates` that clip and randomise; the server needs the same.
     ledger
-        Returns the client's own ledger for its context, in which ``dataset`` has its budget. Every report is charged
-        before it is drawn. Once the budget is spent, the client replies with an error, which tells the server no more
-        than how many rounds it took part in.
+        A function of the client's ``Context`` that returns the client's own `Ledger`, which holds a budget for
+        ``dataset``. Every report is charged before it is drawn. Once the budget is spent, the client replies with an
+        error, from which the server learns only in how many rounds the client took part. By default there is no limit.
     dataset
-        What the client's data are called in the ledger.
+        The ledger's name for the client's data.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class UpdateMod:
         self._dataset = None if ledger is None else dataset
 
     def __call__(self, message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
-        """Let the client train, and return its report in the place of its reply."""
+        """Train, and return the report instead of the reply."""
         before = _arrays(message)
         reply = call_next(message, context)
         if reply.has_error():
@@ -67,17 +67,18 @@ class UpdateMod:
 
 
 class FedAvgOfReports(FedAvg):  # type: ignore[misc]
-    """Flower's ``FedAvg`` over the reports of `UpdateMod`: each counts once, and false ones are dropped.
+    """Flower's ``FedAvg`` over reports of `UpdateMod`. Each report counts once, and invalid ones are dropped.
 
-    A report that cannot be read, or is longer than any honest one, is left out with a warning. An honest-looking lie
-    moves the mean of n reports by at most ``updates.clip * updates.mechanism.longest_contribution / n``.
+    A report that cannot be read, or is longer than any honest one, is dropped with a warning. A dishonest report of
+    valid form moves the mean of n reports by at most ``updates.clip * updates.mechanism.longest_contribution / n``, in
+    ℓ2 norm.
 
     Parameters
     ----------
     updates
-        As the clients have it.
+        The `ModelUpdates` of the clients.
     options
-        Of ``FedAvg``. Replies have no metrics.
+        Keyword arguments of ``FedAvg``. Replies have no metrics.
     """
 
     def __init__(self, updates: ModelUpdates, **options: Any) -> None:
@@ -88,7 +89,7 @@ class FedAvgOfReports(FedAvg):  # type: ignore[misc]
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Keep the model that is sent, and send it as ``FedAvg`` does."""
+        """Remember the current model, and send it as ``FedAvg`` does."""
         self._model = arrays
         messages: Iterable[Message] = super().configure_train(server_round, arrays, config, grid)
         return messages
@@ -96,13 +97,13 @@ class FedAvgOfReports(FedAvg):  # type: ignore[misc]
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> "tuple[ArrayRecord | None, MetricRecord | None]":
-        """Return the model plus the mean of the estimated updates, and no metrics; None and None without a report."""
+        """Return the model plus the mean of the estimated updates, and no metrics; (None, None) without a report."""
         read = [reply for reply in replies if reply.has_error() or self._read(reply)]
         found: tuple[ArrayRecord | None, MetricRecord | None] = super().aggregate_train(server_round, read)
         return found
 
     def _read(self, reply: Message) -> bool:
-        """Put the model plus the estimated update in the place of a report; return whether that was possible."""
+        """Replace a report by the model plus the estimated update; return whether that was possible."""
         model = self._model.to_numpy_ndarrays()
         try:
             data = reply.content[REPORT][REPORT]

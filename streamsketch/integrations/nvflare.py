@@ -1,4 +1,4 @@
-"""Private updates of a model in NVIDIA FLARE: filters of client and server; requires the extra ``nvflare``."""
+"""Private model updates in NVIDIA FLARE: filters for clients and the server. Requires the extra ``nvflare``."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,11 +17,11 @@ from streamsketch.errors import InvalidInputError, StreamsketchError
 from streamsketch.local import ModelUpdates, Report, mechanism_from_fields
 
 REPORT = "report"
-"""The key of the report in what a client sends."""
+"""Key of the report in a client's result."""
 
 
 class _UpdateFilter(DXOFilter):  # type: ignore[misc]
-    """What both filters know: how updates are reported, and the model's arrays."""
+    """The base of both filters, with the mechanism and the shapes of the model's arrays."""
 
     def __init__(
         self, mechanism: Mapping[str, Any], clip: float, parameters: Mapping[str, Sequence[int]], unit: str
@@ -34,27 +34,28 @@ class _UpdateFilter(DXOFilter):  # type: ignore[misc]
 
 
 class ReportUpdates(_UpdateFilter):
-    """A filter of a client's results: sends one private report in the place of an update of the model.
+    """A filter of a client's results that sends one private report instead of a model update.
 
-    The report is all that is sent: metrics and the number of steps are dropped, as they would not be private. The
-    guarantee is that of `ModelUpdates`, for one client and one round: ε-LDP whatever its update is. The server reads
+    The client sends only the report. Metrics and the number of steps are dropped, because they would not be private.
+    The guarantee is that of `ModelUpdates` for one client and one round: ε-LDP for any two updates. The server reads
     reports with `ReadReports`.
 
-    Updates must be differences, so clients send ``ParamsType.DIFF``, or the job has
-    ``params_transfer_type=TransferType.DIFF``; whole models are blocked. Whoever submits a job chooses its filters, so
-    a client that does not trust them puts this filter into its own ``privacy.json``.
+    Updates must be differences: clients send ``ParamsType.DIFF``, or the job has
+    ``params_transfer_type=TransferType.DIFF``. Whole models are blocked. A job's filters are chosen by the person who
+    submits it. A client that does not trust that person sets this filter in its own ``privacy.json``.
 
     Parameters
     ----------
     mechanism
-        The fields of the mechanism: `Mechanism.agreed_fields`. (FLARE would take its JSON for a template.)
+        The fields of the mechanism, from `Mechanism.agreed_fields`. They are a dict, because FLARE would read JSON text
+        as a template.
     clip, unit
         As in `ModelUpdates`.
     parameters
-        The shape of each array of the model, by name, in one order for clients and server.
+        The shape of each array of the model, by name, in the same order for clients and server.
     budget
-        The ε of all reports of one client, kept in a ledger, ``updates.sqlite`` in the client's workspace. Every report
-        is charged before it is drawn, and those beyond the budget are not sent. None for no limit.
+        The ε of all reports of one client together, kept in a ledger, ``updates.sqlite`` in the client's workspace.
+        Every report is charged before it is drawn, and reports beyond the budget are not sent. None for no limit.
     """
 
     def __init__(
@@ -104,15 +105,15 @@ class ReportUpdates(_UpdateFilter):
 
 
 class ReadReports(_UpdateFilter):
-    """A filter of results at the server: puts the estimated update in the place of a report, for any aggregator.
+    """A filter of results at the server that replaces a report by the estimated update, for any aggregator.
 
-    A report that cannot be read, or is longer than any honest one, is refused. An honest-looking lie moves the mean of
-    n reports by at most ``clip * mechanism.longest_contribution / n``.
+    A report that cannot be read, or is longer than any honest one, is refused. A dishonest report of valid form moves
+    the mean of n reports by at most ``clip * mechanism.longest_contribution / n``, in ℓ2 norm.
 
     Parameters
     ----------
     mechanism, clip, parameters, unit
-        As the clients' `ReportUpdates` have them.
+        As in the clients' `ReportUpdates`.
     """
 
     def __init__(

@@ -41,7 +41,7 @@ class UnreachableError(TopicError):
 
 
 def client_settings(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the settings of a Kafka client from a file: how it connects to brokers by TLS and logs in by SASL.
+    r"""Return the settings of a Kafka client from a file: how it connects to brokers by TLS and logs in by SASL.
 
     A line is ``name=value``, with the names of librdkafka, most of which equal those of Java's ``client.properties``.
     Empty lines and lines that begin with ``#`` are skipped. Settings that decide which records are read or written are
@@ -64,6 +64,14 @@ def client_settings(path: str | os.PathLike[str]) -> dict[str, str]:
         repeats one.
     OSError
         If the file cannot be read.
+
+    Examples
+    --------
+    >>> path = getfixture("tmp_path") / "client.properties"
+    >>> _ = path.write_text("security.protocol=SASL_SSL\n# the login\nsasl.username=streams\n")
+    >>> path.chmod(0o600)
+    >>> client_settings(path)
+    {'security.protocol': 'SASL_SSL', 'sasl.username': 'streams'}
     """
     if Path(path).stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise InvalidInputError(

@@ -16,6 +16,18 @@ class DroppedRows:
         The folder, ``CLAIMS/STREAM.counts``.
     max_dropped
         The largest share of rows that may be dropped, from 0 to 1, as in the policy; None for 0.01.
+
+    Examples
+    --------
+    >>> from streamsketch.streams import RowCounts
+    >>> from streamsketch.streams.counts import Tally
+    >>> folder = getfixture("tmp_path")
+    >>> tally = Tally(str(folder))
+    >>> tally.add(RowCounts(read=100, late=5))
+    >>> tally.flush(now=True)
+    >>> problems, numbers = DroppedRows(folder).look(now=0.0, stale_after=300.0)
+    >>> problems
+    ['5 % of the rows that were read were dropped, more than max_dropped, 1 %: 5 late, 0 too far ahead, 0 malformed']
     """
 
     def __init__(self, folder: Path, max_dropped: float | None = None) -> None:

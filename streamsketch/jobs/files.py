@@ -29,7 +29,7 @@ from streamsketch.release import AdditiveNoise, PrivateTable
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FilesJob:
-    """Sketch files by an agreement, release each key once, and compare all releases: a bounded Apache Beam job.
+    r"""Sketch files by an agreement, release each key once, and compare all releases: a bounded Apache Beam job.
 
     It writes ``sketches.parquet``, ``sketches/KEY.sketch``, and ``cosines`` and ``distances`` as Parquet and CSV. The
     table of releases is (ε, δ)-differentially private for the agreement's neighbours. The bound is enforced if the
@@ -66,6 +66,23 @@ class FilesJob:
     InvalidInputError
         If a job on files cannot follow the agreement, there are fewer than two public keys, or options contradict each
         other.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> folder = getfixture("tmp_path")
+    >>> _ = (folder / "sales.csv").write_text("shop,item,sold\nnorth,tea,3\nsouth,tea,2\n")
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
+    >>> agreement = Agreement.of(projection, key="shop", index="item", value="sold", neighbours=L1(1, unit="sale"))
+    >>> job = FilesJob(
+    ...     patterns=[str(folder / "sales.csv")],
+    ...     agreement=agreement,
+    ...     epsilon=1.0,
+    ...     output=str(folder / "results"),
+    ...     public_keys=["north", "south"],
+    ... )
+    >>> list(job.run())
+    ['north', 'south']
     """
 
     patterns: Sequence[str]

@@ -62,6 +62,12 @@ def beam_options(given: Sequence[str], *, streaming: bool = False) -> PipelineOp
     ------
     InvalidInputError
         If a stream on Flink would not recover from a failure with these options.
+
+    Examples
+    --------
+    >>> from apache_beam.options.pipeline_options import StandardOptions
+    >>> beam_options([]).view_as(StandardOptions).runner
+    'FnApiRunner'
     """
     options = PipelineOptions([*given, *(["--streaming", *_retained(given)] if streaming else [])])
     if streaming:

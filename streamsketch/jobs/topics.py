@@ -212,11 +212,27 @@ class PartitionLag:
 
 
 def group_of(stream: str) -> str:
-    """Return the name of the consumer group for which a stream commits its offsets in a topic."""
+    """Return the name of the consumer group for which a stream commits its offsets in a topic.
+
+    Examples
+    --------
+    >>> group_of("flights")
+    'streamsketch-flights'
+    """
     return f"{GROUP}-{stream}"
 
 
 def slots_in(folder: Path, stream: str) -> dict[str, Path]:
-    """Return the files of a stream's releases by window and key, such as ``2013-01-01T05-00-00Z/AA``."""
+    """Return the files of a stream's releases by window and key, such as ``2013-01-01T05-00-00Z/AA``.
+
+    Examples
+    --------
+    >>> folder = getfixture("tmp_path")
+    >>> path = folder / "flights" / "2013-01-01T05-00-00Z" / "AA.sketch"
+    >>> path.parent.mkdir(parents=True)
+    >>> _ = path.write_bytes(b"")
+    >>> list(slots_in(folder, "flights"))
+    ['2013-01-01T05-00-00Z/AA']
+    """
     found = (folder / stream).glob(f"*/[!.]*{_SUFFIX}")
     return {f"{path.parent.name}/{path.name.removesuffix(_SUFFIX)}": path for path in found}

@@ -45,7 +45,14 @@ def schedule_of(fields: Any) -> Schedule:
 
 
 def schedule_from_json(text: str) -> Schedule:
-    """Return the schedule that `Schedule.to_json` wrote; raise `InvalidInputError` for anything else."""
+    """Return the schedule that `Schedule.to_json` wrote; raise `InvalidInputError` for anything else.
+
+    Examples
+    --------
+    >>> from streamsketch.schedules import Tree
+    >>> schedule_from_json(Tree(horizon=365).to_json()) == Tree(horizon=365)
+    True
+    """
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -111,6 +111,19 @@ def cosine(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | Non
         this does not depend on their values.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As in `hamming_distance`.
+
+    Examples
+    --------
+    >>> import streamsketch as ss
+    >>> projection = ss.projections.Rademacher(dim=64, sketch_dim=4096, seed=5)
+    >>> x, y = projection.sketch(), projection.sketch()
+    >>> x.update(range(64), 1000)
+    >>> y.update(range(32), 1000)
+    >>> publish = ss.signs.DPSignLogistic(epsilon=99, neighbours=ss.L1(1))
+    >>> norms = {"norm_x": 8000.0, "norm_y": 1000 * math.sqrt(32)}  # of the vectors, if they are public
+    >>> estimate = cosine(publish.release(x), publish.release(y), **norms)  # in truth 0.71
+    >>> abs(estimate.value - math.sqrt(0.5)) < 6 * estimate.standard_error
+    True
     """
     if not (isinstance(x, Signs) and isinstance(y, Signs)):
         return own_cosine(*_own_first(x, y, norm_x, norm_y))

@@ -73,6 +73,15 @@ def hamming_distances(rows: Sequence[Signs], columns: Sequence[Signs] | None = N
         As in `hamming_distance`.
     InvalidInputError
         If there are no releases.
+
+    Examples
+    --------
+    >>> import streamsketch as ss
+    >>> sketch = ss.projections.Rademacher(dim=9, sketch_dim=64, seed=1).sketch()
+    >>> publish = ss.signs.DPSignLogistic(epsilon=1, neighbours=ss.L1(1))
+    >>> found = hamming_distances([publish.release(sketch) for _ in range(3)])
+    >>> found.shape, found.diagonal()
+    ((3, 3), array([0, 0, 0], dtype=int16))
     """
     across = words_of(rows)
     if columns is None:

@@ -123,6 +123,15 @@ class IDPSignRPG(IndividualSignMechanism):
     ------
     InvalidInputError
         As in `IndividualSignMechanism`, and for δ = 0.
+
+    Examples
+    --------
+    >>> from streamsketch import OneCoordinate
+    >>> from streamsketch.projections import Rademacher
+    >>> x = Rademacher(dim=100, sketch_dim=64, seed=1).sketch()
+    >>> x.update(range(100), 1)
+    >>> IDPSignRPG(epsilon=1, delta=1e-6, neighbours=OneCoordinate(1, unit="pixel")).release(x).guarantee.delta
+    1e-06
     """
 
     delta: float
@@ -219,6 +228,15 @@ class IDPSignOPORP(IDPSignRPRR):
     ------
     InvalidInputError
         As in `IndividualSignMechanism`; for other neighbours; of `release`, for another projection than `OPORP`.
+
+    Examples
+    --------
+    >>> from streamsketch import OneCoordinate
+    >>> from streamsketch.projections import OPORP
+    >>> x = OPORP(dim=100, sketch_dim=64, seed=1).sketch()
+    >>> x.update(range(100), 1)
+    >>> IDPSignOPORP(epsilon=1, neighbours=OneCoordinate(1, unit="pixel")).release(x).guarantee.epsilon
+    1.0
     """
 
     name: ClassVar[Method] = "iDP-SignOPORP"

@@ -468,6 +468,15 @@ class DPSignOPORPRRSmooth(DPSignOPORPRR):
     ------
     InvalidInputError
         As in `DPSignOPORPRR`.
+
+    Examples
+    --------
+    >>> from streamsketch import OneCoordinate
+    >>> from streamsketch.projections import OPORP
+    >>> publish = DPSignOPORPRRSmooth(epsilon=2, neighbours=OneCoordinate(1))
+    >>> release = publish.release(OPORP(dim=99, sketch_dim=16, seed=1).sketch())
+    >>> release.guarantee.epsilon, release.guarantee.delta
+    (2.0, 0.0)
     """
 
     name = "DP-SignOPORP-RR-smooth"

@@ -20,22 +20,22 @@ _BATCH = "in one batch"
 
 
 class ReleaseBatches:
-    """Releases each batch of a stream once: the function for ``writeStream.foreachBatch``.
+    """Release each batch of a stream once, as the function for ``writeStream.foreachBatch``.
 
-    A batch is a window of its own: its rows are sketched as by `sketch_per_key`, and the driver releases the exact sums
-    by `streamsketch.streams.ReleaseOnce`. Noise, and what is clipped of units beyond their bounds, are functions of the
-    secret, the window, the key and the exact sums. So a batch that is tried again, as after the driver was killed,
-    publishes the bytes that it had; a batch of the same number with other rows publishes nothing new, and raises an
-    alarm, as its slots are filled. Spark gives a batch the same rows again if its source can be read again, such as
-    files or Kafka, and the query has a ``checkpointLocation``.
+    Each batch is a window. Its rows are sketched as in `sketch_per_key`, and the driver releases the exact sums with
+    `streamsketch.streams.ReleaseOnce`. Noise and clipping are functions of the secret, the window, the key and the
+    exact sums. So a retried batch, for example after the driver was killed, publishes the same bytes. A batch of the
+    same number with other rows publishes nothing new and raises an alarm, because its slots are filled. Spark gives a
+    batch the same rows again if the query has a ``checkpointLocation`` and its source can be read again, such as files
+    or Kafka.
 
-    Batches begin when they begin, not at the full hour: with a trigger of ``availableNow=True``, run every hour by a
-    scheduler, or ``processingTime="1 hour"``, a batch is about an hour of rows. A batch without rows is not released.
-    So each guarantee has a condition: the rows of one unit do not decide in which batch those of others are, and which
-    batches have rows is public. Limits such as ``maxOffsetsPerTrigger`` break it, as a row more shifts all others.
+    Batches do not begin at full hours. With the trigger ``availableNow=True``, run every hour by a scheduler, or with
+    ``processingTime="1 hour"``, a batch has about an hour of rows. A batch without rows is not released. So each
+    guarantee has a condition: the rows of one unit do not decide in which batch those of others are, and which batches
+    have rows is public. Limits such as ``maxOffsetsPerTrigger`` violate it, because one more row shifts all others.
 
-    Where the agreement has a column of units, each unit is bounded within a batch, and the guarantee is for one
-    "customer in one batch". A unit in several batches spends what each of them costs.
+    If the agreement has a unit column, each unit is bounded within a batch, and the guarantee is for one "customer in
+    one batch". A unit in several batches spends ε in each.
 
     Parameters
     ----------
@@ -46,13 +46,13 @@ class ReleaseBatches:
     secret, stream, public_keys, ledger, dataset, epoch
         As in `streamsketch.streams.ReleaseOnce`; each batch is charged once.
     sink
-        Where releases are published: of `streamsketch.streams`, not open, as each batch opens and closes it.
+        A sink of `streamsketch.streams` for the releases. It must not be open, because each batch opens and closes it.
     window
-        Returns from the number of a batch, 0 and up, by which start its window is known: microseconds after 1970, or a
-        time with its zone, another one for each number. By default batch 17 is the window 1970-01-01T00:00:17Z.
+        A function of a batch's number, from 0 on, that returns the start of its window: microseconds after 1970, or a
+        time with a time zone, different for each number. By default batch 17 is the window 1970-01-01T00:00:17Z.
     alarmed
-        Called with the alarms of a batch, if there are any: **secret**, for the operator. The log has them in any case,
-        and the query goes on.
+        A function that is called with the alarms of a batch, if there are any. They are **secret** and for the operator
+        only. The log has them in any case, and the query continues.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class ReleaseBatches:
     >>> publish.guarantee.neighbours
     L1(5, unit='buyer in one batch')
 
-    With a stream ``sales``: ``sales.writeStream.foreachBatch(publish).option("checkpointLocation", …).start()``.
+    For a stream ``sales``: ``sales.writeStream.foreachBatch(publish).option("checkpointLocation", …).start()``.
     """
 
     def __init__(  # noqa: PLR0913 - what is sketched, and how it is released

@@ -24,42 +24,41 @@ def release(
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> PublishedTable[Any]:
-    """Return what may be published of the keys of a data frame, as one release: the action that runs the job.
+    """Run the job and return one release of the keys of a data frame.
 
-    The exact sketches come to the driver, the ledger is charged, and then noise is drawn, once. A column with noise
-    would be drawn anew by each action on it, and each time by a task that is tried again. What this returns is no data
-    frame but the release itself: whatever reads it reads the same bytes. If the job fails, nothing is charged and
-    nothing was drawn.
+    The exact sketches are sent to the driver, the ledger is charged, and then noise is drawn once. The result is the
+    release itself and not a data frame, because each action on a column of noise, and each retried task, would draw new
+    noise. If the job fails, nothing is charged or drawn.
 
-    The release as a whole is (ε, δ)-differentially private; see `SketchTable.release`. Every call is one more release,
-    which is charged; one of the same ``sketches`` reads the data frame no more, and the ledger knows that it is of the
-    same data.
+    The release as a whole is (ε, δ)-differentially private; see `SketchTable.release`. Every call is a further release,
+    which is charged. A second call with the same ``sketches`` does not read the data frame again, and the ledger
+    recognises that its data are the same.
 
     Parameters
     ----------
     sketches
-        The rows that `sketch_per_key` returns.
+        The output of `sketch_per_key`.
     publisher
-        What is drawn, such as ``AdditiveNoise(epsilon=1.0, neighbours=agreement.neighbours)``, or a sign mechanism of
+        The mechanism, such as ``AdditiveNoise(epsilon=1.0, neighbours=agreement.neighbours)`` or one of
         `streamsketch.signs`.
     public_keys, keys_are_public, assert_bounds
-        As in `SketchTable.release`; ``public_keys`` by default those of `sketch_per_key`.
+        As in `SketchTable.release`; ``public_keys`` are by default those of `sketch_per_key`.
     ledger, dataset
-        As in `SketchTable.release`. It is asked before the job runs, and charged once that has ended.
+        As in `SketchTable.release`. The budget is checked before the job runs and charged once it has ended.
 
     Returns
     -------
     PrivateTable
-        Or the publisher's own kind of table.
+        The release; other publishers return their own type of table.
 
     Raises
     ------
     TypeError
-        For another type of sketches or publisher, or a publisher whose guarantee does not hold for tables.
+        If sketches or publisher have another type, or the publisher's guarantee does not hold for tables.
     InvalidInputError
         As in `SketchTable.release` and `KeyedSketches.table`.
     LedgerError
-        If the release exceeds the budget that is left for the data set. Nothing is charged then.
+        If the release exceeds the remaining budget of the data set. Nothing is charged then.
 
     Examples
     --------
@@ -118,15 +117,27 @@ def checked_publisher(publisher: Publisher[Any], data: Any) -> Publisher[Any]:
 
 
 def releases_frame(spark: "SparkSession", table: PublishedTable[Any]) -> "DataFrame":
-    """Return a release as a data frame, for tables of Spark: a column ``key``, and one with the bytes of each release.
+    """Return a release as a Spark data frame with a column ``key`` and a column of the bytes of each release.
 
-    The bytes are those that were drawn, and public. Each action reads the same; `streamsketch.load` reads a row's.
+    The bytes are public and the same for each action. `streamsketch.load` reads those of a row.
 
     Parameters
     ----------
     spark
         The session.
     table
-        What `release` returned, or any other table of releases.
+        The output of `release`, or any other table of releases.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> sql = pytest.importorskip("pyspark.sql", reason="Spark has an environment of its own (make test-spark)")
+    >>> from streamsketch import L1, SJLT
+    >>> table = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7).table()
+    >>> table.update(["north", "south"], [17, 18])
+    >>> released = table.release(epsilon=1.0, neighbours=L1(1), public_keys=["north", "south"])
+    >>> spark = sql.SparkSession.builder.master("local[2]").getOrCreate()
+    >>> releases_frame(spark, released).columns
+    ['key', 'sketch']
     """
     return spark.createDataFrame(table.to_arrow())

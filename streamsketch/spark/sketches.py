@@ -34,32 +34,33 @@ def sketch_per_key(
     public_keys: Iterable[Any] | None = None,
     shards: int = 64,
 ) -> "KeyedSketches":
-    """Return the exact, secret sketch of each key of a data frame, lazily: nothing runs until they are released.
+    """Return the exact, secret sketch of each key of a data frame, lazily: no job runs before they are released.
 
-    Tasks sketch their rows, in Arrow batches, and the partial sketches of a key are merged, exactly. So the result does
-    not depend on partitions, on tasks that are tried again, or on those that run twice (``spark.speculation``): it is
-    bit for bit what `streamsketch.sketch` returns of the same rows.
+    Tasks sketch their rows in Arrow batches, and the partial sketches of a key are merged exactly. So the result does
+    not depend on partitions, on retried tasks, or on tasks that run twice (``spark.speculation``). It has the same bits
+    as `streamsketch.sketch` of the same rows.
 
-    Where the agreement has a column of units, rows are first grouped by a keyed digest of their unit, and each unit is
-    clipped to its bounds, as by `streamsketch.bound`: bit for bit under the same secret, which the driver draws and
-    sends to the tasks. A malformed row is then dropped, and otherwise it ends the job with an error.
+    If the agreement has a unit column, rows are first grouped by a keyed digest of their unit, and each unit is clipped
+    to its bounds, with the same bits as `streamsketch.bound` under the same secret. The driver draws the secret and
+    sends it to the tasks. Malformed rows are then dropped. Without a unit column, a malformed row ends the job with an
+    error.
 
     Parameters
     ----------
     df
-        A Spark data frame, not streaming; `ReleaseBatches` is for streams. If its rows may differ when they are
-        computed again, as those of a sample without a seed, write them to a table first.
+        A Spark data frame that is not streaming; for streams, use `ReleaseBatches`. If its rows may differ when they
+        are recomputed, as in a sample without a seed, write them to a table first.
     agreement
-        Which columns are sketched, and cast to which types; one of them is the key.
+        The agreement, which gives the columns and the types to which they are cast. It needs a key column.
     neighbours
-        `L1`, `L2` or `SketchL2`: what one unit may contribute; the agreement's by default.
+        What one unit may contribute: `L1`, `L2` or `SketchL2`; by default the agreement's neighbours.
     max_keys, clip
-        As in `streamsketch.bounding.bound_units`; ``clip`` by default as agreed on, else ``"scale"``.
+        As in `streamsketch.bounding.bound_units`; ``clip`` is by default as agreed, else ``"scale"``.
     public_keys
-        Rows of other keys are dropped, before a unit's keys are chosen.
+        The public keys. Rows of other keys are dropped before a unit's keys are chosen.
     shards
-        Units are spread over so many groups, 1 to 65536; one group's events must fit a worker's memory, at 48 bytes
-        each.
+        Number of groups over which units are spread, 1 to 65536. The events of one group must fit into a worker's
+        memory, at 48 bytes each.
 
     Returns
     -------
@@ -69,8 +70,8 @@ def sketch_per_key(
     Raises
     ------
     InvalidInputError
-        For an agreement without a key, columns that the data frame lacks, a streaming data frame, units without bounds,
-        bounds without units, and bounds out of range.
+        If the agreement has no key column, the data frame lacks a column or is streaming, there are units without
+        bounds or bounds without units, or a bound is out of range.
 
     Examples
     --------
@@ -159,18 +160,18 @@ class Work:
 
 
 class KeyedSketches:
-    """The exact sketches of the keys of a data frame, which `sketch_per_key` returns: **secret**.
+    """The exact sketches of the keys of a data frame, from `sketch_per_key`: **secret**.
 
     Parameters
     ----------
     frame
-        Lazy: the bytes of each key and of its sketch, for `release` alone. The layout is not fixed.
+        A lazy data frame of the bytes of each key and its sketch, for `release` only. Its layout may change.
     agreement
-        Which the rows followed.
+        The agreement of the rows.
     bounds
         What was enforced on units, as in `SketchTable.bounds`.
     public_keys
-        The keys that rows were kept of, None for all.
+        The keys whose rows were kept, None for all.
     """
 
     def __init__(self, frame: "DataFrame", agreement: Agreement, bounds: Bounds, public_keys: list[Any] | None) -> None:
@@ -196,13 +197,13 @@ class KeyedSketches:
 
     @property
     def public_keys(self) -> list[Any] | None:
-        """The keys that rows were kept of, None for all."""
+        """The keys whose rows were kept, None for all."""
         return None if self._public_keys is None else list(self._public_keys)
 
     def table(self) -> SketchTable:
-        """Return the exact sketches on the driver, 8·k bytes a key, where one job of Spark brings them: **secret**.
+        """Run one Spark job and return the exact sketches on the driver, with 8·k bytes per key: **secret**.
 
-        The job runs once: later calls return copies of the same table.
+        The job runs once, and later calls return copies of the same table.
 
         Raises
         ------

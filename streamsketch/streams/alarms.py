@@ -30,6 +30,13 @@ class Alarm(NamedTuple):
         Epoch of the job that was refused, or None if the sink was made without one.
     held, offered
         SHA-256 of the bytes in the slot and of the refused bytes, in hexadecimal, if there are any.
+
+    Examples
+    --------
+    >>> from streamsketch.streams import Slot
+    >>> alarm = Alarm.of(Slot("flights", 0, "text", "AA"), "sketch", 1, b"held", b"offered")
+    >>> str(alarm.slot), alarm.held[:8]
+    ('flights 1970-01-01T00-00-00Z AA', 'c20dea4d')
     """
 
     slot: Slot

@@ -30,6 +30,14 @@ class RowCounts(NamedTuple):
         Rows that could not be read, or messages with such rows.
     lost
         Dropped rows that are not among the dead letters, because their folder is full.
+
+    Examples
+    --------
+    >>> counts = RowCounts(read=1000, late=30)
+    >>> counts.dropped
+    30
+    >>> counts.complaints(0.01, "in 300 s")
+    ['3 % of the rows in 300 s were dropped, more than max_dropped, 1 %: 30 late, 0 too far ahead, 0 malformed']
     """
 
     read: int = 0
@@ -138,6 +146,15 @@ def counts_in(folder: Path) -> dict[str, RowCounts]:
         If the folder cannot be read.
     ValueError
         For a file of another kind.
+
+    Examples
+    --------
+    >>> folder = getfixture("tmp_path")
+    >>> tally = Tally(str(folder))
+    >>> tally.add(RowCounts(read=10, late=1))
+    >>> tally.flush(now=True)
+    >>> [counts.read for counts in counts_in(folder).values()]
+    [10]
     """
     found = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:

@@ -90,6 +90,14 @@ class FileSink(Sink):
         A folder on a local or mounted file system with hard links. It is made if it does not exist.
     suffix
         End of the files' names.
+
+    Examples
+    --------
+    >>> from streamsketch.streams import Slot
+    >>> sink, slot = FileSink(getfixture("tmp_path")), Slot("flights", 0, "text", "AA")
+    >>> with sink:
+    ...     print(sink.put(slot, b"first"), sink.put(slot, b"second"))
+    None b'first'
     """
 
     def __init__(self, folder: str | os.PathLike[str], suffix: str = "sketch") -> None:

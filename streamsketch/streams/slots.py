@@ -29,6 +29,12 @@ class Slot(NamedTuple):
         Start of the window, in microseconds after 1970-01-01T00:00Z.
     kind, key
         The key's type (``text``, ``integer`` or ``bytes``), and the key as text, with bytes in hexadecimal.
+
+    Examples
+    --------
+    >>> slot = Slot("flights", 1357016400 * 10**6, "text", "AA")
+    >>> slot.window, slot.file
+    ('2013-01-01T05-00-00Z', 'AA')
     """
 
     stream: str

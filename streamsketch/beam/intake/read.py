@@ -52,6 +52,16 @@ class ReadColumns(beam.PTransform):
     ------
     InvalidInputError
         In the workers, if a pattern matches no file, or a file lacks a column or is not valid.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> import pyarrow as pa
+    >>> import pyarrow.parquet as pq
+    >>> path = getfixture("tmp_path") / "sales.parquet"
+    >>> pq.write_table(pa.table({"shop": ["north", "south"], "item": ["tea", "jam"]}), path)
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     batches = pipeline | ReadColumns([str(path)], ["shop", "item"])
     """
 
     def __init__(
@@ -97,7 +107,15 @@ def read_batches(
     time: str | None = None,
     delimiter: str = ",",
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of `ReadColumns` in this process. Parameters and errors are the same."""
+    r"""Yield the batches of `ReadColumns` in this process. Parameters and errors are the same.
+
+    Examples
+    --------
+    >>> path = getfixture("tmp_path") / "sales.csv"
+    >>> _ = path.write_text("shop,item,sold\nnorth,007,3\n")
+    >>> [batch.to_pydict() for batch in read_batches([str(path)], ["shop", "item"], text=["shop", "item"])]
+    [{'shop': ['north'], 'item': ['007']}]
+    """
     reads = _Reads.of(columns, text, time, delimiter)
     for pattern in patterns:
         for split in _splits(pattern):

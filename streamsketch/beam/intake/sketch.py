@@ -156,6 +156,16 @@ class MergeSketches(beam.CombineFn):
     ----------
     projection
         The public map of all the sketches.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from streamsketch import SJLT
+    >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> sketch = projection.sketch()
+    >>> sketch.update([17, 18], [1, 2])
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     total = pipeline | beam.Create([sketch, sketch]) | beam.CombineGlobally(MergeSketches(projection))
     """
 
     def __init__(self, projection: Projection) -> None:

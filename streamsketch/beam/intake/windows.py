@@ -84,6 +84,16 @@ class TumblingWindows(beam.PTransform):
     ------
     InvalidInputError
         In the workers, if an element has no such column of times.
+
+    Examples
+    --------
+    >>> import datetime as dt
+    >>> import apache_beam as beam
+    >>> import pyarrow as pa
+    >>> times = [dt.datetime(2024, 5, 31, 9), dt.datetime(2024, 5, 31, 17)]
+    >>> sales = pa.table({"shop": ["north", "south"], "sold_at": times})
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     events = pipeline | beam.Create([sales]) | TumblingWindows("1 hour", column="sold_at")
     """
 
     def __init__(
@@ -217,6 +227,16 @@ class CalendarWindows(beam.PTransform):
     InvalidInputError
         If ``period`` or ``zone`` is unknown, or the input is unbounded. In the workers, if an element has no such
         column.
+
+    Examples
+    --------
+    >>> import datetime as dt
+    >>> import apache_beam as beam
+    >>> import pyarrow as pa
+    >>> times = [dt.datetime(2024, 5, 31, 9), dt.datetime(2024, 6, 1, 17)]
+    >>> sales = pa.table({"shop": ["north", "south"], "sold_at": times})
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     events = pipeline | beam.Create([sales]) | CalendarWindows("month", "Europe/Berlin", column="sold_at")
     """
 
     def __init__(
@@ -423,6 +443,22 @@ class SlidingWindowSums(beam.PTransform):
     ------
     InvalidInputError
         If ``size`` is not a multiple of ``period``, or the input's windows are not ``period`` seconds long.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from apache_beam.transforms.window import TimestampedValue
+    >>> from streamsketch import L1, SJLT
+    >>> projection, budget = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7), {"epsilon": 1.0, "neighbours": L1(1)}
+    >>> released = [(hour, projection.sketch().release(**budget)) for hour in range(2)]
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     releases = (
+    ...         pipeline
+    ...         | beam.Create(released)
+    ...         | beam.MapTuple(lambda hour, release: TimestampedValue(("north", release), 3600 * hour))
+    ...         | TumblingWindows(3600)
+    ...     )
+    ...     sums = releases | SlidingWindowSums(size=7200, period=3600)
     """
 
     def __init__(self, size: float, period: float) -> None:

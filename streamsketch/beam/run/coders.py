@@ -25,6 +25,14 @@ class SketchCoder(beam.coders.Coder):
 
     Each cell takes as few bytes as the largest one needs. If most cells are 0, only the others are stored, with their
     places. Counts of units, if any, follow at the end.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT
+    >>> sketch = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7).sketch()
+    >>> sketch.update([17, 18], [1, 2])
+    >>> SketchCoder().decode(SketchCoder().encode(sketch)).mass
+    3
     """
 
     def encode(self, value: Sketch) -> bytes:

@@ -56,6 +56,16 @@ class BoundAcrossWindows(beam.PTransform):
     ------
     InvalidInputError
         If a bound is out of range or the events are not in `TumblingWindows`, and as in `BoundContributions`.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> columns = {"key": "shop", "index": "item", "unit": "buyer"}
+    >>> five = L1(5, unit="buyer", max_keys=2)
+    >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), **columns, neighbours=five)
+    >>> bound = BoundAcrossWindows(agreement, max_windows=3, period="30 days")
+    >>> bound.display_data()["bounds"]
+    "L1(5, unit='buyer in one period of 2592000 s', max_keys=6)"
     """
 
     def __init__(  # noqa: PLR0913 - as BoundContributions, and the period

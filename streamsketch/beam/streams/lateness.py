@@ -85,6 +85,14 @@ class PartitionClock(Clock):
         What moves the watermark: every record (``"events"``), or only heartbeats (``"heartbeats"``).
     limit
         How far ahead a record may be; by default there is no limit within Beam's range of times.
+
+    Examples
+    --------
+    >>> clock = PartitionClock(delay=5_000_000, size=60_000_000)  # windows of a minute
+    >>> [clock.is_late(seconds * 10**6) for seconds in (10, 70, 20)]  # at 70 s, the first window is over
+    [False, False, True]
+    >>> clock.watermark
+    65000000
     """
 
     def __init__(

@@ -85,6 +85,16 @@ class DecodeMessages(beam.PTransform):
     InvalidInputError
         If ``format`` is unknown, a length is not valid, or the time column is an agreed column of another type than
         ``timestamp``.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from streamsketch import SJLT, Agreement
+    >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), key="shop", index="item", value="sold")
+    >>> message = b'{"shop": "north", "item": "tea", "sold": 3, "time": "2024-05-31T09:00:00Z"}'
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     messages = pipeline | beam.Create([message])
+    ...     batches, late, malformed = messages | DecodeMessages(agreement, time="time", size="1 hour", format="json")
     """
 
     def __init__(  # noqa: PLR0913 - what a stream's windows are belongs together
@@ -122,7 +132,15 @@ class DecodeMessages(beam.PTransform):
 
 
 def encoded_batch(batch: pa.RecordBatch) -> bytes:
-    """Return a batch as the Arrow IPC stream that `DecodeMessages` reads."""
+    """Return a batch as the Arrow IPC stream that `DecodeMessages` reads.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> message = encoded_batch(pa.RecordBatch.from_pydict({"shop": ["north"], "sold": [3]}))
+    >>> pa.ipc.open_stream(message).read_all().to_pylist()
+    [{'shop': 'north', 'sold': 3}]
+    """
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)

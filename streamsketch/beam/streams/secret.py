@@ -159,6 +159,12 @@ def claim_epoch(claims: str, stream: str) -> int:
     ------
     InvalidInputError
         If the name is not valid, or the file system cannot create a file exclusively, as in `configure_run`.
+
+    Examples
+    --------
+    >>> claims = str(getfixture("tmp_path"))
+    >>> claim_epoch(claims, "flights"), claim_epoch(claims, "flights")
+    (1, 2)
     """
     epoch = _last_epoch(claims, stream) + 1
     while not create_once(_epoch_path(claims, stream, epoch), b"streamsketch epoch 1\n"):

@@ -130,6 +130,22 @@ class WriteRowsOnce(WriteOnce):
     ------
     InvalidInputError
         If the table's name has characters other than letters, digits and ``_``.
+
+    Examples
+    --------
+    >>> import sqlite3
+    >>> import apache_beam as beam
+    >>> from apache_beam.transforms.window import TimestampedValue
+    >>> from streamsketch import L1, SJLT
+    >>> from streamsketch.beam import TumblingWindows
+    >>> path = str(getfixture("tmp_path") / "releases.sqlite")
+    >>> release = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7).sketch().release(epsilon=1.0, neighbours=L1(1))
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     keyed = pipeline | beam.Create([("north", release)])
+    ...     releases = keyed | beam.Map(lambda one: TimestampedValue(one, 0)) | TumblingWindows(3600)
+    ...     held, alarms = releases | WriteRowsOnce(lambda: sqlite3.connect(path), "sales")
+    >>> sqlite3.connect(path).execute("SELECT stream, window_start, key FROM releases").fetchall()
+    [('sales', 0, 'north')]
     """
 
     def __init__(
