@@ -225,11 +225,11 @@ def test_what_a_release_states_is_found_enough_and_a_claim_of_less_noise_is_not(
 
 
 def test_the_sum_of_shares_is_the_noise_of_a_central_release() -> None:
-    # chi-square over the 64 cells of 300 rounds, at 1e-6
+    # chi-square over the 64 cells of 150 rounds, at 1e-6
     agreed = a_round(KEYS[:3])
     empty = [PROJECTION.sketch() for _ in range(3)]
     cells = np.concatenate(
-        [agreed.combine(contributions(agreed, KEYS[:3], [one.copy() for one in empty])).values for _ in range(300)]
+        [agreed.combine(contributions(agreed, KEYS[:3], [one.copy() for one in empty])).values for _ in range(150)]
     )
     q, edges = np.exp(-1 / 4), np.arange(-12, 13)
     below = np.where(edges < 1, q ** (1.0 - edges) / (1 + q), 1 - q**edges / (1 + q))  # P(n < edge)
@@ -239,9 +239,9 @@ def test_the_sum_of_shares_is_the_noise_of_a_central_release() -> None:
 
 
 def test_two_contributions_of_one_party_differ_by_uniform_words() -> None:
-    # 200 pairs of rounds with the same data: the top byte of each difference; chi-square at 1e-6
+    # 100 pairs of rounds with the same data: the top byte of each difference; chi-square at 1e-6
     keys, (data, *_), tops = KEYS[:2], sketches(1), []
-    for _ in range(200):
+    for _ in range(100):
         first, second = (cells_of(a_round(keys).contribute(data, again(keys[0]))) for _ in range(2))
         tops.append((first - second) >> np.uint64(56))
     observed = np.bincount(np.concatenate(tops).astype(int), minlength=256)

@@ -61,8 +61,8 @@ def test_no_byte_is_changed_unnoticed(tmp_path: Path) -> None:
     path = a_table(tmp_path)
     sign(path, NORTH, inside=True)
     data = path.read_bytes()
-    start = data.find(ENTRY) - 100  # every byte around the signature, and every 29th of the others
-    for place in [*range(0, start, 29), *range(start, len(data))]:
+    start = data.find(ENTRY) - 100  # every byte around the signature, and every 97th of the others
+    for place in [*range(0, start, 97), *range(start, len(data))]:
         changed = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
         with pytest.raises(SignatureError):
             verify(path, NORTH.public, content=changed)

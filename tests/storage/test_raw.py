@@ -144,7 +144,7 @@ def test_any_changed_byte_is_noticed_or_changes_nothing() -> None:
     raw, noticed = RawSketch(many(["a", "b"]), 2, (PAST,)), 0
     data = raw_bytes(raw)
     chance = random.Random(1)  # noqa: S311 - it draws places
-    for place in [*range(0, 110, 3), *(chance.randrange(len(data)) for _ in range(100)), *places_of(raw, data)]:
+    for place in [*range(0, 110, 3), *(chance.randrange(len(data)) for _ in range(50)), *places_of(raw, data)]:
         changed = bytearray(data)
         changed[place] ^= 0x10
         try:
@@ -153,7 +153,7 @@ def test_any_changed_byte_is_noticed_or_changes_nothing() -> None:
             noticed += 1
             continue
         assert (back.state, back.events, back.releases) == (raw.state, raw.events, raw.releases)
-    assert noticed > 100
+    assert noticed > 75
 
 
 def places_of(raw: RawSketch, data: bytes) -> list[int]:
@@ -310,9 +310,9 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, monkeypatch
 
 
 def test_a_table_is_written_without_a_second_copy_of_it(tmp_path: Path) -> None:
-    cells = 1 << 19
+    cells = 1 << 18
     table = ss.CountSketch(dim=1 << 40, sketch_dim=cells, seed=3).table()
-    table.update(list(range(20)), list(range(20)))  # 80 MiB
+    table.update(list(range(20)), list(range(20)))  # 40 MiB
     tracemalloc.start()
     try:
         save_raw(RawSketch(table), tmp_path / "a.raw-sketch")

@@ -98,7 +98,7 @@ def test_a_killed_append_leaves_the_file_as_it_was_or_complete(first: Any, tmp_p
     assert [found.name for found in tmp_path.iterdir()] == ["a"]
 
 
-@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("first", FIRST)
 def test_a_kill_before_any_statement_leaves_the_file_as_it_was(
     first: Any, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
