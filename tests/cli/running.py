@@ -37,7 +37,6 @@ COMMAND = [sys.executable, "-m", "streamsketch"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 STREAMS = ("stdin", "stdout", "stderr")
 PATIENCE = 300  # seconds: against waiting for ever, on the slowest of machines
-COMPILING = re.compile("^compiling kernels, .*…\n", re.MULTILINE)  # the first test that needs a kernel would see it
 command.announce_compiling = lambda _: contextlib.nullcontext()  # type: ignore[assignment]
 
 
@@ -52,7 +51,7 @@ def streamsketch(*arguments: object, cwd: Path | None = None, stdin: bytes = b""
         [*COMMAND, *map(str, arguments)], cwd=cwd, input=stdin, capture_output=True, check=False, env=ENVIRONMENT,
         timeout=PATIENCE,
     )  # fmt: skip
-    return Done(done.returncode, done.stdout.decode(), COMPILING.sub("", done.stderr.decode()))
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ import streamsketch as ss
 from streamsketch import cli
 from streamsketch.cli import app as program
 from streamsketch.cli.app import app
-from tests.cli.running import ENVIRONMENT, PATIENCE, Forks, open_when_read
+from tests.cli.running import ENVIRONMENT, PATIENCE, Forks, open_when_read, streamsketch
 
 TREE = cast("TyperGroup", typer.main.get_command(app))
 COMMANDS = list(TREE.commands)
@@ -29,7 +29,8 @@ GROUPS = {name: list(each.commands) for name, each in TREE.commands.items() if i
 
 
 def test_version_and_help(tmp_path: Path, forks: Forks) -> None:
-    assert forks.run("--version", cwd=tmp_path).stdout.strip() == ss.__version__
+    assert streamsketch("--version", cwd=tmp_path) == (0, f"{ss.__version__}\n", "")  # as a shell starts it
+    assert forks.run("--version", cwd=tmp_path) == (0, f"{ss.__version__}\n", "")
     helped = forks.run("--help", cwd=tmp_path).stdout
     assert all(command in helped for command in COMMANDS)
     for command in COMMANDS:

@@ -14,12 +14,12 @@ import pytest
 import streamsketch as ss
 from streamsketch.intake import RowReader
 from streamsketch.storage import RawSketch, load_raw, save_raw
-from tests.cli.running import ENVIRONMENT, PATIENCE, Forks, streamsketch
+from tests.cli.running import ENVIRONMENT, PATIENCE, Forks
 from tests.cli.sales import EVENTS, PROJECTION, expected
 
 
-def test_sketching_a_csv_file(folder: Path) -> None:
-    done = streamsketch("sketch", "sales.csv", *EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch", cwd=folder)
+def test_sketching_a_csv_file(folder: Path, forks: Forks) -> None:
+    done = forks.run("sketch", "sales.csv", *EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stderr == f"a.raw-sketch, secret: 4 events of 2 keys. Projection {PROJECTION.fingerprint}.\n"
     assert load_raw(folder / "a.raw-sketch").state == expected()

@@ -62,6 +62,18 @@ def queried(transform: Any, tmp_path: Path, keyed: list[Any] = KEYED) -> list[An
     return run(lambda pipeline: pipeline | beam.Create(keyed) | transform, tmp_path)[0]
 
 
+def queried_at_once(transforms: list[Any], tmp_path: Path, keyed: list[Any] = KEYED) -> list[list[Any]]:
+    """Return what each of several transforms finds, in one pipeline."""
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        given = pipeline | beam.Create(keyed)
+        found = [given | f"{at}" >> one | f"Name {at}" >> beam.WithKeys(at) for at, one in enumerate(transforms)]
+        return found | beam.Flatten()
+
+    named = run(build, tmp_path)[0]
+    return [[one for at, one in named if at == place] for place in range(len(transforms))]
+
+
 ASKED: dict[str, Callable[[], beam.PTransform]] = {
     "pairs": PairwiseDistances,
     "references": lambda: DistancesTo(REFERENCES),
@@ -133,8 +145,7 @@ def test_the_nearest_are_those_of_a_full_comparison(among: str, top: int, tmp_pa
 )
 def test_rows_and_columns_say_what_the_estimates_say(asked: str, transform: Any, tmp_path: Path) -> None:
     estimates = dict(answers(asked))
-    rows = queried(transform(results="rows"), tmp_path)
-    columns = queried(transform(results="columns"), tmp_path)
+    rows, columns = queried_at_once([transform(results="rows"), transform(results="columns")], tmp_path)
     schema = comparison_schema(pa.string())
     assert {batch.schema for batch in columns} == {schema}
     in_columns = [row for batch in columns for row in batch.to_pylist()]
@@ -188,31 +199,40 @@ for place, (apples, pears) in enumerate([(900, 100), (9000, 1100), (100, 900), (
 def test_streams_are_compared_by_shape(by: Any, one: Any, tmp_path: Path) -> None:
     found = dict(SHAPES)
     name = {"cosine": "cosine", "profile": "profile_distance"}[by]
-    for (first, second), estimate in queried(PairwiseDistances(by=by), tmp_path, SHAPES):
+    asked = [
+        PairwiseDistances(by=by),
+        PairwiseDistances(by=by, results="rows"),
+        NearestNeighbours(2, by=by),
+        NearestNeighbours(9, by=by, results="rows"),
+    ]
+    pairs, rows, neighbours, ranked = queried_at_once(asked, tmp_path, SHAPES)
+    for (first, second), estimate in pairs:
         if first == "empty":
             assert math.isnan(estimate.value)
             continue
         expected = one(found[first], found[second])
         assert estimate.value == pytest.approx(expected.value, abs=1e-9)
         assert estimate.interval() == pytest.approx(expected.interval(), abs=1e-9)
-    rows = queried(PairwiseDistances(by=by, results="rows"), tmp_path, SHAPES)
     assert list(rows[0]) == ["first", "second", name, "standard_error", "low_95", "high_95"]
     assert all((row[name] is None) == (row["low_95"] is None) == (row["first"] == "empty") for row in rows)
     batches = queried(DistancesTo(found, by=by, results="columns"), tmp_path, [("new", release(3))])
     assert {batch.schema for batch in batches} == {comparison_schema(pa.string(), by=by)}
-    nearest = dict(queried(NearestNeighbours(2, by=by), tmp_path, SHAPES))
+    nearest = dict(neighbours)
     assert nearest["empty"] == []
     assert nearest["shape 0"][0][0] == "shape 1", "by distance it would be shape 2, the small one"
     if by == "cosine":
         assert dict(queried(NearestNeighbours(1), tmp_path, SHAPES[1:]))["shape 0"][0][0] == "shape 2"
-    for row in queried(NearestNeighbours(9, by=by, results="rows"), tmp_path, SHAPES):
+    assert len(ranked) == len(SHAPES[1:]) * len(SHAPES[2:])
+    for row in ranked:
         ends = one(found[row["first"]], found[row["second"]]).selected_interval(len(SHAPES) - 1)
         assert (row["low_95"], row["high_95"]) == pytest.approx(ends, abs=1e-9)
 
 
 def test_averages_are_compared_where_units_were_counted(tmp_path: Path) -> None:
     found = shops()
-    estimates = dict(queried(PairwiseDistances(by="mean"), tmp_path, list(found.items())))
+    asked = [PairwiseDistances(by="mean"), NearestNeighbours(1, by="mean")]
+    pairs, neighbours = queried_at_once(asked, tmp_path, list(found.items()))
+    estimates = dict(pairs)
     assert len(estimates) == 6
     for (first, second), estimate in estimates.items():
         if "kiosk" in (first, second):
@@ -224,7 +244,7 @@ def test_averages_are_compared_where_units_were_counted(tmp_path: Path) -> None:
     rows = queried(DistancesTo(found, by="mean", results="rows"), tmp_path, [("new", counted(500, (3,)))])
     assert list(rows[0])[2] == "mean_distance"
     assert [row["second"] for row in rows if row["low_95"] is None] == ["kiosk"]
-    nearest = dict(queried(NearestNeighbours(1, by="mean"), tmp_path, list(found.items())))
+    nearest = dict(neighbours)
     assert nearest["kiosk"] == []
     assert nearest["north"][0][0] == "south", "by sums it would be the east, which is small too"
 
