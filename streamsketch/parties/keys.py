@@ -169,7 +169,7 @@ class Key:
         if Path(path).exists():
             raise FileExistsError(f"{path} already exists, and overwriting it would lose a key; use another name")
         if passphrase == "":
-            raise InvalidInputError("an empty passphrase protects nothing; give a passphrase, or None")
+            raise InvalidInputError("an empty passphrase protects nothing; pass a passphrase, or None")
         lock: KeySerializationEncryption = (
             NoEncryption() if passphrase is None else BestAvailableEncryption(passphrase.encode())
         )
@@ -215,8 +215,8 @@ class Key:
         """
         if record is None and Path(path).stat().st_nlink > 1:
             raise InvalidInputError(
-                f"{path} is one of several names of one file (hard links), and each would remember other rounds. Keep "
-                f"one name, and make symbolic links for others, or say where the record is: record=PATH"
+                f"{path} is one of several names of one file (hard links), and each name would have its own record of "
+                "rounds. Keep one name and use symbolic links for others, or pass record=PATH"
             )
         parts = [_BEGIN + part for part in read_bounded(path, _MOST_BYTES).split(_BEGIN)[1:]]
         if callable(passphrase):

@@ -351,17 +351,16 @@ class Round:
     def _check_clip(self, clip: str) -> None:
         if clip not in get_args(SketchClip) or not isinstance(self.neighbours, SketchL2) or self.counting is None:
             raise InvalidInputError(
-                f"a round says how parties clip units, 'scale' or 'equal', where they are bounded to SketchL2 and "
-                f"counted; got {short(clip)} for {self.neighbours!r}, {self.counting or 'without counting'}"
+                "clip must be 'scale' or 'equal' in a round with SketchL2 and counting, and None in others; got "
+                f"{short(clip)} for {self.neighbours!r}, {self.counting or 'without counting'}"
             )
 
     def check_counted(self, bounds: Bounds) -> None:
         """Raise `InvalidInputError` if units are to be counted, or clipped alike, and those of these data were not."""
         if self.counting is not None and not bounds.counts_for(self.neighbours):
             raise InvalidInputError(
-                f"the round counts {self.neighbours.units}, and there is no count of them in these data: units are "
-                f"counted where they are bounded (streamsketch.bound), to neighbours of the same kind and each key by "
-                f"itself"
+                f"the round counts {self.neighbours.units}, but these data have no count of them; bound the data with "
+                "streamsketch.bound, to neighbours of the same type and each key by itself"
             )
         known = bounds.neighbours
         if self.clip is not None and (

@@ -212,7 +212,9 @@ def _check_line(
     try:
         statement = decode_statement(found.payload, signer, content, inside=inside)
     except SignatureError as error:
-        raise _RefusedError(3, f"what {signer} signed beside {path} is no statement of it: {error}") from None
+        raise _RefusedError(
+            3, f"what {signer} signed beside {path} is not a valid statement about it: {error}"
+        ) from None
     if statement.sha256 != digest and statement.name != path.name:
         raise _RefusedError(4, f"the signature of {signer} beside {path} is of another file, {statement.name}")
     if statement.sha256 != digest:

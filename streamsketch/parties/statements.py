@@ -86,8 +86,8 @@ def describe(path: Path, data: bytes) -> Description:
         return _describe_json(data) if data[:1] == b"{" else _describe_release(data)
     except StreamsketchError as error:
         raise InvalidInputError(
-            f"{path} is no valid release, mean of local reports, agreement, round or contribution, and nothing else is "
-            f"signed: {error}"
+            f"{path} is not a valid release, mean of local reports, agreement, round or contribution, and other files "
+            f"cannot be signed: {error}"
         ) from None
 
 

@@ -95,7 +95,9 @@ def _check_alike(first: Signs, release: Signs) -> None:
     if release.projection is not first.projection or release.agreement != first.agreement:
         check_same(first, release)
     if type(first) is not type(release) or flipped_by(first) != flipped_by(release):
-        raise InvalidInputError("members of an index are published by one law: give each law an index of its own")
+        raise InvalidInputError(
+            "all members of an index must be published by one law; make a separate index for each law"
+        )
     if first.guarantee is not release.guarantee and first.guarantee != release.guarantee:
         raise InvalidInputError(
             f"members of an index are published with one guarantee, got {first.guarantee} and {release.guarantee}"

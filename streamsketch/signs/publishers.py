@@ -210,9 +210,9 @@ class SignMechanism(SignPublisher[SignSketch]):
         """
         if self.conditions and public_keys is not None:
             raise InvalidInputError(
-                f"{self.name} guarantees nothing for public keys without data, whose norm is 0: "
+                f"{self.name} has no guarantee for public keys without data, whose norm is 0: "
                 f"{'; '.join(self.conditions)}. Use another mechanism, or keys_are_public=True for keys that all have "
-                f"such data"
+                "such data"
             )
         keys: dict[str, Any] = {"public_keys": public_keys, "keys_are_public": keys_are_public}
         rows = self._by_key(table, **keys, assert_bounds=assert_bounds, ledger=ledger, dataset=dataset)
@@ -516,7 +516,7 @@ class DPSignLogistic(SignMechanism):
         if self.neighbours.any_keys:
             raise InvalidInputError(
                 f"{self.name} hides what a unit changes in all cells, summed up, and {self.neighbours!r} lets it "
-                f"change the cells of any number of keys: say in how many a unit may be, max_keys"
+                "change the cells of any number of keys; pass max_keys, the number of keys that a unit may be in"
             )
 
     def law(self, projection: Projection) -> FlipLaw:

@@ -52,9 +52,9 @@ def row_maxima(projection: Projection) -> Ints:
     """
     if projection.enumerated_entries("row maxima") > MAX_ENUMERATED:
         raise InvalidInputError(
-            f"the largest entries of the rows of {type(projection).__name__} are found by looking, and "
+            f"the largest entries of the rows of {type(projection).__name__} are found by enumeration, but "
             f"dim={projection.dim} times sketch_dim={projection.sketch_dim} are more than {MAX_ENUMERATED}. Use "
-            f"Rademacher, SJLT or OPORP, whose entries are ±1"
+            "Rademacher, SJLT or OPORP, whose entries are ±1"
         )
     return _found_maxima(projection.replace(resolution=Fraction(1)))  # the grid does not change A
 

@@ -10,7 +10,7 @@ REFUSED = "refused"
 WITHHELD = "withheld"
 """The ``result`` of an alarm whose window has another slot that holds other bytes."""
 OTHER_BYTES = "the slot already holds other bytes, so this result is not published"
-"""What the log says of an alarm."""
+"""Text of an alarm in the log."""
 
 
 class Alarm(NamedTuple):

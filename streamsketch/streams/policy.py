@@ -314,13 +314,13 @@ class StreamPolicy:
             both = self.neighbours is not None
             raise InvalidInputError(
                 f"{'both' if both else 'neither'} the agreement {'and' if both else 'nor'} the policy "
-                f"{'say' if both else 'says'} how much one unit adds: give neighbours in one of the two"
+                f"{'state' if both else 'states'} how much one unit adds; set neighbours in one of the two"
             )
         if self.is_enforced:
             if agreement.unit is None or agreement.neighbours is None:
                 raise InvalidInputError(
-                    f"nothing can be clipped, since the agreement does not name a unit and a bound: make one that "
-                    f'does, or say "clip": "{WITHIN}", which asserts that the rows keep to the bound'
+                    f"rows cannot be clipped, because the agreement has no unit column or no bound; make one with "
+                    f'both, or set "clip": "{WITHIN}", which asserts that the rows keep to the bound'
                 )
             self.clip_in(agreement)
         if (agreement.key is None) != (self.public_keys is None):
@@ -328,7 +328,9 @@ class StreamPolicy:
             raise InvalidInputError(f"the agreement {say} public_keys")
         found: Neighbours = agreement.neighbours or self.neighbours  # type: ignore[assignment]
         if agreement.key is None and found.max_keys != 1 and not found.any_keys:
-            raise InvalidInputError(f"one stream has one key, and the neighbours say {found.max_keys} (max_keys)")
+            raise InvalidInputError(
+                f"a stream without a key column needs max_keys=1, got {found.max_keys}; set max_keys to 1"
+            )
         return found
 
     def clip_in(self, agreement: Agreement) -> Clip:
@@ -408,7 +410,7 @@ class StreamPolicy:
         if gone := sorted({"policy", *_NEEDED} - fields.keys()):
             raise InvalidInputError(f"a policy needs the field {gone[0]}")
         if type(fields["policy"]) is not int or fields.pop("policy") != VERSION:
-            raise InvalidInputError(f'this release reads policies of version {VERSION}: say "policy": {VERSION}')
+            raise InvalidInputError(f'only policies of version {VERSION} can be read; set "policy": {VERSION}')
         for name, value in fields.items():
             if not isinstance(value, _FIELDS[name]) or isinstance(value, bool):
                 raise InvalidInputError(f"the {name} of a policy must be {_WORDS[_FIELDS[name]]}, got {short(value)}")

@@ -188,8 +188,8 @@ class ReleaseOnce:
             if self._public is not None:
                 if missing := [key for key in self._public if key not in found]:
                     raise InvalidInputError(
-                        f"there is no sketch of the public key {short(missing[0])}: give an empty one under the same "
-                        f"agreement, or a SketchTable"
+                        f"there is no sketch of the public key {short(missing[0])}; pass an empty one under the same "
+                        "agreement, or a SketchTable"
                     )
                 found = {key: found[key] for key in self._public}
         if not found:

@@ -360,8 +360,8 @@ class Stream:
         taken = taken or self._file_of_a_row()
         if taken is not None:
             raise InvalidInputError(
-                f"{self.sink.name(taken)} is published, and there is no {self._path}. The state has sums of earlier "
-                f"windows, which the rows of later ones need: restore it from a backup, or {ANEW}"
+                f"{self.sink.name(taken)} is published, but there is no state {self._path}, whose sums of earlier "
+                f"windows are needed for later rows; restore it from a backup, or {ANEW}"
             )
 
     def _file_of_a_row(self) -> Slot | None:

@@ -174,7 +174,7 @@ def test_units_that_were_clipped_otherwise_than_agreed_on_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="to the round's neighbours"):  # its units would weigh half
         dataclasses.replace(agreed, neighbours=wider).contribute(data[0], again(KEYS[0]))
     for changes in ({"counting": None}, {"clip": "cut"}, {"neighbours": ONE, "counting": ss.Counting(1)}):
-        with pytest.raises(InvalidInputError, match="a round says how parties clip units"):
+        with pytest.raises(InvalidInputError, match="clip must be 'scale' or 'equal' in a round"):
             dataclasses.replace(agreed, **changes)
 
 
@@ -182,7 +182,7 @@ def test_units_that_were_not_counted_are_refused_before_the_key_is_spent() -> No
     agreed, data = counted_sites("equal")
     key = again(KEYS[0])
     for uncounted in (FINE.sketch(), data[0] + data[2]):
-        with pytest.raises(InvalidInputError, match="the round counts patients, and there is no count of them"):
+        with pytest.raises(InvalidInputError, match="the round counts patients, but these data have no count of them"):
             agreed.contribute(uncounted, key, assert_bounds=True)
     agreed.contribute(data[0], key)
 

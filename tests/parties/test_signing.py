@@ -140,7 +140,7 @@ def test_each_mistake_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert "is not by North (" in refused(path, NORTH.public)
 
     bundle.write_bytes(envelope.seal(b"{}", signing.MEDIA_TYPE, NORTH))
-    assert "is no statement of it" in refused(path, NORTH.public)
+    assert "is not a valid statement about it" in refused(path, NORTH.public)
     bundle.write_bytes(envelope.seal(json.loads(sound)["payload"].encode(), "text/plain", NORTH))
     assert "'text/plain', not a statement" in refused(path, NORTH.public)
     for nothing, said in (
@@ -175,7 +175,7 @@ def test_what_should_not_be_sent_is_not_signed(tmp_path: Path) -> None:
     report = local.PrivHS(dim=4, epsilon=2.0, seed=1).randomize([1.0, 0.0, 0.0, 0.0])
     (tmp_path / "report").write_bytes(report.to_bytes())
     for path in sorted(tmp_path.iterdir()):
-        with pytest.raises(InvalidInputError, match="and nothing else is signed"):
+        with pytest.raises(InvalidInputError, match="and other files cannot be signed"):
             sign(path, NORTH)
     assert not list(tmp_path.glob("*.jsonl"))
     path = a_release(tmp_path)

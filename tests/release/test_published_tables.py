@@ -158,7 +158,7 @@ def test_signs_of_a_table_are_one_release(tmp_path: Path) -> None:
     assert ss.explain(signs, signs["a"]).guarantee.epsilon == 1.0
     conditional = ss.signs.DPSignRPRR(epsilon=8, delta=1e-6, neighbours=ss.OneCoordinate(1), norm_bound=30)
     gaussian = ss.projections.GaussianProjection(dim=1000, sketch_dim=64, seed=1, independence=16)
-    with pytest.raises(ss.InvalidInputError, match="guarantees nothing for public keys without data"):
+    with pytest.raises(ss.InvalidInputError, match="has no guarantee for public keys without data"):
         conditional.release_table(secret(gaussian), public_keys=["a"])
     with pytest.raises(TypeError, match="only a SketchTable"):
         MECHANISM.release_table(PROJECTION.sketch(), keys_are_public=True)  # type: ignore[arg-type]

@@ -170,7 +170,7 @@ def test_rows_of_a_state_that_was_lost_are_refused(place: Place) -> None:
     before = place.run()
     place.state.unlink()
     with pytest.raises(
-        ss.InvalidInputError, match=r"2026-11-22T1300Z\.parquet is published, and there is no .*s\.raw-str"
+        ss.InvalidInputError, match=r"2026-11-22T1300Z\.parquet is published, but there is no state .*s\.raw-str"
     ):
         place.stream()
     (place.out / min(before)).unlink()

@@ -324,8 +324,8 @@ GOOD: dict[str, Any] = {
     [
         ({"epsilom": 1}, "the policy has an unknown field 'epsilom'; its fields are time, window, start"),
         ({"epsilon": ...}, "a policy needs the field epsilon"),
-        ({"policy": 2}, 'say "policy": 1'),
-        ({"policy": True}, 'say "policy": 1'),
+        ({"policy": 2}, 'set "policy": 1'),
+        ({"policy": True}, 'set "policy": 1'),
         ({"epsilon": "1"}, "the epsilon of a policy must be a number, got '1'"),
         ({"epsilon": True}, "the epsilon of a policy must be a number, got True"),
         ({"epsilon": -1}, "epsilon"),
@@ -376,7 +376,7 @@ GOOD: dict[str, Any] = {
         ),
         (
             {"neighbours": {"relation": "l1", "bound": "1", "unit": "sale", "max_keys": 1}},
-            "both the agreement and the policy say how much one unit adds",
+            "both the agreement and the policy state how much one unit adds",
         ),
         ({"ledger": "a.sqlite"}, "ledger and dataset go together"),
         ({"folder": ""}, "the folder of a policy"),
@@ -427,10 +427,10 @@ def test_one_stream_without_keys_is_a_sketch_a_window(out: Path) -> None:
     with pytest.raises(ss.InvalidInputError, match="has no key column, so leave out public_keys"):
         Stream(policy_of(out), agreement, out.parent / "t.raw-stream")
     unbounded = ss.Agreement(AGREEMENT.projection, index="item", value="n")
-    with pytest.raises(ss.InvalidInputError, match="neither the agreement nor the policy says"):
+    with pytest.raises(ss.InvalidInputError, match="neither the agreement nor the policy states"):
         Stream(policy, unbounded, out.parent / "t.raw-stream")
     near = ss.L1(5, unit="sale")
-    with pytest.raises(ss.InvalidInputError, match="nothing can be clipped"):
+    with pytest.raises(ss.InvalidInputError, match="rows cannot be clipped"):
         Stream(policy_of(out, public_keys=None, neighbours=near), unbounded, out.parent / "t.raw-stream")
     asserted = policy_of(out, public_keys=None, neighbours=near, clip="none")
     stream = Stream(asserted, unbounded, out.parent / "t.raw-stream")

@@ -144,7 +144,7 @@ def test_rows_of_a_schedule_need_their_state(tmp_path: Path) -> None:
         place.run(sink, OTHER)
     for path in (place.state, place.backup):
         path.unlink()
-    with pytest.raises(ss.InvalidInputError, match=r"is published, and there is no .*s\.raw-stream"):
+    with pytest.raises(ss.InvalidInputError, match=r"is published, but there is no state .*s\.raw-stream"):
         place.run(sink, LOG)
     assert sink.slots == found
 
