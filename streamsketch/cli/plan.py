@@ -300,7 +300,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     By default, the plan is for squared distances between streams.
 
     With --items or --sample, it is for whole units, such as customers, which are clipped. The plan then also chooses
-    their bound, and how they are clipped to it. Both options must be public.
+    their bound, and how they are clipped to it. What both state must be public.
 
     With --question neighbours, it is for published signs, and predicts the share of a vector's true neighbours that is
     found.
@@ -383,7 +383,7 @@ def _plan_sites(given: dict[str, Any]) -> None:
         "key",
     }
     others = (others | {"value", "unit_column"}) - {"units", "picture"}
-    _check_none(given, others, "this is not asked of sites; leave it out")
+    _check_none(given, others, "this is no option for --sites; leave it out")
     for name, suffix, what in (("write_features", ".json", "features"), ("picture", ".svg", "a picture")):
         if given[name] is not None:
             new_file(given[name], suffix, what)
@@ -415,7 +415,7 @@ def _plan_windows(given: dict[str, Any]) -> None:
         "index",
         "key",
     }
-    _check_none(given, {*others, "value", "unit_column", "seed"}, "this is not asked of windows; leave it out")
+    _check_none(given, {*others, "value", "unit_column", "seed"}, "this is no option for --windows; leave it out")
     output = given["write_schedule"]
     if output is not None:
         new_file(output, ".json", "a schedule")
@@ -443,7 +443,7 @@ def _plan_signs(given: dict[str, Any]) -> ss.planning.SignPlan:
         "l1",
         "one_coordinate",
     }
-    _check_none(given, others - {"cosine", "question"}, "this is not asked of signs; leave it out")
+    _check_none(given, others - {"cosine", "question"}, "this is no option for --question neighbours; leave it out")
     bounds = {name: given[name] for name in ("l1", "one_coordinate")}
     several = {
         name: None if given[name] is None else _numbers(given[name], f"--{name}")
@@ -526,7 +526,9 @@ def _facts(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.Typica
     if sample is None:
         numbers: dict[str, Any] = {
             argument: _numbers(given[name], f"--{name.replace('_', '-')}")
-            for argument, name in (("pieces", "pieces"), ("keys", "in_keys"))
+            for argument, name in (
+                {each: each for each in ("pieces", "shares", "cosine")} | {"keys": "in_keys"}
+            ).items()
             if given[name]
         }
         shares: dict[str, Any] = {} if given["match"] is None else {"match": given["match"]}
@@ -574,7 +576,7 @@ def _units_of(units: str | None, keys: Path | None) -> list[float] | dict[str, f
             found[str(name)] = float(number)
         except (TypeError, ValueError):
             raise ss.InvalidInputError(
-                f"the number of units in row {row} of {keys} is no number, got {number!r:.40}"
+                f"the number of units in row {row} of {keys} is not a number, got {number!r:.40}"
             ) from None
     if len(found) < len(names):
         raise ss.InvalidInputError(f"{keys} has {len(names):,} rows and {len(found):,} different keys: one row a key")

@@ -230,7 +230,10 @@ def test_a_plan_for_signs_is_that_of_python(forks: Forks) -> None:
     ("arguments", "message"),
     [
         (("--question", "neighbours"), "state how many vectors the collection has: --members 100000"),
-        (("--question", "neighbours", "--members", 9, "--items", 3), "--items: this is not asked of signs"),
+        (
+            ("--question", "neighbours", "--members", 9, "--items", 3),
+            "--items: this is no option for --question neighbours",
+        ),
         (("--question", "neighbours", "--members", 9, "--mechanism", "laplace"), "the mechanism of signs must be one"),
         (("--question", "neighbours", "--members", 90, "--signs", 1.5), "must be an integer"),
         (("--question", "neighbours", "--members", 90, "--rest", "few"), "--rest takes numbers with commas"),
@@ -247,7 +250,7 @@ def test_mistakes_about_signs_are_sentences(
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("key,units\na,5\nb,many\n", "the number of units in row 2 of keys.csv is no number, got 'many'"),
+        ("key,units\na,5\nb,many\n", "the number of units in row 2 of keys.csv is not a number, got 'many'"),
         ("a,b,c\n1,2,3\n", "keys.csv must have columns key and units, or two columns in this order, got 'a', 'b', 'c'"),
         ("key,units\na,5\na,6\n", "keys.csv has 2 rows and 1 different keys: one row a key"),
         ("key,units\na,0\n", "units must be a number from 1"),
@@ -292,3 +295,11 @@ def test_mistakes_about_units_are_sentences(
 ) -> None:
     assert message in forks.refused("plan", "--epsilon", 1, *arguments, cwd=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_frequencies_of_sizes_and_the_cosine_reach_the_plan(forks: Forks) -> None:
+    call = "plan --items 3,10 --shares 0.9,0.1 --cosine 0.9 --units 500 --epsilon 1 --delta 1e-6 --max-cells 256"
+    units = ss.planning.TypicalUnit(items=(3, 10), shares=(0.9, 0.1), cosine=0.9)
+    found = ss.planning.plan_units(units, units=500, unit="event", epsilon=1, delta=1e-6, max_cells=256)
+    assert json.loads(forks.succeeded(*call.split(), "--json"))["chosen"]["error"] == found.to_dict()["chosen"]["error"]
+    assert "a cosine of 0.9" in " ".join(forks.succeeded(*call.split()).split())
