@@ -48,7 +48,7 @@ def names() -> Iterator[tuple[str, str]]:
     yield from (("a sign mechanism", kind.name) for kind in concrete(signs.SignMechanism, signs))
 
 
-@pytest.mark.parametrize(("what", "name"), list(names()))
+@pytest.mark.parametrize(("what", "name"), sorted(names()))
 def test_the_tables_list_every_kind(what: str, name: str) -> None:
     rows = [line.split(" | ")[0] for line in WIRE.splitlines() if line.startswith("| `")]
     assert any(f"`{name}`" in row for row in rows), f"WIRE.md has no row for {what} called {name}"
