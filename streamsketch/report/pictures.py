@@ -36,8 +36,8 @@ _SHADES = 120  # of a picture's palette
 _HATCH = 0.6  # how much lighter or darker the lines of a hatched cell are
 _PIXELS = 1200  # about the width of a picture
 _SCALES = (
-    (1e12, "millions of millions"),
-    (1e9, "thousands of millions"),
+    (1e12, "trillions"),
+    (1e9, "billions"),
     (1e6, "millions"),
     (1e3, "thousands"),
     (1.0, ""),

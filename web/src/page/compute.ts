@@ -9,7 +9,7 @@ import { keyAndWindow, windowTime } from "./windows.ts";
 
 /** The share of streams that cosines must tell apart to be shown. */
 const ENOUGH = 0.5;
-const SCALES: readonly (readonly [number, string])[] = [[1e12, "millions of millions"], [1e9, "thousands of millions"], [1e6, "millions"], [1e3, "thousands"]];
+const SCALES: readonly (readonly [number, string])[] = [[1e12, "trillions"], [1e9, "billions"], [1e6, "millions"], [1e3, "thousands"]];
 const NAMED = 6;
 const MOST_PAIRS = 5;
 const LEAST_TYPICAL = 6; // windows, for what is typical of a series
