@@ -82,8 +82,8 @@ def typed(text: str, known: Sequence[str] = ()) -> str | tuple[str, str]:
         return name, kind
     if name and text not in known:
         raise ss.InvalidInputError(
-            f"{text} ends in no type of an agreement: it is NAME:TYPE, with one of {', '.join(TYPES)}. A column whose "
-            f"own name has a colon is named with its type, as '{text}:text'"
+            f"{text} does not end in a type of an agreement: write NAME:TYPE, with one of {', '.join(TYPES)}. A "
+            f"column whose own name has a colon is named with its type, as '{text}:text'"
         )
     return text
 
@@ -152,7 +152,7 @@ def projection_from(path: Path | None, **options: int | str | None) -> ss.Projec
         given = {name: value for name, value in options.items() if value is not None}
         return ss.SJLT(**(fields | given))  # type: ignore[arg-type]
     if named := given_options(options):
-        raise ss.InvalidInputError(f"{path} says all about the projection; leave out {named}")
+        raise ss.InvalidInputError(f"{path} states the whole projection; leave out {named}")
     return load_projection(path)
 
 

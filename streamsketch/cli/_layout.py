@@ -47,7 +47,7 @@ def terminal_width() -> int | None:
 def fact_lines(title: str, facts: Mapping[str, str], width: int | None) -> list[str]:
     """Return the lines of named facts."""
     left = max(map(len, facts), default=0) + len(_GAP)
-    lines = [printable(title), ""]
+    lines = [*_folded(printable(title), width), ""]
     for name, fact in facts.items():
         parts = [line for part in fact.split("\n") for line in _folded(printable(part), width and width - left)]
         lines += [
@@ -66,7 +66,7 @@ def table_lines(table: Table, width: int | None) -> list[str]:
         for name, one in zip(cells, widths, strict=True)
     ]
     highest = max(map(len, heads))
-    lines = [] if table.title is None else [printable(table.title), ""]
+    lines = [] if table.title is None else [*_folded(printable(table.title), width), ""]
     for place in range(highest):
         row = [([""] * (highest - len(head)) + head)[place] for head in heads]
         lines.append(typer.style(_joined(row, widths, table.texts), bold=True))

@@ -47,7 +47,7 @@ def show_json(result: Any) -> None:
     try:
         text = json.dumps(result, ensure_ascii=False, indent=2, allow_nan=False)
     except ValueError:
-        raise ss.InvalidInputError("a result is not finite, which JSON cannot say; leave out --json") from None
+        raise ss.InvalidInputError("a result is not finite, which JSON cannot express; leave out --json") from None
     typer.echo("".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text))
 
 

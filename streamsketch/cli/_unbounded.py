@@ -84,7 +84,7 @@ class UnboundedLog:
         if policy.clock == "heartbeats" and (dropped := stream.windows.counts.bounding.rows_malformed):
             say(f"{plural(dropped, 'malformed row')} dropped since the stream began")
         if stream.is_finished:
-            say("All windows of the schedule are released: to go on, begin a new state and a new folder after them")
+            say("All windows of the schedule are released. To continue, begin a new state and a new folder")
         facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {policy.folder}"
         if number is not None:
             say(f"Stopped: {self.output}, secret: {facts}. The same command continues.")
@@ -99,9 +99,9 @@ class UnboundedLog:
     def _with_remedy(self, error: ss.StreamsketchError) -> ss.StreamsketchError:
         if isinstance(error, OtherRowsError):
             return error  # from which nothing goes on
-        remedy = f"{self.output} holds what was read before, and goes on from there"
+        remedy = f"{self.output} holds what was read before, and continues from there"
         if isinstance(error, LostLogError) and (self.messages or self.inputs != [STDIN]):
-            remedy += ". Where the rest is lost, --accept-loss goes on with what is there"
+            remedy += ". If the rest is lost, --accept-loss continues with what is there"
         return ss.InvalidInputError(f"{error}. {remedy}")
 
     def _opened(
@@ -111,7 +111,7 @@ class UnboundedLog:
         if position is not None and self.messages != ("next" in position):
             raise ss.InvalidInputError(
                 f"{self.output} holds a position in {'lines' if self.messages else 'messages'}: "
-                f"{'leave out' if self.messages else 'say'} --messages"
+                f"{'leave out' if self.messages else 'give'} --messages"
             )
         if self.messages:
             return nullcontext(Messages(descriptor, reader, self._name, position, on_loss=lost))

@@ -148,10 +148,10 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
                 raise typer.Exit(2) from None
             if isinstance(error, OtherRowsError) or not path.exists():
                 raise
-            remedy = f"{path} holds what was read before, and the same command goes on"
+            remedy = f"{path} holds what was read before, and the same command continues"
             raise ss.InvalidInputError(f"{error}. {remedy}") from None
     if stream.is_finished:
-        say("All windows of the schedule are released: to go on, begin a new state and a new folder after them")
+        say("All windows of the schedule are released. To continue, begin a new state and a new folder")
     place = database or released_by.folder
     facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {place}"
     if number is not None:

@@ -91,7 +91,7 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
         show_json([_fields(name, one, confidence) for name, one in described.items()])
     else:
         unit = "unit" if agreed.neighbours is None else agreed.neighbours.unit
-        title = f"of {next(iter(described))}" if len(described) == 1 else None
+        title = next(iter(described)) if len(described) == 1 else None
         show(table_of(_columns(described, unit, confidence), title=title, texts=2 + (title is None)))
     for name, one in described.items():
         for text in _at_ends(features, one.rows):

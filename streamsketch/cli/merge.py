@@ -76,8 +76,8 @@ def _merge_raw(files: list[Path], output: Path, *, disjoint_units: bool, as_json
             )
         if not total.data_ids.parts.isdisjoint(part.state.data_ids.parts):
             raise ss.InvalidInputError(
-                f"{file} holds data that a file before it holds too: one is a copy of the other, or a sum with it "
-                f"inside. They would count twice; name each part once"
+                f"{file} and a file before it hold the same data: one is a copy of the other, or a sum that contains "
+                f"it. The data would count twice; name each part once"
             )
         cast("Any", total).merge(part.state, disjoint_units=disjoint_units)
     events = sum(part.events for part in parts)

@@ -146,8 +146,8 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         released.save(output)
     except OSError as error:
         raise ss.InvalidInputError(
-            f"{output} cannot be written: {error.strerror or error}. {file} remembers the release already; once there "
-            f"is room, give --again to release once more, which counts as another"
+            f"{output} cannot be written: {error.strerror or error}. {file} has recorded the release already. Once "
+            f"there is room, give --again, which counts as another release"
         ) from None
     total = _together([*releases, PastRelease(guarantee, "")])
     left_fields, left_facts = remaining_facts(account, dataset)

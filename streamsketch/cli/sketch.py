@@ -312,7 +312,7 @@ def _by_policy(agreement: Path | None, policy: Path | None, others: dict[str, An
     if policy is None:
         raise ss.InvalidInputError(f"{option} is for streams released by a policy: --policy FILE")
     if agreement is None:
-        raise ss.InvalidInputError("a policy releases what an agreement says is sketched: give --agreement FILE, too")
+        raise ss.InvalidInputError("a policy needs an agreement, which says what is sketched: give --agreement FILE")
     if given := given_options(others):
         raise ss.InvalidInputError(f"{agreement} and {policy} say that; leave out {given}")
     return agreement, policy
@@ -372,13 +372,13 @@ def _check_clipping(
         new_file(summary, ".json", "a summary")
     if STDIN in inputs or any(Path(name).is_fifo() for name in inputs):
         raise ss.InvalidInputError(
-            f"units are bounded once all their events are there: name files, not standard input; or, where rows keep "
-            f"to an agreement's bounds, give --clip {WITHIN}"
+            f"a unit is bounded when all its events are there: name files, not standard input; or, if rows keep to the "
+            f"agreement's bounds, give --clip {WITHIN}"
         )
     if not whole:
         raise ss.InvalidInputError(
-            "lines left out may be a unit's, and so would tell of it: sketch all lines of the files, without "
-            f"--bad-lines; or, where rows keep to an agreement's bounds, give --clip {WITHIN}"
+            "which lines are left out may depend on one unit: sketch all lines of the files, without --bad-lines; or, "
+            f"if rows keep to the agreement's bounds, give --clip {WITHIN}"
         )
     return found
 
@@ -402,8 +402,8 @@ def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
 def _projection(path: Path | None, new: Path | None, options: dict[str, int | str | None]) -> ss.Projection:
     if (path is None) == (new is None):
         raise ss.InvalidInputError(
-            "state by which projection: --projection FILE, the agreement with the other parties, or --write-projection "
-            "FILE to make one and share it; one of the two"
+            "name the projection: --projection FILE, which the other parties have too, or --write-projection FILE to "
+            "make one and share it; one of the two"
         )
     if new is not None:
         new_file(new, ".json", "a projection")
@@ -417,7 +417,7 @@ def _start(output: Path, stated: ss.Projection | ss.Agreement, *, keyed: bool, a
         _check_agreed(output, header, state)
         if (header.keys is not None) != keyed:
             holds = "one sketch for each key" if header.keys is not None else "one sketch"
-            raise ss.InvalidInputError(f"{output} holds {holds}; {'leave out' if keyed else 'say'} --key to add to it")
+            raise ss.InvalidInputError(f"{output} holds {holds}; {'leave out' if keyed else 'give'} --key to add to it")
         return header
     new_file(output, SUFFIX, "a raw sketch")
     return RawHeader.of(RawSketch(state))

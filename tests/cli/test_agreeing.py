@@ -273,17 +273,23 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
     ),
     "a type of another language": (
         ["agree", "--index", "item:str", "-o", "x.json"],
-        "item:str ends in no type of an agreement: it is NAME:TYPE, with one of integer, text,",
+        "item:str does not end in a type of an agreement: write NAME:TYPE, with one of integer, text,",
     ),
-    "such a type of a key": (["agree", "--index", "item", "--key", "land:int", "-o", "x.json"], "land:int ends in no"),
+    "such a type of a key": (
+        ["agree", "--index", "item", "--key", "land:int", "-o", "x.json"],
+        "land:int does not end in a",
+    ),
     "such a type of a unit": (
         ["agree", "--index", "item", "--unit-column", "buyer:String", "--l1", 1, "-o", "x.json"],
-        "buyer:String ends in no",
+        "buyer:String does not end in a",
     ),
-    "such a type beside a sample": (["agree", "rows.parquet", "--index", "item:str", "-o", "x.json"], "item:str ends"),
+    "such a type beside a sample": (
+        ["agree", "rows.parquet", "--index", "item:str", "-o", "x.json"],
+        "item:str does not end",
+    ),
     "a plan with such a type": (
         ["plan", "--epsilon", 1, "--squared-distance", 9, "--write-agreement", "x.json", "--index", "item:str"],
-        "item:str ends in no type",
+        "item:str does not end in a type",
     ),
     "a plan with a value of a type": (
         [
@@ -329,7 +335,7 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
     ),
     "options of a projection that is there": (
         ["agree", "--index", "item", "--projection", "bare.json", "--seed", 1, "-o", "x.json"],
-        "says all about the projection; leave out --seed",
+        "states the whole projection; leave out --seed",
     ),
     "an agreement for a projection": (
         ["sketch", "rows.csv", "--index", "item", "--projection", "sales.json", "-o", "x.raw-sketch"],

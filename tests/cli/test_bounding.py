@@ -254,7 +254,7 @@ def test_the_summary_is_written_on_request_for_its_owner_alone(sales: Path, fork
         ([*BOUNDS, "--clip", "none"], "clipped to L1 by clip='scale' or clip='cut'"),
         (["--unit-column", "customer"], "state how much one unit may add"),
         ([*BOUNDS, "--clip", "round"], "clipped to L1 by clip='scale' or clip='cut'"),
-        ([*BOUNDS, "--bad-lines", "skip"], "lines left out may be a unit's"),
+        ([*BOUNDS, "--bad-lines", "skip"], "which lines are left out may depend on one unit"),
         ([*BOUNDS, "--summary", "agreed.json"], "already exists"),
         (["--unit-column", "customer", "--l1", "0"], "must be positive"),
         (["--unit-column", "customer", "--l1", "5", "--sketch-l2", "5"], "--l1 and --sketch-l2 each state"),

@@ -181,7 +181,7 @@ def test_people_are_described_as_by_the_library(
     assert [line[0] for line in lines[number + 1 : number + 3]] == ["west", "age"]
     (mean,) = [place for place, line in enumerate(lines) if line[:2] == ["age", "mean"]]
     assert lines[mean][2:5] == ["north", f"{releases_mean(releases['north']):.2f}", "±"]
-    assert "of west" in forks.succeeded("describe", "west.sketch", *BY, "--column", "sex", cwd=sites).splitlines()[0]
+    assert "west" in forks.succeeded("describe", "west.sketch", *BY, "--column", "sex", cwd=sites).splitlines()[0]
 
 
 def releases_mean(release: ss.PrivateSketch) -> float:

@@ -74,8 +74,8 @@ def test_one_file_by_two_names_and_copies_do_not_count_twice(raws: Path, forks: 
         ("sub/../a.raw-sketch", "are one file, named twice; its events would count twice"),
         ("link.raw-sketch", "are one file, named twice; its events would count twice"),
         ("hard.raw-sketch", "are one file, named twice; its events would count twice"),
-        ("copy.raw-sketch", "holds data that a file before it holds too"),
-        ("sum.raw-sketch", "holds data that a file before it holds too"),
+        ("copy.raw-sketch", "and a file before it hold the same data"),
+        ("sum.raw-sketch", "and a file before it hold the same data"),
     ]:
         assert message in forks.refused("merge", "a.raw-sketch", other, "-o", "twice.raw-sketch", cwd=raws)
     assert "are one file, named twice; its events would count twice" in forks.refused(

@@ -117,6 +117,8 @@ def test_a_release_that_could_not_be_written_says_that_it_is_remembered(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(ss.PrivateSketch, "save", full)
-    with pytest.raises(ss.InvalidInputError, match=r"x\.sketch cannot be written: No space .* remembers the release"):
+    with pytest.raises(
+        ss.InvalidInputError, match=r"x\.sketch cannot be written: No space .* has recorded the release"
+    ):
         release(raws / "a1.raw-sketch", output=raws / "x.sketch", epsilon=1.0, l1="1")
     assert len(load_raw(raws / "a1.raw-sketch").releases) == 1

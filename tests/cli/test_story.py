@@ -85,8 +85,8 @@ def folder(tmp_path: Path) -> Path:
         for n in range(600)
     ]
     pq.write_table(pa.Table.from_pylist(sales), _made(tmp_path / "sales") / "one.parquet")
-    tables = {
-        "sales": sales,
+    tables: dict[str, list[dict[str, object]]] = {
+        "sales": [*sales],
         "people": [{"customer": f"c{n}", "age": 20 + n % 50} for n in range(400)],
         "dated": [{"item": things[n % 4], "day": f"2024-05-{1 + n // 100:02}"} for n in range(1_000)],
     }

@@ -281,7 +281,7 @@ def test_a_log_that_is_gone_is_refused_and_its_loss_accepted(folder: Path, forks
     (folder / "log.csv").write_text(text_of(rows[:30]))
     forks.succeeded(*FILE, cwd=folder)
     (folder / "log.csv").write_text("".join(row.line for row in rows[30:]))
-    assert "Where the rest is lost, --accept-loss goes on with what is there" in forks.refused(*FILE, cwd=folder)
+    assert "If the rest is lost, --accept-loss continues with what is there" in forks.refused(*FILE, cwd=folder)
     done = forks.run(*FILE, "--accept-loss", cwd=folder)
     assert done.returncode == 0
     assert "warning: log.csv is read from its beginning" in done.stderr
@@ -327,7 +327,7 @@ def test_messages_are_read_once_whatever_offset_a_consumer_begins_at(
     forks.succeeded(*command, cwd=folder, stdin=b"".join(lines[last:]))
     check_exact(folder, rows, monkeypatch)
     assert json.loads((folder / "told.json").read_text())["offsets_missing"] == 0
-    assert "holds a position in messages: say --messages" in forks.refused(*PIPE, cwd=folder)
+    assert "holds a position in messages: give --messages" in forks.refused(*PIPE, cwd=folder)
 
 
 def test_a_log_fed_again_is_read_once_and_a_longer_one_on(
@@ -435,7 +435,7 @@ def test_a_bad_line_ends_a_stream_or_is_left_out(folder: Path, forks: Forks, mon
     done = forks.run(*FILE, cwd=folder)
     assert done.returncode == 2
     assert "row 32 of log.csv: the column at holds text that is not a time" in done.stderr
-    assert "s.raw-stream holds what was read before, and goes on from there" in done.stderr
+    assert "s.raw-stream holds what was read before, and continues from there" in done.stderr
     assert "private-time" not in done.stderr
     told = json.loads(forks.succeeded(*FILE, "--bad-lines", "skip", "--json", cwd=folder))
     assert told["bad_lines"] == 1
@@ -480,7 +480,7 @@ def test_with_heartbeats_no_line_of_a_unit_ends_the_stream(form: str, folder: Pa
     ("arguments", "said"),
     [
         (["log.csv", "--agreement", "agreement.json", "--follow", "-o", "s.raw-stream"], "--follow is for streams"),
-        (["log.csv", "--policy", "policy.json", "-o", "s.raw-stream"], "give --agreement FILE, too"),
+        (["log.csv", "--policy", "policy.json", "-o", "s.raw-stream"], "give --agreement FILE"),
         (["log.csv", *OPTIONS, "--window", "1 h", "--append"], "say that; leave out --window, --append"),
         (["log.csv", *OPTIONS, "--unit-column", "a", "--clip", "cut"], "say that; leave out --unit-column, --clip"),
         (["log.csv", "log.csv", *OPTIONS], "one log is read"),
@@ -540,4 +540,4 @@ def test_a_row_that_differs_from_the_published_one_is_refused(folder: Path, fork
         done = forks.run(*FILE, cwd=folder)
         assert done.returncode == 2
         assert "is not the row of s.raw-stream, but of another state or of another log" in done.stderr
-        assert "goes on from there" not in done.stderr
+        assert "continues from there" not in done.stderr
