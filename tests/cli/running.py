@@ -92,30 +92,30 @@ class Forked:
 
 
 def wait_until_read(pipe: Any) -> None:
-    for _ in range(10 * PATIENCE):
+    for _ in range(100 * PATIENCE):
         if fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) == bytes(4):
             return
-        time.sleep(0.1)
+        time.sleep(0.01)
     raise AssertionError("the pipe was never read")
 
 
 def wait_until_there(path: Path) -> None:
-    for _ in range(10 * PATIENCE):
+    for _ in range(100 * PATIENCE):
         if path.exists():
             return
-        time.sleep(0.1)
+        time.sleep(0.01)
     raise AssertionError(f"{path} was never written")
 
 
 def open_when_read(pipe: Path, reader: subprocess.Popen[bytes] | Forked) -> BinaryIO:
     """Open a named pipe for writing once its reader has opened it, not before."""
-    for _ in range(10 * PATIENCE):
+    for _ in range(100 * PATIENCE):
         assert reader.poll() is None, "the reader has ended"
         try:
             return os.fdopen(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK), "wb", buffering=0)
         except OSError as error:
             assert error.errno == errno.ENXIO  # noqa: PT017 - nobody reads yet
-            time.sleep(0.1)
+            time.sleep(0.01)
     raise AssertionError(f"nobody ever opened {pipe}")
 
 

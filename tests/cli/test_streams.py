@@ -25,10 +25,10 @@ def test_standard_input_makes_the_same_sketch(form: str, folder: Path, forks: Fo
 
 
 def wait_for_events(path: Path, count: int) -> None:
-    for _ in range(10 * PATIENCE):
+    for _ in range(50 * PATIENCE):
         if path.exists() and load_raw(path).events == count:
             return
-        time.sleep(0.1)
+        time.sleep(0.02)
     raise AssertionError(f"{path} never held {count} events")
 
 
@@ -185,7 +185,7 @@ def test_events_that_are_appended_at_the_same_time_all_count(tmp_path: Path, for
         for _ in range(rows):
             streaming.stdin.write(b"x\n")
             streaming.stdin.flush()
-            time.sleep(0.005)
+            time.sleep(0.002)
         streaming.stdin.close()
         assert [one.wait(PATIENCE) for one in (*running, streaming)] == [0] * processes
     raw = load_raw(tmp_path / "a.raw-sketch")

@@ -177,11 +177,8 @@ def selected(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
 
 
 def distances(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
-    return public_keys(pipeline, events) | PairwiseDistances()
-
-
-def nearest(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
-    return public_keys(pipeline, events) | NearestNeighbours(top=2)
+    releases = public_keys(pipeline, events)
+    return (releases | PairwiseDistances(), releases | NearestNeighbours(top=2)) | beam.Flatten()
 
 
 def nearest_signs(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
@@ -238,7 +235,6 @@ GAMES: dict[str, tuple[Build, list[list[Event]]]] = {
     "people": (people, WORLDS[:1] + A_KEY_LESS[1:]),
     "selected keys": (selected, WORLDS[:2]),
     "distances": (distances, WORLDS[:2]),
-    "nearest": (nearest, WORLDS[:2]),
     "nearest signs": (nearest_signs, WORLDS[:2]),
     "sliding windows": (sliding, WORLDS[:2]),
     "merged sketches": (merged, WORLDS[:2]),

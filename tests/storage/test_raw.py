@@ -405,7 +405,7 @@ def test_of_two_releases_at_once_one_is_refused(
 
     def slow(*given: Any) -> Any:
         found = real(*given)
-        time.sleep(0.2)
+        time.sleep(0.05)
         return found
 
     monkeypatch.setattr(releases, "released_before", slow)
