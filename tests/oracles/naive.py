@@ -138,10 +138,10 @@ class Map:
         """Return the nonzeros of A's column as (row, ±1): one in each block, in order."""
         width = self.buckets.bit_length()  # of a power of two: log2 + 1
         _, rows_per_word = words_and_rows_per_word(self.sparsity, width)
+        words = [polynomial_at(index, coefficients) for coefficients in self.polynomials]
         nonzeros = []
         for block in range(self.sparsity):
-            word = polynomial_at(index, self.polynomials[block // rows_per_word])
-            bucket, sign = bucket_and_sign(word, block % rows_per_word, width)
+            bucket, sign = bucket_and_sign(words[block // rows_per_word], block % rows_per_word, width)
             nonzeros.append((block * self.buckets + bucket, sign))
         return nonzeros
 

@@ -99,12 +99,14 @@ class Law(NamedTuple):
         return min(block * 2**self.shift, (block + 1) * 2**self.shift - 1, key=abs)
 
 
+@functools.cache
 def laplace_law(scale: Fraction) -> Law:
     """Return the law P(n) ∝ exp(-|n| / scale), with the library's c."""
     shift = next(shift for shift in itertools.count() if 2 ** (shift + 1) > scale / 8)
     return Law(1, 1 / scale, shift, samplers._laplace_table(scale).c)
 
 
+@functools.cache
 def gaussian_law(sigma_squared: Fraction) -> Law:
     """Return the law P(n) ∝ exp(-n² / 2σ²), with the library's c."""
     shift = next(shift for shift in itertools.count() if 4 ** (shift + 1) > sigma_squared / 32**2)
@@ -113,7 +115,13 @@ def gaussian_law(sigma_squared: Fraction) -> Law:
 
 def words_of(law: Law, block: int, level: int) -> int:
     """Return how many words of levels up to this one draw a block, in words of this level."""
-    return int(mpmath.floor(law.c * mpmath.exp(-as_mpf(law.exponent(law.anchor(block)))) * 2 ** (16 * (level - 1))))
+    return int(mpmath.floor(mass_of(law, block) * 2 ** (16 * (level - 1))))
+
+
+@functools.cache
+def mass_of(law: Law, block: int) -> mpmath.mpf:
+    """Return what draws a block, in words of the first level, to 60 digits."""
+    return law.c * mpmath.exp(-as_mpf(law.exponent(law.anchor(block))))
 
 
 @functools.cache

@@ -72,13 +72,10 @@ EPSILONS = [0.5, 1.0, 3.0]
 def cell_loss(scale: Fraction, one: int, other: int) -> mpmath.mpf:
     """Return max over all outputs of ln(P(output | cell one) / P(output | cell other))."""
     low, high = min(one, other) - 3, max(one, other) + 3
-    losses = [
-        mpmath.log(laplace_pmf(scale, output - one) / laplace_pmf(scale, output - other))
-        for output in range(low, high + 1)
-    ]
-    assert abs(losses[0] - losses[3]) < ROUNDING  # constant to the left of both cells, and so ever after
-    assert abs(losses[-1] - losses[-4]) < ROUNDING  # and to the right
-    return max(losses)
+    ratios = [laplace_pmf(scale, output - one) / laplace_pmf(scale, output - other) for output in range(low, high + 1)]
+    assert abs(ratios[0] / ratios[3] - 1) < ROUNDING  # constant to the left of both cells, and so ever after
+    assert abs(ratios[-1] / ratios[-4] - 1) < ROUNDING  # and to the right
+    return mpmath.log(max(ratios))
 
 
 def loss(scale: Fraction, pair: Pair) -> mpmath.mpf:
@@ -334,17 +331,22 @@ def joint_cell_loss(inside: Pmf, fresh: Pmf, one: tuple[int, int], other: tuple[
     """
     cells = (*one, *other)
     window = range(min(cells) - 3, max(cells) + 4)
-    worst = mpmath.mpf("-inf")
-    for view, release in itertools.product(window, repeat=2):
-        masses = [inside(view - then) * fresh(release - end - (view - then)) for then, end in (one, other)]
-        if masses[0] > 0:
-            worst = max(worst, mpmath.log(masses[0] / masses[1]) if masses[1] > 0 else mpmath.inf)
-    return worst
+    worst = mpmath.mpf(0)  # the largest ratio
+    for view in window:
+        seen = [inside(view - then) for then, _ in (one, other)]
+        for release in window:
+            first, second = (
+                mass * fresh(release - end - (view - then))
+                for mass, (then, end) in zip(seen, (one, other), strict=True)
+            )
+            if first > 0:
+                worst = max(worst, first / second if second > 0 else mpmath.inf)
+    return mpmath.log(worst)
 
 
 def joint_loss(inside: Pmf, fresh: Pmf, before: Cells, after: Cells) -> mpmath.mpf:
     """Return the largest loss between a stream without a unit, and one where it adds ``before``, then ``after``."""
-    cell = functools.cache(functools.partial(joint_cell_loss, inside, fresh))
+    cell = functools.cache(functools.partial(joint_cell_loss, functools.cache(inside), functools.cache(fresh)))
     base = (1, 1)  # the cell of everybody else, then and at the end; laws shift with it
     with_unit = [(1 + early, 1 + early + late) for early, late in zip(before, after, strict=True)]
     return max(mpmath.fsum(cell(base, both) for both in with_unit), mpmath.fsum(cell(both, base) for both in with_unit))

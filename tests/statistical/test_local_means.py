@@ -87,11 +87,15 @@ def test_noiseless_reconstructions_have_inner_product_one(name: str, direction: 
 def test_algorithm_5_has_inner_product_one(rotation: str) -> None:
     vector = directions(32)["ones"]
     seeds = np.arange(700, dtype=np.uint64)
-    for unbiased in (False, True):
-        mechanism = ProjUnit(dim=32, sketch_dim=8, epsilon=4.0, seed=5, rotation=rotation, unbiased=unbiased)
-        units = np.ascontiguousarray(repeated(vector, seeds.size))
-        lengths = mechanism.map.directions(units, seeds)[1] * mechanism.factor
-        assert is_mean(lengths, 1.0 if unbiased else mechanism.map.mean_length)
+    units = np.ascontiguousarray(repeated(vector, seeds.size))
+    biased, unbiased = (
+        ProjUnit(dim=32, sketch_dim=8, epsilon=4.0, seed=5, rotation=rotation, unbiased=each) for each in (False, True)
+    )
+    lengths = biased.map.directions(units, seeds)[1]
+    assert is_mean(lengths * biased.factor, biased.map.mean_length)
+    some = slice(0, 700, 50)
+    assert np.array_equal(unbiased.map.directions(units[some], seeds[some])[1], lengths[some])  # it is the same map
+    assert is_mean(lengths * unbiased.factor, 1.0)
 
 
 @pytest.mark.parametrize(
