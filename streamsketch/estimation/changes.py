@@ -55,7 +55,7 @@ class Changes:
     >>> days = {}
     >>> for day, sold in (("Mon", 1000), ("Tue", 1000), ("Wed", 9000)):
     ...     sketch = projection.sketch()
-    ...     sketch.update(["tea"], [sold])
+    ...     sketch.update(["tea"] * sold)
     ...     days[day] = sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale"))
     >>> found = changes(days, level=1e-6)
     >>> found.alarms, found.table.column_names[:3]

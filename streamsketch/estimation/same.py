@@ -1,4 +1,4 @@
-"""A test of whether two streams, or their averages, are as alike as a tolerance (Theory 4.7)."""
+"""A test of whether the distance of two streams, or of their averages, is within a tolerance (Theory 4.7)."""
 
 import dataclasses
 import functools
@@ -55,12 +55,12 @@ class SameTest:
     >>> from streamsketch import L1, CountSketch, test_same
     >>> projection = CountSketch(sketch_dim=256, seed=7)
     >>> north, south = projection.sketch(), projection.sketch()
-    >>> north.update(["tea", "milk"], [900, 100])
-    >>> south.update(["tea", "milk"], [100, 900])
+    >>> north.update(["tea"] * 900 + ["milk"] * 100)
+    >>> south.update(["tea"] * 100 + ["milk"] * 900)
     >>> sale = L1(1, unit="sale")
     >>> found = test_same(north.release(epsilon=1.0, neighbours=sale), south.release(epsilon=1.0, neighbours=sale))
-    >>> found.p_value < 0.001, found.power(distance=1000.0) > 0.99
-    (True, True)
+    >>> print(f"p = {found.p_value:.3f}, power {found.power(distance=1000.0):.3f}")
+    p = 0.000, power 1.000
     """
 
     p_value: float
