@@ -184,7 +184,7 @@ class Agreement:
     def _check_neighbours(self) -> None:
         if self.neighbours is None:
             if self.clip is not None:
-                raise InvalidInputError(f"clip={short(self.clip)} needs a bound to clip to: give neighbours, too")
+                raise InvalidInputError(f"clip={short(self.clip)} needs a bound to clip to; also give neighbours")
             return
         if not isinstance(self.neighbours, Neighbours) or self.neighbours.kind not in NEIGHBOURS:
             raise TypeError(
@@ -406,8 +406,8 @@ class Agreement:
         """
         if self.counting is not None and "neighbours" in changes and "counting" not in changes:
             raise InvalidInputError(
-                f"units are counted by weights that fit {self.neighbours!r}: with other neighbours give counting, "
-                "too, such as Counting.of(projection, neighbours, delta=…), or counting=None"
+                f"units are counted by weights that fit {self.neighbours!r}; with other neighbours, also give "
+                "counting, such as Counting.of(projection, neighbours, delta=…), or counting=None"
             )
         return dataclasses.replace(self, **changes)
 

@@ -31,9 +31,9 @@ def cast(
 ) -> "pa.Array":
     """Return a column without missing values as Arrow's type for its logical one; ``rows`` are their numbers.
 
-    Integers, booleans and decimals become int64, dates date32, times timestamps without a zone; text stays a
-    dictionary if it is one, and with ``keep_times`` times in its place stay times. With ``alone`` whether a row can be
-    cast does not depend on others: no type holds both nanoseconds and all years, so text says times of 1678 to 2261.
+    Integers, booleans and decimals become int64, dates date32, times timestamps without a zone; text stays a dictionary
+    if it is one, and with ``keep_times`` times in its place stay times. With ``alone`` whether a row can be cast does
+    not depend on others: no type holds both nanoseconds and all years, so times in text are limited to 1678 to 2261.
 
     Raises
     ------
@@ -66,10 +66,10 @@ def cast(
 def numbers(array: "pa.Array", name: str, resolution: Fraction | None, rows: Rows) -> "pa.Array":
     """Return values without missing ones as integers, decimals or floats; ``rows`` are their numbers.
 
-    A float stands for the multiple of the resolution that rounds to it, if there is one: 0.29 is 29 steps of 1/100, as
+    A float represents the multiple of the resolution that rounds to it, if there is one: 0.29 is 29 steps of 1/100, as
     the text and the decimal are, though its binary value is a little less. Such floats are moved by one unit in the
     last place, so that truncation toward zero finds that multiple. Without a resolution numbers stay as they are, and
-    text is refused, as it is no row's fault.
+    text is refused, because no row is at fault.
     """
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if pa.types.is_dictionary(array.type):

@@ -32,12 +32,12 @@ def check_agreed(first: "Agreement | None", second: "Agreement | None") -> "Agre
 @overload
 def check_agreed(first: Agreed, second: Agreed) -> Agreed: ...
 def check_agreed(first: Agreed, second: Agreed) -> Agreed:
-    """Return what two sketches of one projection have both agreed on: None where one of them says nothing.
+    """Return what two sketches of one projection have both agreed on; None where one of them states nothing.
 
     Raises
     ------
     IncompatibleAgreementsError
-        If both say something, and not the same.
+        If they state different things.
     """
     if first is None or second is None:
         return None
@@ -65,7 +65,7 @@ def check_alike(first: Agreed, second: Agreed) -> None:
         raise IncompatibleAgreementsError(
             f"one follows the agreement {known}, and no agreement is known for the other: the same row may be another "
             "index there, because 7 and '7' differ. Sketch both streams under the agreement. Or, if the other was "
-            f"sketched alike, assert that for its release: release.with_agreement('{known}')"
+            f"sketched in the same way, assert that for its release: release.with_agreement('{known}')"
         )
     check_agreed(first, second)
 

@@ -140,7 +140,7 @@ class History:
         ----------
         start, stop
             Numbers or names of windows. A single name of a year, a month, a date or a window, such as ``"2013-01"``,
-            stands for all windows that begin in it.
+            represents all windows that begin in it.
 
         Returns
         -------
@@ -446,7 +446,7 @@ def _times_of(names: Sequence[str], windows: int) -> list[int]:
     times = [window_time(name) if isinstance(name, str) else None for name in names]
     for name, time, before in zip(names, times, [None, *times], strict=False):
         if time is None or (before is not None and time <= before):
-            raise InvalidInputError(f"{short(name)} is no time of a window after the one before it")
+            raise InvalidInputError(f"{short(name)} is not the time of a window after the one before it")
     return [time for time in times if time is not None]
 
 

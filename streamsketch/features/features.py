@@ -152,12 +152,12 @@ class Features:
                 )
             if (self.width, self.joint_weight) != (None, None):
                 raise InvalidInputError(
-                    "width and joint_weight are for joint features: give their number, too, such as joint=16"
+                    "width and joint_weight need joint features; also give their number, such as joint=16"
                 )
         else:
             numbers = [column for column in self.columns.values() if isinstance(column, Number)]
             if not numbers:
-                raise InvalidInputError("joint features need a Number column, and there is none: leave out joint")
+                raise InvalidInputError("joint features need a Number column, but there is none; leave out joint")
             width = float(_SPREAD) * math.sqrt(len(numbers)) if self.width is None else self.width
             object.__setattr__(self, "width", check_width(width))
             weight = sum(column.weight for column in numbers) if self.joint_weight is None else self.joint_weight
@@ -231,7 +231,7 @@ class Features:
         TypeError
             If ``rows`` is not such a table.
         InvalidInputError
-            For columns that are missing, or of a type that can never be such a column, as a list is no number.
+            For columns that are missing, or have a type that cannot be such a column, such as lists for numbers.
         """
         parts = [
             self.cells({name: batch.column(name) for name in self.columns})
@@ -357,7 +357,7 @@ class Features:
 
     @staticmethod
     def from_json(text: str | bytes) -> "Features":
-        """Return the features that `to_json` wrote; errors as `from_dict`, and for text that is no JSON."""
+        """Return the features that `to_json` wrote; errors as `from_dict`, and for text that is not JSON."""
         return Features.from_dict(json_fields(text, "features", {"columns"}))
 
 

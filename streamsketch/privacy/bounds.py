@@ -168,8 +168,8 @@ class Bounds:
         )
         if self.ended:
             raise InvalidInputError(
-                f"these data were bounded to {self.neighbours}, and then {self.ended}: no bound on one unit is known "
-                f"any more. Bound all rows together, {remedy}"
+                f"these data were bounded to {self.neighbours}, and then {self.ended}, so no bound on one unit is "
+                f"known any more. Bound all rows together, {remedy}"
             )
         if self.is_enforced:
             known, what = self.neighbours, "bounded to" if self.together == 1 else "bounded, all keys together, to"

@@ -1,4 +1,4 @@
-"""Whether releases are the copies and sums that their ids say: ids can be copied, cells and noise cannot be guessed."""
+"""Whether releases are the copies and sums that their ids claim: ids can be copied, cells and noise cannot."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -72,16 +72,16 @@ def check_claims(releases: Sequence[Any]) -> None:
 def _check_copy(one: _Found, other: _Found, count: int) -> None:
     if what := _differences(one, other):
         raise InvalidInputError(
-            f"releases {other[0] + 1} and {one[0] + 1} of {count} have the id of one release, and differ: {what}. One "
-            f"was changed, or is another release under that id; ask who published them, and leave it out"
+            f"releases {other[0] + 1} and {one[0] + 1} of {count} have the same id, but differ: {what}. One was "
+            "changed, or is another release under that id; ask who published them, and leave it out"
         )
 
 
 def _check_row(one: _Found, other: _Found, count: int) -> None:
     if what := _differences(one, other):
         raise InvalidInputError(
-            f"releases {other[0] + 1} and {one[0] + 1} of {count} are one row of a history, and differ: {what}. One "
-            f"was changed, or the row was published twice; ask who published them, and leave it out"
+            f"releases {other[0] + 1} and {one[0] + 1} of {count} are the same row of a history, but differ: {what}. "
+            "One was changed, or the row was published twice; ask who published them, and leave it out"
         )
 
 

@@ -51,11 +51,13 @@ class HistoryPart:
             check_int(start, "the first window of a range", 0, _MOST)
             check_int(stop, "the end of a range of windows", 0, _MOST)
             if start >= stop:
-                raise InvalidInputError(f"a range of windows is not empty, got {start} to {stop}")
+                raise InvalidInputError(f"a range of windows must not be empty, got {start} to {stop}")
         if self.minus == (self.start, self.stop):
-            raise InvalidInputError(f"windows {self.start} to {self.stop - 1} less themselves are nothing to compare")
+            raise InvalidInputError(
+                f"a range of windows cannot be subtracted from itself, got {self.start} to {self.stop - 1} twice"
+            )
         if type(self.is_row) is not bool:
-            raise InvalidInputError(f"a part of a history is a row or not, got {short(self.is_row)}")
+            raise InvalidInputError(f"is_row must be True or False, got {short(self.is_row)}")
         if self.is_row and (self.stop != self.start + 1 or self.minus is not None):
             raise InvalidInputError(f"a row is of one window, got {self.start} to {self.stop}")
 
@@ -118,6 +120,6 @@ def check_streams(releases: Iterable[Any]) -> None:
         part = release.history
         if part is not None and part.is_row:
             raise InvalidInputError(
-                f"{part} of a schedule is no stream, but a weighted sum of windows up to {part.start}: read ranges of "
-                f"windows from all rows, by streamsketch.continual.History(rows).range(start, stop)"
+                f"{part} of a schedule is not a stream but a weighted sum of windows up to {part.start}; read ranges "
+                "of windows from all rows, by streamsketch.continual.History(rows).range(start, stop)"
             )

@@ -163,14 +163,14 @@ class Calibrated(ABC, Generic[PublishedT]):
         return self._draw(cells, SystemBits(), None)
 
     def check_single(self) -> None:
-        """Raise `InvalidInputError` if what is published is no release of one sketch or table by itself."""
+        """Raise `InvalidInputError` unless what is published is a release of one sketch or table by itself."""
 
     def with_guarantee(self, guarantee: Any) -> Self:
         """Return the same, but that releases state another guarantee, such as one that key selection is part of."""
         return dataclasses.replace(self, guarantee=guarantee)
 
     def on(self, data: Sketch | SketchTable, *, assert_bounds: bool = False) -> Self:
-        """Return the same for these data: the guarantee says whether its bound was enforced on them, or is asserted.
+        """Return the same for these data: the guarantee states whether its bound was enforced on them, or is asserted.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         return sketch.state().reshape(1, -1)
 
     def _described(self, released: PublishedT, bounds: Bounds) -> PublishedT:
-        """Return a release that says what readers must know of the data's bounds."""
+        """Return a release that states what readers must know about the data's bounds."""
         del bounds
         return released
 
@@ -337,7 +337,7 @@ def _unit_over(unit: str, schedule: Schedule) -> str:
     Raises
     ------
     InvalidInputError
-        If it says already in how many of the windows, and not as the schedule does.
+        If it already states in how many of the windows a unit may be, and the schedule states another number.
     """
     if schedule.is_unit(unit):
         return unit
@@ -446,7 +446,7 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         """Return a release of each row of a matrix; see `Publisher.release_rows`."""
         self.check_single()
         if self.counting is not None:
-            raise InvalidInputError("rows of a matrix are not counted: release them without counting")
+            raise InvalidInputError("counting is not supported for rows of a matrix; release them without counting")
         return super().release_rows(matrix, ledger=ledger, dataset=dataset)
 
     def published(

@@ -393,7 +393,7 @@ def test_another_bound_takes_another_weight_of_counts() -> None:
     one, wider = (ss.SketchL2(bound, unit="customer", max_keys=2) for bound in (1, 20))
     fine = HASHED.replace(resolution="1/12800")
     counted = AGREEMENT.replace(projection=fine, neighbours=one, clip="equal", counting=Counting(100))
-    with pytest.raises(ss.InvalidInputError, match="give counting, too"):
+    with pytest.raises(ss.InvalidInputError, match="also give counting"):
         counted.replace(neighbours=wider)
     for other in (None, Counting(2000)):
         assert counted.replace(neighbours=wider, counting=other).counting == other

@@ -146,7 +146,7 @@ def test_tables_that_share_a_release_count_as_the_tables_they_are(tmp_path: Path
         shown = " ".join(forks.run("explain", *given, cwd=tmp_path).stdout.split())
         assert told in shown, (given, shown[shown.index("Together") :])
     refused = forks.refused("explain", "ab.parquet", "forged.parquet", cwd=tmp_path)
-    assert "releases 1 and 2 of 2 have the id of one release, and differ: guarantees." in refused
+    assert "releases 1 and 2 of 2 have the same id, but differ: guarantees." in refused
 
 
 def test_one_key_with_too_little_noise_spoils_its_tables_sum(tmp_path: Path, forks: Forks) -> None:
@@ -185,4 +185,4 @@ def test_parts_of_a_history_are_named_and_no_row_is_compared(tmp_path: Path, for
         )
     done = forks.run("compare", tmp_path / "1.sketch", tmp_path / "2.sketch")
     assert done.returncode == 2
-    assert "row 1 of a schedule is no stream" in " ".join(done.stderr.split())
+    assert "row 1 of a schedule is not a stream" in " ".join(done.stderr.split())

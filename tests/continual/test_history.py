@@ -215,10 +215,10 @@ def test_a_history_needs_all_its_rows() -> None:
         History(rows).range(0, 13)
     history = History(rows)
     for compare in (history.test_same, history.squared_distance, history.difference):
-        with pytest.raises(InvalidInputError, match="less themselves"):
+        with pytest.raises(InvalidInputError, match="subtracted from itself"):
             compare((2, 3), (2, 3))
     for names in ([0.5] * 12, ["one"] * 12):
-        with pytest.raises(InvalidInputError, match="is no time of a window"):
+        with pytest.raises(InvalidInputError, match="is not the time of a window"):
             History(rows, names=names)  # type: ignore[arg-type]
     named = History(rows, names=[f"2013-01-{day:02}" for day in range(1, 13)])
     for period in ("9999", "9999-12", "9999-12-31", "0000", "2013-13"):

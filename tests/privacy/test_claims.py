@@ -86,10 +86,10 @@ def test_another_release_under_the_same_id_is_refused(name: str, beside: str) ->
     }[beside]
     for order in (given, given[::-1]):
         for work in (non_redundant, sharing_data, lambda each: ss.explain(*each)):
-            with pytest.raises(ss.InvalidInputError, match=f"have the id of one release, and differ: {differs}\\."):
+            with pytest.raises(ss.InvalidInputError, match=f"have the same id, but differ: {differs}\\."):
                 work(order)
         if name != "another bound":
-            with pytest.raises(ss.InvalidInputError, match="have the id of one release"):
+            with pytest.raises(ss.InvalidInputError, match="have the same id"):
                 ss.compose(order, populations="overlapping")
 
 
@@ -153,7 +153,7 @@ def test_of_as_many_parts_as_cells_only_the_plain_sum_is_known(cells: int) -> No
         assert spent(*parts, SUMS["weighted"](parts)) == 2 * len(parts), "any cells are a sum of so many vectors"
         total = added(*parts)
         assert spent(*parts, dressed(released(1.0, small), total, guarantee=total.guarantee)) == 2 * len(parts)
-    with pytest.raises(ss.InvalidInputError, match="have the id of one release"):
+    with pytest.raises(ss.InvalidInputError, match="have the same id"):
         spent(parts[0], dressed(parts[0], parts[0], values=parts[0].values * 2))
 
 
@@ -185,7 +185,7 @@ def test_rows_beside_their_tables_and_sums_of_tables() -> None:
     swapped = PrivateTable({"a": dressed(total["b"], total["a"]), "b": total["b"]})
     with pytest.raises(ss.InvalidInputError, match="has the ids of 2 releases that are given too, and its vector "):
         spent(one, two, swapped)
-    with pytest.raises(ss.InvalidInputError, match="have the id of one release"):
+    with pytest.raises(ss.InvalidInputError, match="have the same id"):
         spent(one, PrivateTable({"a": one["a"], "b": dressed(one["a"], one["b"])}))
 
 
@@ -199,7 +199,7 @@ def test_signs_under_one_id_are_one_release() -> None:
 
     one, other = signs(b"12345678"), signs(b"87654321")
     assert spent(one, other, one) == 2
-    with pytest.raises(ss.InvalidInputError, match="have the id of one release, and differ: cells"):
+    with pytest.raises(ss.InvalidInputError, match="have the same id, but differ: cells"):
         spent(one, signs(b"12345678"))
 
 

@@ -229,7 +229,7 @@ def test_data_without_counts_are_refused_by_what_was_done_with_them(bounds: Boun
 
 def test_rows_of_a_matrix_are_not_counted() -> None:
     projection = ss.SJLT(dim=50, sketch_dim=64, sparsity=4, seed=7)
-    with pytest.raises(InvalidInputError, match="rows of a matrix are not counted"):
+    with pytest.raises(InvalidInputError, match="counting is not supported for rows of a matrix"):
         LAPLACE.release_rows(projection, np.ones((2, 50), dtype=np.int64))
 
 

@@ -255,7 +255,7 @@ READERS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("name", READERS)
 def test_nothing_is_estimated_of_a_row(name: str) -> None:
     row, other = rows_of()[0], window(3).release(epsilon=1.0, neighbours=UNIT)
-    with pytest.raises(InvalidInputError, match="row 0 of a schedule is no stream"):
+    with pytest.raises(InvalidInputError, match="row 0 of a schedule is not a stream"):
         READERS[name](row, other)
 
 
@@ -277,14 +277,14 @@ def test_a_release_states_its_part_of_a_history() -> None:
     ):
         with pytest.raises(InvalidInputError, match=match):
             made(history, **changed)
-    with pytest.raises(InvalidInputError, match="is no stream"):
+    with pytest.raises(InvalidInputError, match="is not a stream"):
         ss.PrivateSketch(GRID, row.values, **given, parts=[NoisePart(row.noise, row.guarantee, history=row.history)])
     for fields, match in (
         ((b"short", 0, 1), "8 bytes"),
-        ((bytes(8), 3, 3), "not empty"),
+        ((bytes(8), 3, 3), "must not be empty"),
         ((bytes(8), 0, 2, True), "a row is of one window"),
-        ((bytes(8), 0, 2, False, (1, 1)), "not empty"),
-        ((bytes(8), 0, 2, False, (0, 2)), "less themselves"),
+        ((bytes(8), 0, 2, False, (1, 1)), "must not be empty"),
+        ((bytes(8), 0, 2, False, (0, 2)), "subtracted from itself"),
         ((bytes(8), 0, 1, 1), "a row or not"),
     ):
         with pytest.raises(InvalidInputError, match=match):
@@ -486,7 +486,7 @@ def test_two_rows_of_one_window_that_differ_are_refused() -> None:
         history=rows[2].history,
     )
     assert compose([*rows, again], populations="overlapping").epsilon == 1
-    with pytest.raises(InvalidInputError, match="are one row of a history, and differ: cells"):
+    with pytest.raises(InvalidInputError, match="are the same row of a history, but differ: cells"):
         compose([*rows, changed], populations="overlapping")
 
 

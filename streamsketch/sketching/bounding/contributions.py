@@ -15,7 +15,7 @@ from streamsketch.sketching.bounding.digests import UnitDigests
 from streamsketch.sketching.keyed import codes_of
 
 Slot: TypeAlias = tuple[Any, int]
-"""A key and a window (its last moment, in microseconds), which together identify a sketch."""
+"""A key and a window (its last instant, in microseconds), which together identify a sketch."""
 
 FeatureRows: TypeAlias = Cells | NDArray[np.int16]
 
@@ -23,7 +23,7 @@ NO_KEY = ""
 """The key of a slot of a single stream."""
 
 WHOLE = 9_223_371_950_454_774_999
-"""The window of a slot without windows: the last moment of Beam's global window, so that both choose alike."""
+"""The window of a slot without windows: the last instant of Beam's global window, so that both choose the same."""
 
 _FEW_SLOTS, _EVENTS_A_SLOT = 32, 8  # such slots weigh less than leaving some out takes
 

@@ -1,7 +1,7 @@
 """Events of units brought together: runs of rows of one unit, found again in linear time.
 
 Runs are spread over buckets that fit the caches by their units' digests, which are secret, and found again within a
-bucket by a hash table. So nobody can choose units that meet in one place.
+bucket by a hash table. So an attacker cannot choose units that meet in one place.
 """
 
 import dataclasses

@@ -139,7 +139,7 @@ def pack(  # noqa: C901, PLR0912, PLR0913, PLR0917 - a loop over shards, columns
 
     What is written of a shard begins where its rows do: the digests of its units, their numbers of rows, and for shards
     with more than ``few`` slots those that occur, which its rows' codes then count. A hash table finds a unit again.
-    Digests are secret, so nobody can choose units that meet in one place.
+    Digests are secret, so an attacker cannot choose units that meet in one place.
     """
     longest, start = 1, 0
     for shard in range(stops.size):

@@ -415,13 +415,13 @@ def _kept_keys(neighbours: "Neighbours", max_keys: int | None) -> tuple[int, boo
         return neighbours.max_keys, False
     if neighbours.kind == "sketch-l2":
         raise InvalidInputError(
-            f"SketchL2 bounds all keys of a unit together, in as many as it says: got max_keys={max_keys!r:.40} and "
-            f"{neighbours!r}. Say SketchL2(bound, max_keys=…)"
+            "SketchL2 bounds all keys of a unit together and has a max_keys of its own: got "
+            f"max_keys={max_keys!r:.40} and {neighbours!r}. Pass only SketchL2(bound, max_keys=…)"
         )
     if type(max_keys) is not int or max_keys < 1 or neighbours.max_keys != 1:
         raise InvalidInputError(
-            f"max_keys must be what the neighbours say, {neighbours.max_keys}, each key clipped by itself; or, where "
-            f"they say 1, any larger number of keys clipped together; got {max_keys!r:.40}"
+            f"max_keys must be that of the neighbours, {neighbours.max_keys}, and each key is then clipped by itself. "
+            f"If that is 1, it may be larger, and all keys are then clipped together. Got {max_keys!r:.40}"
         )
     if neighbours.kind != "l1":  # m keys in one ball move sums of absolute values by √m times what one key does
         raise InvalidInputError(
