@@ -122,7 +122,7 @@ class Dataset:
         return self.unit, self.budget, self.accounting, self.period_days
 
     def period_of(self, time: dt.datetime) -> int:
-        """Return the number of the period that a moment is in."""
+        """Return the number of the period that contains a time."""
         return 0 if self.period_days is None else (time - self.opened) // dt.timedelta(days=self.period_days)
 
     def renewed_after(self, time: dt.datetime) -> dt.datetime | None:
@@ -235,7 +235,7 @@ class Book:
         self._latest = at
 
     def time(self, clock: dt.datetime) -> dt.datetime:
-        """Return the ledger's time where a clock says so: that of the newest entry, if the clock was set back since."""
+        """Return the ledger's time at a clock's time: that of the newest entry, if the clock was set back since."""
         return max(clock, self._latest)
 
     def check_charge(self, number: int) -> None:
@@ -244,7 +244,7 @@ class Book:
             raise LedgerError(f"entry {number} is not a charge, or has already been refunded")
 
     def charged(self, dataset: Dataset, time: dt.datetime) -> list[Spending]:
-        """Return what was charged to a data set in the period of a moment."""
+        """Return what was charged to a data set in the period that contains a time."""
         period = dataset.period_of(time)
         return [
             charge.spending
@@ -253,7 +253,7 @@ class Book:
         ]
 
     def left(self, dataset: Dataset, time: dt.datetime) -> Left:
-        """Return what is left of a budget at a moment."""
+        """Return what is left of a budget at a time."""
         spent = self.charged(dataset, time)
         epsilon = _less(dataset.budget.epsilon, [one.epsilon for one in spent])
         period: dict[str, Any] = {"charges": len(spent), "renewed": dataset.renewed_after(time)}
@@ -296,7 +296,7 @@ def text_of(body: dict[str, Any]) -> str:
 
 
 def _written(body: dict[str, Any]) -> dt.datetime:
-    """Return when an entry was written, UTC; `ValueError` or `OverflowError` where that is no time with a zone."""
+    """Return when an entry was written, in UTC; raise `ValueError` or `OverflowError` unless it has a time zone."""
     found = dt.datetime.fromisoformat(body["at"])
     if found.tzinfo is None:
         raise ValueError

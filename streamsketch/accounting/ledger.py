@@ -160,7 +160,7 @@ class Ledger:
             return [book.datasets[name] for name in sorted(book.datasets)]
 
     def left(self, dataset: str) -> Left:
-        """Return what is now left of a data set's budget; raise `LedgerError` if there is no such data set."""
+        """Return what is now left of a data set's budget; raise `LedgerError` if the ledger does not have it."""
         with self._read() as (transaction, book):
             return book.left(self._known(dataset), book.time(transaction.now()))
 
@@ -285,7 +285,7 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If there is no such charge, or it was already refunded.
+            If the charge does not exist, or was already refunded.
         """
         check_text("the reason of a refund", nothing_was_published)
         number = receipt.number if isinstance(receipt, Receipt) else receipt

@@ -60,7 +60,7 @@ def check_steps(projection: Projection, neighbours: Neighbours) -> None:
 def check_mechanism(neighbours: Neighbours, budget: Budget, mechanism: str) -> None:
     """Raise `TypeError` or `InvalidInputError` for what no projection would make a release of.
 
-    That is for what is no neighbour relation; as `calibration.check_choice` and `check_delta_for`; and for Laplace
+    For an object that is not a neighbour relation; as `calibration.check_choice` and `check_delta_for`; and for Laplace
     noise, the only one with δ = 0, where a unit may be in any number of keys: its sums of absolute values have no
     useful bound.
     """

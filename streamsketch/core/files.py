@@ -43,7 +43,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes | Iterable[bytes], *, 
 def replacing(path: str | os.PathLike[str], *, secret: bool = False) -> Iterator[Path]:
     """Yield the name of an empty file, which replaces another once the block has written it; as `write_whole`.
 
-    If the block raises, or the power fails, the other one stays as it is.
+    If the block raises or the power fails, the other one does not change.
 
     Raises
     ------

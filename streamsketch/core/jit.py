@@ -112,7 +112,7 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 
 def plain_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Do what `kernel` does; without Numba, ``function`` runs as it is.
+    """Do what `kernel` does; without Numba, ``function`` runs as plain Python.
 
     For loops over few numbers, without intrinsics, in which Python and NumPy compute what the compiled code does.
     """

@@ -21,7 +21,7 @@ class KernelCache:
     Numba looks for a folder in this order: ``NUMBA_CACHE_DIR``, ``__pycache__`` beside the source, the user's cache. It
     takes the first that it can write to, and reads no other: a container that runs on a read-only file system, or as
     another user than the one who installed, would compile what its image has compiled already. This class reads the
-    folders before that one, too. A file that cannot be read or written is no error: the kernel is compiled.
+    folders before that one as well. A file that cannot be read or written is no error: the kernel is compiled.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class KernelCache:
             cache.enable()
 
     def disable(self) -> None:
-        """Neither read nor write files."""
+        """Stop reading and writing files of kernels."""
         for cache in self._caches:
             cache.disable()
 

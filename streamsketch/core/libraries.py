@@ -1,7 +1,7 @@
 """Large libraries that load when something of them is first used.
 
 Reading, checking and estimating use none of them, so that commands answer at once, and the reader installs without
-them. In annotations their names stand in quotes: else a definition would load them.
+them. In annotations their names are quoted; otherwise a definition would load them.
 """
 
 import functools

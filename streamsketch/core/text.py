@@ -52,7 +52,7 @@ def check_text(name: str, text: str) -> None:
 def names_given(options: Sequence[str], what: str) -> list[str]:
     """Return the names in options that take several: with commas, or an option for each, or both.
 
-    A name with a comma stands in double quotes, as in CSV.
+    A name with a comma is put in double quotes, as in CSV.
 
     Raises
     ------

@@ -25,7 +25,7 @@ def message_batches(data: "bytes | pa.Buffer", most: int) -> "tuple[pa.Schema, l
     Raises
     ------
     InvalidInputError
-        If it is no such stream, or would unpack to more.
+        If the bytes are not such a stream, or would unpack to more.
     """
     try:
         size = sum(map(_unpacked, pa.ipc.MessageReader.open_stream(data)))

@@ -78,7 +78,7 @@ def keys_named(keys: Any, what: str) -> Any:
     Raises
     ------
     InvalidInputError
-        For one text or bytes, whose letters would be read as keys, and for what is no collection.
+        For text or bytes, whose characters would be read as keys, and for objects that are not collections.
     """
     is_one = isinstance(keys, str | bytes | bytearray | memoryview) or not isinstance(keys, Iterable)
     if is_one or len(getattr(keys, "shape", "1")) != 1:

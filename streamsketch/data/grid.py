@@ -165,7 +165,7 @@ def _tens(number: int, most: int) -> int:
 
 
 def _without_places(values: "pa.Array", places: int) -> "pa.Array":
-    """Return decimals of up to 128 bits with so many places less, truncated toward zero, and others as they are."""
+    """Return decimals of up to 128 bits with fewer places, truncated toward zero; return others unchanged."""
     if pa.types.is_decimal256(values.type):
         return values
     return values.cast(pa.decimal128(38, values.type.scale - places), safe=False)

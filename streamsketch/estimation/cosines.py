@@ -1,4 +1,4 @@
-"""Cosines and profile distances: how alike streams are, whatever their size.
+"""Cosines and profile distances: how similar streams are, regardless of their size.
 
 Formulas: Theory 4, "Shape".
 """

@@ -162,7 +162,7 @@ def tree_of(squared_distances: Floats, method: Method = "average") -> Floats:
 def similarity_order(squared_distances: Floats) -> list[int]:
     """Return an order of n streams in which similar ones are adjacent, by (n, n) squared distances: that of their tree.
 
-    Of the orders in which a tree can be drawn, that with the least sum of distances between neighbours.
+    This is the order with the least sum of distances between neighbours, among those in which a tree can be drawn.
     """
     return list(range(len(squared_distances))) if len(squared_distances) < 3 else ordered_tree(squared_distances)[1]
 

@@ -1,4 +1,4 @@
-"""What simultaneous intervals say of extremes and ranks."""
+"""What simultaneous intervals show about extremes and ranks."""
 
 from typing import NamedTuple
 

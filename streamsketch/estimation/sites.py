@@ -41,8 +41,8 @@ class SiteComparison:
     unclear
         The other sites: ``site``, ``units``, ``units_low`` and ``units_high``.
     others
-        The sites that no test tells apart. Each site is compared with these, without itself. If no two sites are alike,
-        all sites.
+        The sites that no test distinguishes. Each site is compared with these, without itself. If no two sites are
+        alike, all sites.
     columns
         For each site that stands out, all columns, clearest first: ``site``, ``column``, ``estimate``, ``error``,
         ``low``, ``high`` as in `column_differences` with ``samples=True``, and ``differs``, which is true if the
@@ -122,7 +122,7 @@ def compare_sites(
     shares
         As in `describe`.
     tolerance
-        The distance (not squared) up to which populations count as alike, as in `test_same`.
+        The distance (not squared) up to which populations count as the same, as in `test_same`.
     level
         Of false alarms, in (0, 1).
 

@@ -1,9 +1,9 @@
-"""What a release can say of itself to a public registry of deployments of differential privacy.
+"""What a release can state for a public registry of deployments of differential privacy.
 
 The fields are those of the Differential Privacy Deployments Registry, whose schema is public
 (github.com/opendp/deployments-registry-data, schemas/deployments-schema.yaml, read at commit 057e5d8). They ask what
-NIST SP 800-226 tells to ask of a guarantee: the unit, the bound on what it adds, ε and δ, the trust model, the
-mechanism, and how losses add up.
+NIST SP 800-226 asks of a guarantee: the unit, the bound on what it adds, ε and δ, the trust model, the mechanism, and
+how losses add up.
 """
 
 from collections.abc import Sequence

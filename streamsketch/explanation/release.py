@@ -118,7 +118,7 @@ class BetterNoise(NamedTuple):
 def better_noise(guarantee: Guarantee, projection: Projection) -> BetterNoise | None:
     """Return a noise that is better than that of a single release, or None if there is none or it is not known.
 
-    A release without δ does not say which δ was allowed: its noise is compared at the largest power of ten, up to
+    A release without δ does not state which δ was allowed: its noise is compared at the largest power of ten, up to
     1e-6, below which the rule takes Laplace noise.
     """
     added = guarantee.mechanism.the_noise

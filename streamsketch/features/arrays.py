@@ -52,7 +52,7 @@ def _booleans_of(texts: "pa.Array") -> "pa.Array":
 
 
 def texts_in(array: "pa.Array", name: str) -> "pa.Array":
-    """Return categories as text, plain or as a dictionary, null where there is none: blank text is missing, too.
+    """Return categories as text, plain or as a dictionary, null where there is none: blank text is also missing.
 
     Raises
     ------

@@ -23,8 +23,8 @@ class Number:
 
     Its features are the Chebyshev polynomials T_1 to T_m of the number, with the range scaled to [-1, 1]: the mean of
     the column follows from the first, its variance from the first two, and higher ones tell more of its distribution.
-    Numbers beyond the range count as its nearer end, and infinities, too. Booleans are 1 and 0, also as text. Null, NaN
-    and text that is not a number are missing.
+    Numbers beyond the range count as its nearer end, and so do infinities. Booleans are 1 and 0, also as text. Null,
+    NaN and text that is not a number are missing.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Number:
         The finite range. It is public: take it from knowledge of the field or from public data, not from the data to be
         protected.
     moments
-        The number m of moments, up to 16. With 0 the column has no features of its own, and no weight: only joint
+        The number m of moments, up to 16. With 0 the column has no separate features, and no weight: only joint
         features depend on it, with a missing number taken as the middle of the range.
     weight
         Weight of the column. Divided by the sum of all weights, it is the column's share of the squared length of a
@@ -66,7 +66,7 @@ class Number:
 
     @property
     def cells(self) -> int:
-        """How many features of its own it has."""
+        """The number of separate features of the column."""
         return self.moments + 1 if self.moments else 0
 
 
@@ -77,8 +77,8 @@ class Category:
     Parameters
     ----------
     values
-        The categories, if they are few and known: each has a feature of its own, so that its share can be estimated,
-        and others share one.
+        The categories, if they are few and known: each has a separate feature, so that its share can be estimated, and
+        others share one.
     hashed
         For any number of categories: into how many features they are hashed, with a sign. Give one of the two.
     weight

@@ -30,7 +30,7 @@ def add_numbers(
     Parameters
     ----------
     shares
-        Where each number is on its range, from 0 to 1: (n,). What is no number is NaN.
+        The position of each number in its range, from 0 to 1: (n,). Values that are not numbers become NaN.
     moments, amplitude, missing
         m, what 1 becomes in these cells, and what is added to the one behind them where a number is missing; without
         cells, if m is 0, and both are 0.

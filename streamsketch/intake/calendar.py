@@ -53,8 +53,8 @@ class Calendar:
     period
         ``"day"``, ``"week"``, from Monday on, or ``"month"``.
     zone
-        A zone of the IANA database. Machines with different versions of the database agree on past times, but for
-        corrections; where future rules were changed, they disagree on future windows.
+        A zone of the IANA database. Machines with different versions of the database agree on past times, except where
+        the database was corrected. They disagree on future windows where rules have changed.
 
     Raises
     ------
@@ -160,7 +160,7 @@ EventWindows: TypeAlias = Tumbling | Calendar
 
 
 def event_windows(window: float | str, zone: str | None = None, name: str = "window") -> EventWindows:
-    """Return windows from what users say: ``"month"``, or a length such as ``"1 hour"``.
+    """Return windows from what users pass: ``"month"``, or a length such as ``"1 hour"``.
 
     Parameters
     ----------

@@ -33,8 +33,8 @@ class AheadLimit(NamedTuple):
         How many of them.
     first
         The number of the first window that is released. A clock that is behind it counts from there, and one that no
-        row has advanced yet allows at least 10,000 windows after it, as nobody knows when a log begins. If None, there
-        is no limit to the first row.
+        row has advanced yet allows at least 10,000 windows after it, because the first window of a log is unknown. If
+        None, there is no limit to the first row.
     """
 
     windows: EventWindows

@@ -240,7 +240,7 @@ class Lines:
         return f"{'row' if self.format == 'csv' else 'line'} {self._number:,}"
 
     def refuse(self, line: bytes, why: str) -> None:
-        """Leave out the next line, as `bad` says."""
+        """Leave out the next line, or raise, depending on `bad`."""
         self.bad.take(line, why, self._first)
         self._number += 1
 

@@ -1,4 +1,4 @@
-"""Lists of Python objects as columns: a list has no type, so a field of one row must not decide that of others."""
+"""Lists of Python objects as columns: a list has no type, so a field of one row must not decide the type of others."""
 
 import datetime as dt
 import math

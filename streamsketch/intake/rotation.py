@@ -27,7 +27,7 @@ class LostLogError(InvalidInputError):
 
 
 def digest(data: bytes) -> str:
-    """Return by what bytes are recognised."""
+    """Return the digest by which bytes are recognised."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
@@ -106,7 +106,7 @@ def chain(path: Path, position: Mapping[str, Any]) -> list[Path]:
     Raises
     ------
     LostLogError
-        If it is not there, cannot be told from others, or a file after it is missing.
+        If it is not there, cannot be distinguished from others, or a file after it is missing.
     """
     known = position.get("file")
     if known is None or (path.exists() and identity(path.stat()) == known and _is_in(path, position)):

@@ -1,8 +1,8 @@
-"""Rows whose privacy units will be clipped: a malformed row is no error, as that would reveal its unit's data.
+"""Rows whose privacy units will be clipped: a malformed row raises no error, which would reveal its unit's data.
 
-A fault in a *row* (a null, NaN, an infinity, an index out of range, text that is not UTF-8, empty text as the unit)
-drops that row, and a value that is too large is clipped; a fault in a *column* (its type, its length) is the caller's
-mistake and raises.
+A fault in a *row* drops that row: a null, NaN, an infinity, an index out of range, text that is not UTF-8, or empty
+text as the unit. A value that is too large is clipped. A fault in a *column* (its type or length) is the caller's
+mistake and raises an error.
 """
 
 import functools

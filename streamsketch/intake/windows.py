@@ -228,7 +228,7 @@ def key_and_window(name: str) -> tuple[str, str] | None:
 
 
 def window_time(name: str) -> int | None:
-    """Return the start that the name of a window says, in microseconds since 1970; None for a name of anything else.
+    """Return the start of the window with this name, in microseconds since 1970; None for a name of anything else.
 
     Names are those of `Tumbling`, of `Calendar`, whose dates count as those of UTC, and of slots of a stream, and weeks
     of ISO 8601.

@@ -228,7 +228,7 @@ def _bound(best: Ints, row: int) -> int:
 
 @kernel
 def _keep_tile(counts: Counts, i: int, j: int, right: int, best: Ints) -> None:
-    """Keep what is near enough of a tile that begins at row i and column j."""
+    """Keep the pairs of a tile that are close enough; the tile begins at row i and column j."""
     for row in range(min(ROWS, best.shape[0] - i)):
         for column in range(min(COLUMNS, right - j)):
             _keep(np.int64(counts[row * COLUMNS + column]) << PLACE_BITS | (j + column), best[i + row])

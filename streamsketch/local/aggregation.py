@@ -170,7 +170,7 @@ class MeanAggregator(Encoded):
         self._count += seeds.size
 
     def _add_each(self, seeds: Words, values: NDArray[Any]) -> int:
-        """Add what can be added; return the number of other reports, such as those with all values in one cell."""
+        """Add reports that can be added; return the number of others, such as those with all values in one cell."""
         try:
             self._add(seeds, values)
         except InvalidInputError:

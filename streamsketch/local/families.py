@@ -1,4 +1,4 @@
-"""Imports every mechanism, so that each registers itself for JSON and the wire."""
+"""Import every mechanism, so that each registers itself for JSON and the wire."""
 
 from streamsketch.local import compressed, gaussian, priv_unit_g, proj_unit
 from streamsketch.local.baselines import priv_hs, priv_unit, sqkr

@@ -39,7 +39,7 @@ class ProjUnit(WithPrecision):
     - ``rotation="haar"`` (Section 2.1): k rows of a uniformly random rotation; O(k² dim) for each report.
     - ``rotation="gaussian"`` (Appendix D): a k by dim Gaussian matrix; O(k dim) for each report.
     - ``shared=True`` (Section 3, Algorithms 3 and 4): one rotation for all reports, and rows drawn for each. The server
-      adds a report in O(k), and rotates back once. A Gaussian matrix cannot be shared, as it is not an isometry.
+      adds a report in O(k), and rotates back once. A Gaussian matrix cannot be shared, because it is not an isometry.
 
     Normalising biases the mean by `limiting_squared_error`, which does not average out. Independent Haar and Gaussian
     maps shrink every vector by 1 - 1/(4k), and the value is exact. Independent Hadamard maps also distort structured

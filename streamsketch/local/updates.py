@@ -92,7 +92,7 @@ class ModelUpdates:
     ) -> Report:
         """Return the report of one update.
 
-        An update that holds anything that is not finite is reported as zero: whether it did is private, too.
+        An update that holds anything that is not finite is reported as zero: whether it did is also private.
 
         Parameters
         ----------

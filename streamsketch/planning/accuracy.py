@@ -1,4 +1,4 @@
-"""The accuracy of answers as what a bound on units is chosen by, from counts of units by size."""
+"""The accuracy of answers as the criterion for choosing a bound on units, from counts of units by size."""
 
 import dataclasses
 import math

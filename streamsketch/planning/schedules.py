@@ -1,4 +1,4 @@
-"""Which schedule a stream is released by, for the ranges of time that matter."""
+"""Which schedule to publish a stream with, for the ranges of time that matter."""
 
 import dataclasses
 import math
@@ -29,7 +29,7 @@ class ScheduleOption:
     schedule
         What is published.
     errors
-        The standard deviation of the noise in the worst range of each kind, over that of one window that is released
+        The standard deviation of the noise in the worst range of each kind, relative to one window that is released
         alone with the same guarantee for a unit in it.
     held
         How many exact sketches are kept for each key, at most, besides that of the open window.

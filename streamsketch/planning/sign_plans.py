@@ -1,4 +1,4 @@
-"""A plan for signs: how many of a vector's true neighbours are found in a published collection."""
+"""A plan for signs: the share of a vector's true neighbours that is found in a published collection."""
 
 import dataclasses
 import functools
@@ -284,7 +284,7 @@ def expected_recall(signs: int, products: Sequence[SignProducts], plan: SignPlan
 
 
 def _equal_signs(signs: int, product: SignProducts) -> Floats:
-    """Return the law of how many signs of a member agree with those of an average query: (signs + 1,).
+    """Return the distribution of the number of a member's signs that agree with an average query's: (signs + 1,).
 
     A sum of coins, of which the chances are those of a query's cells, taken at even quantiles.
     """

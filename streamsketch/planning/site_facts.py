@@ -1,4 +1,4 @@
-"""What a plan for sites starts from: how a population is taken to be, and how another one may differ from it.
+"""The inputs of a plan for sites: what is assumed about a population, and how another one may differ from it.
 
 Formulas: Theory 10.4.
 """
@@ -35,7 +35,7 @@ class Means(NamedTuple):
         return max(self.first + self.second - 2 * self.product, 0.0)
 
     def plus(self, other: "Means") -> "Means":
-        """Return those of both blocks together."""
+        """Return the products of both blocks together."""
         return Means(*(one + more for one, more in zip(self, other, strict=True)))
 
 
@@ -143,7 +143,7 @@ class ClassShift:
         return self.times * self.share / (1 + (self.times - 1) * self.share)
 
     def scaled(self, factor: float) -> "ClassShift":
-        """Return a shift with so many times as much more of the class."""
+        """Return a shift whose class grows by this many times as much."""
         return dataclasses.replace(self, times=1 + (self.times - 1) * factor)
 
     def __str__(self) -> str:
@@ -221,7 +221,7 @@ def random_share(features: Features, means: dict[str, Means]) -> float:
 
 
 def waves_of(features: Features, block: Block) -> int:
-    """Return how many random frequencies a block has."""
+    """Return the number of random frequencies of a block."""
     column = features.columns.get(block.name)
     return column.waves if isinstance(column, Embedding) else features.joint if block.name == JOINT else 0
 

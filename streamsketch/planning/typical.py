@@ -1,7 +1,7 @@
-"""What is known of units before any private data: a typical one as stated, or those of a public sample.
+"""What is known about units before any private data: a stated typical unit, or the units of a public sample.
 
-Both answer one question: where what each unit adds is clipped, what do the sums of many units become? Errors depend on
-the inner products of these sums alone.
+Both answer one question: what do the sums of many units become if each unit's part is clipped? Errors depend only on
+the inner products of these sums.
 """
 
 import dataclasses
@@ -207,12 +207,12 @@ class TypicalUnit(UnitFacts):
 
     @property
     def units(self) -> None:
-        """None, because it is not known."""
+        """None, because the number is not known."""
         return
 
     @property
     def cosines(self) -> Floats:
-        """Those that matter."""
+        """The assumed cosines."""
         return np.array(self.cosine)
 
     @functools.cached_property

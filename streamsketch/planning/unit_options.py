@@ -104,9 +104,9 @@ class UnitGoal:
     units
         How many units each key has.
     unit
-        What one is called.
+        What one unit is called.
     counted
-        Whether the number of units is published, too.
+        Whether the number of units is also published.
     limits
         The most cells and nonzeros.
     dim
@@ -154,7 +154,7 @@ def unit_options(
 
 
 def clipped(facts: UnitFacts, neighbours: Neighbours, clip: Clip) -> tuple[Floats, Floats]:
-    """Return by what clipping multiplies what a unit adds, and with what probability it keeps a key.
+    """Return the factor by which clipping multiplies a unit's values, and the probability that a unit keeps a key.
 
     An entry for each of the sizes. A sketch's norm is taken to be that of its vector, which it is on average.
     """

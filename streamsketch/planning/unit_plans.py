@@ -1,4 +1,4 @@
-"""A plan for units: how to protect them, what error that leaves, and what one gains by it, as text and for JSON."""
+"""A plan for units: how to protect them, the error that this leaves, and what it gains, as text and as JSON."""
 
 import dataclasses
 import functools
@@ -248,7 +248,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
         number in ``facts``. Give more if some units are in more keys than a typical one, because bounds on sketches
         hold for all keys together.
     dim
-        Number of possible indices. If they are known and few, noise on the raw histogram is compared, too.
+        Number of possible indices. If they are known and few, noise on the raw histogram is also compared.
     bounds
         Bounds to choose from, in data units; by default 1, 1.5, 2, 3, … up to the known sizes.
     count
@@ -341,14 +341,14 @@ def _typical_sizes(many: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _best(options: Iterable[UnitOption], factor: float) -> UnitOption:
-    """Return the one to recommend: of those of nearly the least error the smallest, and of these that of no bound."""
+    """Return the option to recommend: the smallest of those with nearly the least error, preferably without a bound."""
     options = list(options)
     enough = factor * min(one.error for one in options)
     return min((one for one in options if one.error <= enough), key=_preference)
 
 
 def _preference(option: UnitOption) -> tuple[Any, ...]:
-    """Return what comes first among options of nearly the same error: few cells, no bound to choose, little clipped."""
+    """Return the order of options with nearly the same error: few cells, no bound to choose, little clipping."""
     return option.cells, option.nonzeros, option.clip != "equal", -option.bound, option.error
 
 

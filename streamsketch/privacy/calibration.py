@@ -44,9 +44,9 @@ class Candidate:
 def candidates(sensitivity: Sensitivity, budget: Budget) -> list[Candidate]:
     """Return the mechanisms that give (ε, δ), with their predicted variance, the automatic choice first.
 
-    A mechanism whose noise would be too wide to sample is left out, or refused if there is no other.
-    The automatic choice is Laplace when δ < exp(-D1²/D2²), else Gaussian (Stausholm 2021, Note 5); for an SJLT
-    that is δ < e^{-s}. The rule ignores constants, so the other one may have the smaller variance.
+    A mechanism whose noise would be too wide to sample is left out, or refused if it is the only one. The automatic
+    choice is Laplace when δ < exp(-D1²/D2²), else Gaussian (Stausholm 2021, Note 5); for an SJLT that is δ < e^{-s}.
+    The rule ignores constants, so the other one may have the smaller variance.
     """
     return [_candidate(noise, sensitivity) for noise in _noises(sensitivity, budget)]
 

@@ -1,4 +1,4 @@
-"""What several releases of the same people guarantee together, where sums of ε say too much."""
+"""What several releases of the same people guarantee together, if sums of ε would overstate the loss."""
 
 import dataclasses
 import math
@@ -127,7 +127,8 @@ def _by_loss_distributions(parts: Sequence[PrivacyCost], delta: float) -> Accoun
 def _sums_of_losses(epsilons: Sequence[float]) -> tuple[Floats, Floats] | None:
     """Return what a sum of losses can be, and with which chances: each +ε with probability e^ε/(1 + e^ε), else -ε.
 
-    Equal ε make a binomial sum, as it is. Different ones are rounded up to a grid, which can only spend more.
+    Equal ε make a binomial sum, which is exact. Different ones are rounded up to a grid, which can only increase the
+    loss.
     """
     epsilons = [epsilon for epsilon in epsilons if epsilon > 0]
     if not epsilons:

@@ -100,7 +100,7 @@ class DiscreteGaussian(Noise):
 
     @classmethod
     def calibrated_in_shares(cls, sensitivity: Sensitivity, budget: Budget, shares: int) -> "DiscreteGaussian":
-        """Return the noise that ``shares`` discrete Gaussians of a variance of 3 or more stand for; as `calibrated`.
+        """Return the noise that ``shares`` discrete Gaussians of a variance of 3 or more amount to; as `calibrated`.
 
         Their sum is within a factor e^±η of N_Z(0, σ²) in each cell, η < 6e-13 for any number of shares (Theory
         9.2), so calibrating N_Z(0, σ²) to (ε - 2kη, e^{-kη}δ) covers it.

@@ -154,7 +154,7 @@ class Guarantee:
     def to_json(self) -> str:
         """Return the guarantee as canonical JSON: `to_dict` without ``"steps"`` and without fields that are None.
 
-        Noise is keyed by this text, so fields added later must leave it as it is.
+        Noise is keyed by this text, so fields added later must not change it.
         """
         fields = {name: value for name, value in self.to_dict().items() if value is not None and name != "steps"}
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))

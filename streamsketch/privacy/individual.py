@@ -1,4 +1,4 @@
-"""What individual differential privacy guarantees: less than differential privacy, in a type of its own."""
+"""What individual differential privacy guarantees: less than differential privacy, so it has a separate type."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class IndividualGuarantee:
     InvalidInputError
         For numbers out of range, neighbours with ``max_keys`` other than 1, and `SketchL2`.
     TypeError
-        If ``neighbours`` is no relation.
+        If ``neighbours`` is not a neighbour relation.
 
     Examples
     --------

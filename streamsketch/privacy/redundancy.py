@@ -25,7 +25,7 @@ class Single(Protocol):
 
     @property
     def claim(self) -> Claim:
-        """What shows that it is what its ids say."""
+        """The proof that the release is what its ids claim."""
 
     @property
     def history(self) -> Any:

@@ -39,9 +39,9 @@ class Rotation(RandomNorms):
     The rows result from Gram-Schmidt on the rows of a Gaussian matrix G: W = L⁻¹G with G·Gᵀ = L·Lᵀ and a positive
     diagonal of L (the sign-fixed QR of Asi et al. 2023). Only the sketch_dim² triangle is kept; columns are rebuilt
     from it. The Gram matrix is an exact sum of integers, and the triangle takes sums, products, divisions and square
-    roots of single numbers in a fixed order, so every machine has the same matrix. Near sketch_dim = dim the error is
-    smaller than that of any other map, and at sketch_dim = dim it is that of the entries' grid alone. An event costs
-    O(sketch_dim²).
+    roots of single numbers in a fixed order, so every machine has the same matrix. If sketch_dim is close to dim, the
+    error is smaller than that of any other map, and at sketch_dim = dim it is that of the entries' grid alone. An event
+    costs O(sketch_dim²).
 
     Parameters
     ----------

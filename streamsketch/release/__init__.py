@@ -1,4 +1,4 @@
-"""Noise meets sketches: all that is published of them, and checks of what others published."""
+"""Noise meets sketches: what is published, and checks of what others published."""
 
 from streamsketch._lazy import attach
 

@@ -19,15 +19,16 @@ def sketches_to_release(
     table
         The exact, secret table.
     public_keys
-        The keys to release, known without a look at the data, which an agreement casts to its type: one without data is
-        released as an empty sketch, and data of others are left out.
+        The keys to release, known without looking at the data. An agreement casts them to its type. A key without data
+        is released as an empty sketch, and data of other keys are left out.
     keys_are_public
         The assertion that the keys in the table are public.
 
     Raises
     ------
     InvalidInputError
-        Unless one of the two is given; for no keys, keys of no common type, or one text instead of several.
+        Unless exactly one of the two is given; for no keys, keys without a common type, or a single text instead of
+        several.
     """
     if (public_keys is not None) == keys_are_public:
         raise InvalidInputError(

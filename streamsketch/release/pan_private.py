@@ -1,4 +1,4 @@
-"""Pan-private sketches: private on the inside too, for machines that may be seized in the middle of a stream."""
+"""Pan-private sketches: their memory is private too, for machines that may be seized in the middle of a stream."""
 
 import contextlib
 import dataclasses

@@ -48,7 +48,7 @@ class NoisePart:
     multiplier
         Exact factor on the part's cells in the sum, > 0; a subtracted part counts by its absolute value.
     count
-        How many parts are alike.
+        The number of equal parts.
     history
         Of a range of windows, which part of its history it is.
     """
@@ -78,7 +78,7 @@ class NoisePart:
 
 
 def merge_parts(parts: Iterable[NoisePart]) -> tuple[NoisePart, ...]:
-    """Return parts with those alike counted together, in an order that depends on them alone."""
+    """Return parts with equal ones counted together, in an order that depends only on them."""
     counts: dict[NoisePart, int] = {}
     for part in parts:
         one = dataclasses.replace(part, count=1)
@@ -127,8 +127,8 @@ class PrivateSketch(Published):
     ------
     InvalidInputError
         If the values have another shape or type, ids repeat or have another length, or there are more parts than
-        releases; if there are counts that the guarantees do not state alike, or with a multiplier other than 1, or 2^-g
-        for ranges of windows; if the guarantee states a schedule but there is no ``history``, or the reverse.
+        releases; if there are counts whose weights differ between the guarantees, or with a multiplier other than 1, or
+        2^-g for ranges of windows; if the guarantee states a schedule but there is no ``history``, or the reverse.
 
     Examples
     --------
@@ -447,7 +447,7 @@ class PrivateSketch(Published):
         Parameters
         ----------
         other
-            A release of the same projection, with noise of its own.
+            A release of the same projection, with independent noise.
         populations
             ``"disjoint"`` if no privacy unit is in both streams, else ``"overlapping"``; see `streamsketch.compose`.
             Counts of disjoint populations add up if they have the same weights. Otherwise the sum has no counts.
@@ -500,7 +500,7 @@ class PrivateSketch(Published):
 
     @property
     def _unstated(self) -> bool:
-        """Whether this is a sum that says nothing of its parts, as those of earlier versions."""
+        """Whether this is a sum that does not state its parts, such as one from an earlier version."""
         return not self._parts and len(self._release_ids) > 1
 
     def as_parts(self) -> tuple[NoisePart, ...]:

@@ -97,7 +97,7 @@ class PrivateTable(PublishedTable[PrivateSketch]):
         Parameters
         ----------
         other
-            A table of the same keys and projection, with noise of its own.
+            A table of the same keys and projection, with independent noise.
         populations
             ``"disjoint"`` if no privacy unit is in both tables, else ``"overlapping"``; see `streamsketch.compose`.
 

@@ -29,7 +29,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
     Raises
     ------
     TypeError
-        If a value is no release of the table's kind.
+        If a value is not a release of the table's kind.
     IncompatibleProjectionsError, IncompatibleAgreementsError
         If the projections or the agreements differ.
     InvalidInputError

@@ -78,7 +78,7 @@ class PartialSketches:
         self._events += int(waits.sum())
 
     def count(self, distinct: Sequence[Any], counts: Ints) -> None:
-        """Add counts of units whose rows are added, too; parameters as `SketchTable.add_counts`."""
+        """Add counts of units whose rows are also added; parameters as `SketchTable.add_counts`."""
         held = self._counts
         for key, units, total in zip(distinct, *counts.T.tolist(), strict=True):  # numbers of Python: slots are many
             if units:

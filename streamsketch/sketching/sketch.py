@@ -122,7 +122,7 @@ class Sketch:
         state
             Cells: int64, (sketch_dim,), in grid steps.
         mass
-            The l1 bound Σ|q| of the updates in ``state``, in grid steps; 2^63 - 1 stands for all larger ones.
+            The l1 bound Σ|q| of the updates in ``state``, in grid steps; 2^63 - 1 represents all larger ones.
         largest
             The largest |q| of the updates, in grid steps, as far as it is known.
         ids, agreement, bounds
@@ -161,7 +161,7 @@ class Sketch:
         values
             One number for all, or one for each index: integers, floats or decimals in data units, positive or negative.
             Each becomes trunc(value / resolution), so fractions need a resolution below 1. If part of a value is lost,
-            a `TruncationWarning` tells the operator. A float is taken at its exact binary value: 0.29 on a grid of
+            a `TruncationWarning` informs the operator. A float is taken at its exact binary value: 0.29 on a grid of
             1/100 is 28 steps, ``Decimal("0.29")`` is 29.
 
         Raises
@@ -239,7 +239,7 @@ class Sketch:
             Name of the column of indices, or several names for tuples. Leave it out if the sketch has an agreement,
             which gives the columns and the types that they are cast to.
         value
-            Name of the column of values; by default each row counts 1. Leave it out, too, if the sketch has an
+            Name of the column of values; by default each row counts 1. Also leave it out if the sketch has an
             agreement.
 
         Raises

@@ -1,4 +1,4 @@
-"""Files of each format as Arrow record batches, nothing in them guessed: a reader for each in a file of its own."""
+"""Files of each format as Arrow record batches, without guessing types: each format has a reader."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ _NAMED = re.compile(rf"\.({'|'.join(_NAMES)})(\.(gz|bz2|zst))?$")
 
 
 def format_of(path: str) -> Format:
-    """Return the format that a file's name says; without one that is known, Parquet."""
+    """Return the format given by a file's name; Parquet if the name has no known ending."""
     if path.lower().endswith(".avro"):
         return "avro"
     named = _NAMED.search(path.lower())
@@ -27,7 +27,7 @@ def format_of(path: str) -> Format:
 def parts_of(file: Any, path: str, form: Format | None = None) -> int:
     """Return how many parts a file is read in: a Parquet file's row groups, 1 for those read whole.
 
-    The file is one of Python's, or Arrow's own; its format is by default the one that its name says.
+    The file is one of Python's, or Arrow's own; its format is by default the one given by its name.
     """
     return parquet.row_groups(file, path) if (form or format_of(path)) == "parquet" else 1
 

@@ -67,7 +67,7 @@ def json_batch(
 
 
 def _by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> "pa.RecordBatch | None":
-    """Return what `_line_by_line` would, of plain lines, many times as fast; None for others, sound or not.
+    """Return the result of `_line_by_line` for plain lines, many times as fast; None for other lines, valid or not.
 
     Plain lines are flat objects without escapes: each begins with its only brace, so that none holds two objects or a
     part of one. What Python refuses in them and Arrow does not is looked for: nulls, quoted numbers, NaN, numbers of

@@ -36,14 +36,14 @@ def check_columns(path: str, columns: list[str], names: list[str]) -> None:
 
 
 def uncompressed(file: Any, path: str) -> Any:
-    """Return a file as a stream of Arrow's, uncompressed if its name says that it is compressed."""
+    """Return a file as an Arrow stream, which decompresses it if its name ends as that of a compressed file."""
     stream = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
     codec = compression(path)
     return pa.CompressedInputStream(stream, codec) if codec else stream
 
 
 def compression(path: str) -> str | None:
-    """Return the codec that a file's name says, or None."""
+    """Return the codec given by the end of a file's name, or None."""
     return _CODECS.get(path.lower().rsplit(".", 1)[-1])
 
 

@@ -66,7 +66,7 @@ class Frame(ABC):
     dim
         Length of the vectors (d).
     kind, seed
-        Those of the mechanism.
+        The kind and the seed of the mechanism.
     """
 
     state_dim: int

@@ -24,7 +24,7 @@ class NoiseCheck:
     Parameters
     ----------
     verdict
-        ``"enough"``, ``"too little"`` or ``"not checked"``, which says nothing either way.
+        ``"enough"``, ``"too little"`` or ``"not checked"``, which leaves the question open.
     reason
         A sentence.
     sigma
@@ -54,7 +54,7 @@ def check_noise(
     noise, place
         The cumulants that its estimates use, and where the noise was added.
     most_entries
-        Larger random matrices are not read for their sensitivity, nor schedules of as many windows worked out.
+        Larger random matrices are not read for their sensitivity, and schedules of as many windows are not computed.
     history
         For what is published by a schedule, which part of the history it is.
     """
@@ -76,7 +76,7 @@ def check_noise(
 def _assumed_otherwise(
     one: AddedNoise, noise: NoiseMoments, place: NoisePlace, history: HistoryPart | None
 ) -> str | None:
-    """Return in which way estimates assume another noise than a mechanism adds; None if they do not."""
+    """Return how the noise that estimates assume differs from what a mechanism adds; None if it does not."""
     if one.place != place:
         return f"its mechanism adds noise to the {one.place}, and its estimates assume that of the {place}"
     what, used, alike = f"the {one.noise} of its mechanism", one.cumulants, agree

@@ -1,4 +1,4 @@
-"""Whether a release, or a sum of releases, can be what it states of its noise."""
+"""Whether a release, or a sum of releases, can have the noise that it states."""
 
 import dataclasses
 import functools
@@ -29,7 +29,7 @@ _TOLERANCE = 1e-6  # the calibration's own margins
 
 
 class StatedNoise(NamedTuple):
-    """What a release states of its noise and its guarantee: all of it but the cells."""
+    """What a release states about its noise and its guarantee: everything except the cells."""
 
     guarantee: Guarantee
     projection: Projection
@@ -144,7 +144,7 @@ def _check_within(stated: StatedNoise, most_entries: int | None, limits: Limits)
 
 
 def _check_parts(stated: StatedNoise, most_entries: int | None) -> NoiseCheck:
-    """Check a sum by what it states of each release in it."""
+    """Check a sum by what it states about each release in it."""
     if any((Fraction(part.multiplier) / stated.multiplier).denominator > 1 for part in stated.parts):
         # its noise would shrink without its guarantee
         reason = "a release inside is multiplied by a fraction of the steps of the sum, which no sum of releases does"
