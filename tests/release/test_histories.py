@@ -285,7 +285,7 @@ def test_a_release_states_its_part_of_a_history() -> None:
         ((bytes(8), 0, 2, True), "a row is of one window"),
         ((bytes(8), 0, 2, False, (1, 1)), "must not be empty"),
         ((bytes(8), 0, 2, False, (0, 2)), "subtracted from itself"),
-        ((bytes(8), 0, 1, 1), "a row or not"),
+        ((bytes(8), 0, 1, 1), "is_row must be True or False"),
     ):
         with pytest.raises(InvalidInputError, match=match):
             HistoryPart(*fields)
