@@ -86,6 +86,9 @@ RELEASED = [
 @functools.cache
 def family(name: str, count: int) -> tuple[list[ss.Projection], Ints]:
     """Return the projections of so many seeds, and their matrices: (seeds, cells, dim)."""
+    if count == HALF:
+        projections, matrices = family(name, SEEDS)
+        return projections[:HALF], matrices[:HALF]
     projections = [MAPS[name](seed) for seed in range(count)]
     return projections, np.array([projection.columns(np.arange(DIM)) for projection in projections])
 
