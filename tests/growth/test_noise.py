@@ -175,7 +175,7 @@ def test_it_is_offered_and_planned_with() -> None:
     assert found.chosen.mechanism == "uniform"
     assert "Uniform noise is better" in " ".join(str(found).split())
     assert found.guarantee.delta == 0.25
-    assert "rounding the Uniform noise to the grid adds less" in " ".join(str(found).split())
+    assert "rounding the Uniform noise to its grid adds less" in " ".join(str(found).split())
     release = found.projection(seed=1).sketch().release(**found.release_arguments)
     assert release.guarantee == found.guarantee.on("asserted")
     assert release.explain().check.verdict == "enough"
