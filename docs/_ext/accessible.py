@@ -3,6 +3,7 @@
 ``site.js`` does the rest, which depends on the width of the window.
 """
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -17,10 +18,21 @@ _CHANGES = (
 )
 
 
+_FORMULA_HEADS = re.compile(r'(?<=<th class="head">)<p><math( .*?</math>)</p>(?=</th>)')
+
+
+def spoken(head: re.Match[str]) -> str:
+    """Return the head of a column that is a formula with its symbols as text, for screen readers alone."""
+    symbols = " ".join(re.sub(r"<[^>]+>", " ", f"<math{head[1]}").split())
+    return f'<p><math aria-hidden="true"{head[1]}<span class="visually-hidden">{symbols}</span></p>'
+
+
 def mend(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: nodes.document | None) -> None:
     """Change the body and the navigation of a page."""
     for before, after in _CHANGES if "body" in context else ():
         context["body"] = context["body"].replace(before, after)
+    if "body" in context:
+        context["body"] = _FORMULA_HEADS.sub(spoken, context["body"])
     tree = context.get("furo_navigation_tree", "")
     context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
 
