@@ -133,7 +133,7 @@ def test_what_signs_cannot_be_compared_with_is_refused(folder: Path, forks: Fork
         for arguments, message in [
             (["anna.signs"], f"{command} needs at least two files, got 1"),
             (["anna.signs", "anna.signs"], "named twice"),
-            (["anna.signs", "copy.signs"], "anna and copy: two of these are one release"),
+            (["anna.signs", "copy.signs"], "anna and copy: two of these are the same release"),
             (["anna.signs", "other.signs"], "anna.signs and other.signs: the sketches were made with different"),
             (["anna.signs", "other.signs"], "seed (3 here, 4 there)"),
             (["anna.signs", "a.sketch"], "anna.signs holds published signs and a.sketch does not"),

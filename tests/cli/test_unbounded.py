@@ -527,7 +527,7 @@ def test_after_the_last_window_of_a_schedule_the_command_ends(folder: Path, fork
         assert "3 windows released into out" in done.stderr
     assert len(list((folder / "out").iterdir())) == 3
     (folder / "s.raw-stream").unlink()
-    assert "and there is no s.raw-stream" in forks.refused(*FILE, cwd=folder)
+    assert "but there is no state s.raw-stream" in forks.refused(*FILE, cwd=folder)
 
 
 def test_a_row_that_differs_from_the_published_one_is_refused(folder: Path, forks: Forks) -> None:

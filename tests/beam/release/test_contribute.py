@@ -108,7 +108,7 @@ def test_a_round_that_counts_units_takes_no_rows_that_nothing_bounded(parties: d
     pipeline = beam.Pipeline()
     configure_run(pipeline, claims="claims", run_id=counted.agreed.fingerprint)
     sketches = pipeline | beam.Create([("AA", 1, 2)]) | sketch_rows(PROJECTION)
-    with pytest.raises(ss.InvalidInputError, match="the round counts persons, and there is no count of them"):
+    with pytest.raises(ss.InvalidInputError, match="the round counts persons, but these data have no count of them"):
         sketches | ReleasePerKey(counted, public_keys=KEYS)
 
 
