@@ -1,6 +1,7 @@
 """The ledger: charged before a release, never overspent, and every change to it found."""
 
 import concurrent.futures
+import contextlib
 import functools
 import itertools
 import sqlite3
@@ -180,7 +181,7 @@ def test_an_audit_finds_what_was_changed_removed_or_reordered(
         spend(ledger, 0.5)
     spend(ledger)
     assert ledger.audit() == 4
-    with sqlite3.connect(where) as connection:
+    with contextlib.closing(sqlite3.connect(where)) as connection, connection:
         if "5 - number" in statement:  # a swap, past the primary key
             connection.execute("UPDATE streamsketch_ledger SET number = -number WHERE number IN (2, 3)")
             connection.execute("UPDATE streamsketch_ledger SET number = 5 + number WHERE number < 0")
@@ -195,7 +196,7 @@ def test_an_audit_finds_what_was_changed_removed_or_reordered(
 def test_a_receipt_shows_that_the_newest_entries_were_cut_off(ledger: ss.Ledger, where: Path) -> None:
     receipt = spend(ledger)
     assert ledger.audit(receipt) == 2
-    with sqlite3.connect(where) as connection:
+    with contextlib.closing(sqlite3.connect(where)) as connection, connection:
         connection.execute("DELETE FROM streamsketch_ledger WHERE number = 2")
     with pytest.raises(LedgerError, match="entry 2 in the ledger differs"):
         ss.Ledger(where).audit(receipt)
@@ -219,7 +220,7 @@ def test_the_file_is_the_owners_alone_and_something_else_is_no_ledger(where: Pat
     ],
 )
 def test_a_database_of_something_else_is_left_as_it_is(where: Path, statement: str) -> None:
-    with sqlite3.connect(where) as connection:
+    with contextlib.closing(sqlite3.connect(where)) as connection, connection:
         connection.execute(statement)
     before = where.read_bytes()
     with pytest.raises(
@@ -230,7 +231,7 @@ def test_a_database_of_something_else_is_left_as_it_is(where: Path, statement: s
 
 
 def test_a_trigger_put_beside_the_entries_is_refused(ledger: ss.Ledger, where: Path) -> None:
-    with sqlite3.connect(where) as connection:
+    with contextlib.closing(sqlite3.connect(where)) as connection, connection:
         connection.execute(
             "CREATE TRIGGER forget AFTER INSERT ON streamsketch_ledger BEGIN "
             "DELETE FROM streamsketch_ledger WHERE number = new.number; END"
@@ -261,7 +262,7 @@ def test_an_entry_that_no_ledger_writes_is_refused_though_its_hash_fits(
     assert last is not None
     usual = {"accounting": "sum", "period_days": None, "delta": 0.0, "rho": 0.0, "rho_delta": 0.0, "data_ids": []}
     full = {"at": "2025-01-01T00:00:00+00:00", "once": None} | usual | body
-    with sqlite3.connect(where) as connection:
+    with contextlib.closing(sqlite3.connect(where)) as connection, connection:
         row = (2, last.digest, text_of(full), digest_of(2, last.digest, full))
         connection.execute("INSERT INTO streamsketch_ledger VALUES (?, ?, ?, ?)", row)
     with pytest.raises(LedgerError, match="entry 2 is not an entry that a ledger writes"):

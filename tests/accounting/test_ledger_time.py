@@ -1,5 +1,6 @@
 """A ledger's time: it goes on, whatever its machine's clock does, so that no period's budget is opened twice."""
 
+import contextlib
 import datetime as dt
 import sqlite3
 from pathlib import Path
@@ -120,7 +121,7 @@ def test_a_clock_that_is_wrong_by_centuries_writes_nothing(tmp_path: Path, clock
 
 def append(path: Path, body: dict[str, Any]) -> None:
     """Append an entry as a ledger of any version would."""
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         found = connection.execute("SELECT number, hash FROM streamsketch_ledger ORDER BY number DESC").fetchone()
         number, previous = (0, START) if found is None else found
         row = (number + 1, previous, text_of(body), digest_of(number + 1, previous, body))

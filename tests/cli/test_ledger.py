@@ -1,5 +1,6 @@
 """Ledgers, through the real executable: entered, charged, shown, audited, exported."""
 
+import contextlib
 import json
 import sqlite3
 import sys
@@ -122,13 +123,13 @@ def test_an_audit_ends_with_1_and_says_which_entry(books: Path, forks: Forks) ->
     shown = " ".join(forks.succeeded(*audit, "--receipt", receipt, cwd=books).split())
     assert f"entries 3, each as it was written receipt {receipt}" in shown
     assert "--receipt is NUMBER:DIGEST" in forks.refused(*audit, "--receipt", "3", cwd=books)
-    with sqlite3.connect(books / LEDGER) as connection:
+    with contextlib.closing(sqlite3.connect(books / LEDGER)) as connection, connection:
         connection.execute("DELETE FROM streamsketch_ledger WHERE number = 3")
     assert forks.run(*audit, cwd=books).returncode == 0, "the file alone does not show it"
     cut = forks.run(*audit, "--receipt", receipt, cwd=books)
     assert (cut.returncode, cut.stdout) == (1, "")
     assert cut.stderr == f"error: {LEDGER}: entry 3 in the ledger differs from its receipt\n"
-    with sqlite3.connect(books / LEDGER) as connection:
+    with contextlib.closing(sqlite3.connect(books / LEDGER)) as connection, connection:
         connection.execute("UPDATE streamsketch_ledger SET body = replace(body, '0.5', '0.1') WHERE number = 2")
     changed = forks.run(*audit, cwd=books)
     assert (changed.returncode, changed.stdout) == (1, "")

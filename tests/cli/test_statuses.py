@@ -1,5 +1,6 @@
 """How commands end: the exit status, and what a program reads of a mistake with --json."""
 
+import contextlib
 import json
 import shlex
 import sqlite3
@@ -56,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         book = ss.Ledger(str(made / f"{name}.db"))
         book.dataset("sales", unit="event", epsilon=3)
         book.charge("sales", sketch.release(epsilon=1, neighbours=ss.L1(1)).guarantee, note="first")
-    with sqlite3.connect(made / "changed.db") as database:
+    with contextlib.closing(sqlite3.connect(made / "changed.db")) as database, database:
         database.execute("update streamsketch_ledger set body = replace(body, 'first', 'other')")
     for name in ("once", "twice"):
         own = ss.CountSketch(sketch_dim=8, seed=1).sketch()

@@ -1,5 +1,6 @@
 """A batch of a stream is released once: again it gives the same bytes, and with other rows an alarm."""
 
+import contextlib
 import dataclasses
 import functools
 import sqlite3
@@ -120,7 +121,7 @@ def test_databases_are_opened_by_the_thread_that_puts(tmp_path: Path) -> None:
     publish = publishing(tmp_path, sink=sink)
     publish(batch(), 0)
     publish(batch(), 1)
-    with sqlite3.connect(tmp_path / "out.sqlite") as connection:
+    with contextlib.closing(sqlite3.connect(tmp_path / "out.sqlite")) as connection, connection:
         assert connection.execute("SELECT count(*) FROM releases").fetchone() == (4,)
 
 
