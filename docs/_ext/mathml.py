@@ -3,13 +3,20 @@
 Docutils translates the LaTeX. A formula that it cannot translate is a warning, which fails the build.
 """
 
+import html
+import re
 from typing import Any
+from xml.etree import ElementTree as ET
 
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 from sphinx.util.logging import getLogger
+
+_NAMESPACE = "http://www.w3.org/1998/Math/MathML"
+_ENTITIES = re.compile(r"&(?!amp;|lt;|gt;)\w+;")  # of HTML, which XML does not know
+_ACCENTS = {"\u02c6", "\u02c9", "\u02dc", "~"}  # hat, bar, tilde
 
 
 def inline(writer: Any, node: nodes.math) -> None:
@@ -31,7 +38,22 @@ def translated(node: nodes.math | nodes.math_block, *, as_block: bool) -> str:
     except (MathError, AttributeError, IndexError) as error:
         getLogger(__name__).warning("no formula of LaTeX: %s (%s)", node.astext(), error, location=node)
         return ""
-    return "".join(line.strip() for line in found.splitlines())
+    return at_the_side("".join(line.strip() for line in found.splitlines()))
+
+
+def at_the_side(formula: str) -> str:
+    """Return a formula with the indices of letters that have an accent at their side: Docutils puts them below."""
+    if "<munderover>" not in formula:
+        return formula
+    ET.register_namespace("", _NAMESPACE)
+    tree = ET.fromstring(_ENTITIES.sub(lambda one: html.unescape(one[0]), formula))  # noqa: S314 - that is what docutils wrote
+    for one in tree.iter(f"{{{_NAMESPACE}}}munderover"):
+        letter, index, accent = one
+        if accent.text in _ACCENTS:
+            one.tag = f"{{{_NAMESPACE}}}msub"
+            one[:] = [ET.Element(f"{{{_NAMESPACE}}}mover", accent="true"), index]
+            one[0].extend([letter, accent])
+    return ET.tostring(tree, encoding="unicode")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
