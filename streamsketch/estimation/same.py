@@ -86,7 +86,7 @@ class SameTest:
         level
             The probability of a false alarm, in (0, 1).
         """
-        return self.law.power(distance, level)
+        return float(self.law.power(distance, level))
 
     def visible(self, power: float = 0.8, level: float = 0.05) -> float:
         """Return the smallest distance that gives a p-value of at most ``level`` with probability ``power``.
