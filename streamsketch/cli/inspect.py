@@ -207,7 +207,7 @@ def _history_facts(published: ss.PrivateSketch | ss.PrivateTable) -> dict[str, s
     part = published.history
     if part is None:
         return {}
-    sentence = ", which is no stream: ranges are read from all rows" if part.is_row else ", solved from rows"
+    sentence = ", which alone is not a stream: ranges are read from all rows" if part.is_row else ", solved from rows"
     return {"part of a history": f"{part} of history {part.id.hex()}{sentence}"}
 
 

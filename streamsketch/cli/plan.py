@@ -383,7 +383,7 @@ def _plan_sites(given: dict[str, Any]) -> None:
         "key",
     }
     others = (others | {"value", "unit_column"}) - {"units", "picture"}
-    _check_none(given, others, "this is no option for --sites; leave it out")
+    _check_none(given, others, "not an option for --sites; leave it out")
     for name, suffix, what in (("write_features", ".json", "features"), ("picture", ".svg", "a picture")):
         if given[name] is not None:
             new_file(given[name], suffix, what)
@@ -415,7 +415,7 @@ def _plan_windows(given: dict[str, Any]) -> None:
         "index",
         "key",
     }
-    _check_none(given, {*others, "value", "unit_column", "seed"}, "this is no option for --windows; leave it out")
+    _check_none(given, {*others, "value", "unit_column", "seed"}, "not an option for --windows; leave it out")
     output = given["write_schedule"]
     if output is not None:
         new_file(output, ".json", "a schedule")
@@ -443,7 +443,7 @@ def _plan_signs(given: dict[str, Any]) -> ss.planning.SignPlan:
         "l1",
         "one_coordinate",
     }
-    _check_none(given, others - {"cosine", "question"}, "this is no option for --question neighbours; leave it out")
+    _check_none(given, others - {"cosine", "question"}, "not an option for --question neighbours; leave it out")
     bounds = {name: given[name] for name in ("l1", "one_coordinate")}
     several = {
         name: None if given[name] is None else _numbers(given[name], f"--{name}")

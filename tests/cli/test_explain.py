@@ -175,7 +175,7 @@ def test_parts_of_a_history_are_named_and_no_row_is_compared(tmp_path: Path, for
     for name, published in (("t.parquet", tables[1]), ("1.sketch", rows[0][1]), ("2.sketch", rows[1][1])):
         published.save(tmp_path / name)
         shown = " ".join(forks.succeeded("inspect", tmp_path / name).split())
-        assert f"row 1 of history {published.history.id.hex()}, which is no stream" in shown
+        assert f"row 1 of history {published.history.id.hex()}, which alone is not a stream" in shown
         assert "squared norm" not in shown
         fields = json.loads(forks.succeeded("inspect", "--json", tmp_path / name))
         (one, *_) = fields.get("releases", [fields])

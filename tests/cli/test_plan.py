@@ -232,7 +232,7 @@ def test_a_plan_for_signs_is_that_of_python(forks: Forks) -> None:
         (("--question", "neighbours"), "state how many vectors the collection has: --members 100000"),
         (
             ("--question", "neighbours", "--members", 9, "--items", 3),
-            "--items: this is no option for --question neighbours",
+            "--items: not an option for --question neighbours",
         ),
         (("--question", "neighbours", "--members", 9, "--mechanism", "laplace"), "the mechanism of signs must be one"),
         (("--question", "neighbours", "--members", 90, "--signs", 1.5), "must be an integer"),

@@ -37,7 +37,7 @@ def test_units_in_every_window_are_released_window_by_window(forks: Forks, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--windows", "9", "--items", "4"], "--items: this is no option for --windows"),
+        (["--windows", "9", "--items", "4"], "--items: not an option for --windows"),
         (["--range", "7", "--epsilon", "1"], "give --windows, too"),
         (["--windows", "9", "--range", "1 day"], "with --window, a length"),
         (["--windows", "9", "--window", "1 hour", "--range", "90 min"], "multiple of --window"),
