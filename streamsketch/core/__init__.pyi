@@ -1,6 +1,6 @@
 from . import special
 from .files import append, appending, create_file, exclusive, locked, remove_partial, replacing, write_new, write_whole
-from .jit import compiles_for, intrinsic, kernel, kernel_files, literal_intrinsic, part, plain_kernel
+from .jit import compiles_for, intrinsic, kernel, kernel_files, literal_intrinsic, part, plain_kernel, read_only
 from .kernel_cache import announce_compiling, before_compiling
 from .libraries import (
     cgutils,
@@ -106,6 +106,7 @@ __all__ = [
     "pq",
     "printable",
     "read_bounded",
+    "read_only",
     "read_open",
     "remove_partial",
     "replacing",

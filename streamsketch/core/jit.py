@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.core.kernel_cache import KernelCache
 from streamsketch.core.libraries import is_installed, numba
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+Number = TypeVar("Number", bound=np.generic)
 
 _OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}  # no entry for C, which takes a twelfth of the compilation
 
@@ -168,6 +170,15 @@ def sources_stamp() -> str | None:
             digest.update((folder / name).read_bytes())
         digest.update(name.encode())
     return digest.hexdigest()
+
+
+def read_only(array: NDArray[Number]) -> NDArray[Number]:
+    """Return a view that cannot be written to: kernels are compiled for each mix of such arrays and others."""
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

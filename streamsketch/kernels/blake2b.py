@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, cgutils, compiles_for, intrinsic, ir, kernel, part, types
+from streamsketch.core import Ints, cgutils, compiles_for, intrinsic, ir, kernel, part, read_only, types
 from streamsketch.kernels.carryless import arrays, check_contiguous
 from streamsketch.kernels.hashing import Words
 from streamsketch.kernels.llvm_types import i32, i64
@@ -273,7 +273,7 @@ def digest_column(state: Words, tag: int, data: NDArray[np.uint8], ends: Ints) -
     short = np.zeros((len(_BEGINS) + 1, _LANES), dtype=np.uint64)
     lanes.last[:] = _ALL
     out = np.empty(ends.size - 1, dtype=np.uint64)
-    hash_texts(state, tag, data, ends, out, short, rows, places, filled, *lanes)
+    hash_texts(state, tag, read_only(data), read_only(ends), out, short, rows, places, filled, *lanes)
     return out
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core import Ints, kernel, read_only
 from streamsketch.kernels.hashing import Words, field_elements
 
 _MIXING_BITS = 80
@@ -53,7 +53,7 @@ class Permutation:
     def of(self, places: Ints) -> Ints:
         """Return the images of ``places``, all in [0, size): int64, (n,)."""
         out = np.empty_like(places)
-        permute(places.view(np.uint64), self.size, self._bits // 2, self.keys, out.view(np.uint64))
+        permute(read_only(places).view(np.uint64), self.size, self._bits // 2, self.keys, out.view(np.uint64))
         return out
 
 

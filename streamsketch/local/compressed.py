@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, kernel
+from streamsketch.core import Floats, kernel, read_only
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.local import randomized_response
@@ -117,7 +117,7 @@ class Compression:
 
     def vectors(self, seeds: Words) -> Floats:
         """Return τ·g of each seed: float64, (n, k)."""
-        out = gaussian_vectors(seeds, self.salted, self.size)
+        out = gaussian_vectors(read_only(seeds), self.salted, self.size)
         out *= self.cap.scale
         return out
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints
+from streamsketch.core import Floats, Ints, read_only
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.local import random_words
@@ -99,7 +99,7 @@ class RandomMap(ABC):
         """
         projected = self.project(units, seeds)
         lengths = np.sqrt(dot_rows(projected, projected))
-        instead = random_words.sign_vectors(seeds, self._no_direction, self.size)
+        instead = random_words.sign_vectors(read_only(seeds), self._no_direction, self.size)
         nothing = lengths < _TINY
         projected = np.where(nothing[:, np.newaxis], instead, projected)
         projected /= np.where(nothing, math.sqrt(self.size), lengths)[:, np.newaxis]
@@ -132,10 +132,10 @@ class HadamardMap(RandomMap):
         return random_words.salt(self.seed, "proj-unit/signs"), random_words.salt(self.seed, "proj-unit/rows")
 
     def _row_starts(self, seeds: Words) -> Words:
-        return random_words.streams_of(seeds, self._salts[1])
+        return random_words.streams_of(read_only(seeds), self._salts[1])
 
     def _sign_starts(self, seeds: Words) -> Words:
-        return random_words.streams_of(seeds, self._salts[0])
+        return random_words.streams_of(read_only(seeds), self._salts[0])
 
     def project(self, units: Floats, seeds: Words) -> Floats:
         """Return W_i v_i; see `RandomMap.project`. O(N log N) for each row."""
@@ -171,7 +171,7 @@ class SharedHadamardMap(HadamardMap):
         return shared_squared_bias(self.dim, self.padded_dim, self.size, self.mean_back)
 
     def _sign_starts(self, seeds: Words) -> Words:
-        return random_words.streams_of(np.zeros_like(seeds), self._salts[0])
+        return random_words.streams_of(read_only(np.zeros_like(seeds)), self._salts[0])
 
     def add_steps(self, values: Floats, seeds: Words, total: Ints, step: float, limit: float) -> None:
         """Add S_iᵀû_i of each row; see `RandomMap.add_steps`."""
@@ -254,7 +254,7 @@ class SharedHaarMap(RandomMap):
         return shared_squared_bias(self.dim, self.dim, self.size, self.mean_back)
 
     def _rows(self, seeds: Words) -> Ints:
-        return random_words.rows_of(random_words.streams_of(seeds, self._salt), self.dim, self.size)
+        return random_words.rows_of(random_words.streams_of(read_only(seeds), self._salt), self.dim, self.size)
 
     def project(self, units: Floats, seeds: Words) -> Floats:
         """Return W_i v_i; see `RandomMap.project`. O(d²) for each row."""
@@ -270,7 +270,7 @@ class SharedHaarMap(RandomMap):
     def add_steps(self, values: Floats, seeds: Words, total: Ints, step: float, limit: float) -> None:
         """Add S_iᵀû_i of each row; see `RandomMap.add_steps`."""
         steps = whole_steps(values, step, limit)
-        starts = random_words.streams_of(seeds, self._salt)
+        starts = random_words.streams_of(read_only(seeds), self._salt)
         random_words.scatter(steps, starts, np.zeros(self.dim, dtype=np.uint8), total)
 
     def mean_of(self, total: Floats) -> Floats:

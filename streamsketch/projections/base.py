@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch import data
-from streamsketch.core import Exact, Ints, check_int, check_resolution, exact_fraction, json_fields
+from streamsketch.core import Exact, Ints, check_int, check_resolution, exact_fraction, json_fields, read_only
 from streamsketch.data import HASHED_DIM, check_indices
 from streamsketch.errors import IncompatibleProjectionsError
 from streamsketch.kernels import batch_bounds
@@ -440,15 +440,6 @@ KINDS: dict[str, tuple[type[Projection], dict[str, Any]]] = {}
 def register(projection: type[Projection], kind: str, **fixed: Any) -> None:
     """Make a projection known to `Projection.from_json` and to the wire format."""
     KINDS[kind] = projection, fixed
-
-
-def read_only(array: Ints) -> Ints:
-    """Return a view that cannot be written to: kernels are compiled for each mix of such arrays and others."""
-    if not array.flags.writeable:
-        return array
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _exact_product(values: Ints, block: Ints, largest: int) -> Ints:

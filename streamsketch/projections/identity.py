@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core import Ints, kernel, read_only
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_SKETCH_DIM, Entries, MatrixNumber, Projection, read_only, register
+from streamsketch.projections.base import MAX_SKETCH_DIM, Entries, MatrixNumber, Projection, register
 from streamsketch.projections.variance import MapVariance
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core import Ints, kernel, read_only
 from streamsketch.kernels import (
     WORD_BITS,
     LatticeGaussian,
@@ -63,7 +63,7 @@ class IndependentEntries(RandomNorms):
     def block(self, keys: Words) -> Ints:
         """Return columns; see `ExplicitColumns.block`."""
         words = np.empty((self.sketch_dim, keys.size), dtype=np.uint64)
-        _evaluate(keys, self._coefficients, words)
+        _evaluate(read_only(keys), self._coefficients, words)
         return self.entries(words)
 
 

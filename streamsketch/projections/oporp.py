@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core import Ints, kernel, read_only
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Permutation, Words, evaluate, polynomials
-from streamsketch.projections.base import MAX_INDEPENDENCE, Entries, MatrixNumber, Projection, read_only, register
+from streamsketch.projections.base import MAX_INDEPENDENCE, Entries, MatrixNumber, Projection, register
 from streamsketch.projections.variance import MapVariance
 
 _BLOCK = 512
@@ -109,7 +109,7 @@ class OPORP(Projection):
     def bins_and_signs(self, indices: Ints) -> tuple[Ints, Ints]:
         """Return the bin in [0, sketch_dim) and the sign ±1 of each index in [0, dim): int64, (n,) each."""
         bins, signs = self.permutation.of(indices), np.empty_like(indices)
-        _bins_and_signs(indices.view(np.uint64), self._coefficients, self.dim, self.sketch_dim, bins, signs)
+        _bins_and_signs(read_only(indices).view(np.uint64), self._coefficients, self.dim, self.sketch_dim, bins, signs)
         return bins, signs
 
     def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
@@ -139,7 +139,7 @@ class OPORP(Projection):
         """Write A x of each row in O(1) a nonzero; see `Projection.project_csr`."""
         bins, signs = self.bins_and_signs(matrix.indices.astype(np.int64))
         lines = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        _add(out, lines, bins, signs.astype(out.dtype), matrix.data)
+        _add(out, read_only(lines), bins, signs.astype(out.dtype), read_only(matrix.data))
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core import Ints, kernel, read_only
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Permutation, Words, evaluate, polynomials
 from streamsketch.projections.base import MatrixNumber, register
@@ -36,7 +36,7 @@ class Hadamard(ExplicitColumns):
     def signs(self, keys: Words) -> Ints:
         """Return the entries of D's diagonal at ``keys``: ±1, int64, (n,)."""
         out = np.empty(keys.size, dtype=np.int64)
-        _signs(keys, self._signs, out)
+        _signs(read_only(keys), self._signs, out)
         return out
 
     def rotated(self, matrix: NDArray[Any]) -> NDArray[Any]:

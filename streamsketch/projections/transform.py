@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import sparse
+from streamsketch.core import read_only, sparse
 from streamsketch.data import matrix_of, steps_of
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.kernels import largest_bits
@@ -55,7 +55,7 @@ def _project(projection: Projection, matrix: Any, out: NDArray[Any]) -> None:
     if sparse.issparse(matrix):
         projection.project_csr(matrix, out)
     else:
-        projection.project_dense(matrix, out)
+        projection.project_dense(read_only(matrix), out)
 
 
 def _all_finite(numbers: NDArray[Any]) -> bool:

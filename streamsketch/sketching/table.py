@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, short
+from streamsketch.core import Ints, read_only, short
 from streamsketch.data import DataIds, data_ids
 from streamsketch.errors import InvalidInputError, UnknownKeyError
 from streamsketch.features import Cells
@@ -207,7 +207,7 @@ class SketchTable(Mapping[Any, Sketch]):
         """
         cells, masses, slots, rows = self._with_rows(distinct, codes)
         _, largest = self._projection.add_to_rows(cells, rows, indices, steps)
-        add_masses(masses, rows, steps)
+        add_masses(masses, rows, read_only(steps))
         self._largest = max(self._largest, largest)
         self._cells, self._masses, self._slots = cells, masses, slots
         self._bounds = self._bounds.updated()
@@ -242,6 +242,7 @@ class SketchTable(Mapping[Any, Sketch]):
     def _with_rows(self, distinct: Sequence[Any], codes: NDArray[Any]) -> tuple[Ints, Ints, dict[Any, int], Ints]:
         """Return cells and l1 bounds with room for the keys that codes name, where each key is, and each code's row."""
         codes = np.ascontiguousarray(codes, dtype=np.int32 if codes.dtype == np.int32 else np.int64)
+        codes = read_only(codes)
         used = seen(codes, len(distinct))
         new = dict.fromkeys(
             key for key, is_used in zip(distinct, used, strict=True) if is_used and key not in self._slots

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from streamsketch.core.jit import read_only
 from streamsketch.kernels.hashing import BitSlices, polynomials
 from streamsketch.kernels.matrices import block_csr, block_dense, largest_bits
 from tests.oracles import naive
@@ -48,7 +49,7 @@ class Sparse:
     def dense(self, matrix: np.ndarray) -> np.ndarray:
         out = self.leftovers(len(matrix), matrix.dtype)
         before = matrix.copy()
-        block_dense(matrix, *self.told, out)
+        block_dense(read_only(matrix), *self.told, out)
         assert np.array_equal(matrix, before, equal_nan=matrix.dtype.kind == "f")
         return out
 

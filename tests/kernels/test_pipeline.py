@@ -5,7 +5,7 @@ import pytest
 from numba.core.errors import TypingError
 
 from streamsketch import SJLT, CountSketch, Projection
-from streamsketch.core.jit import kernel
+from streamsketch.core.jit import kernel, read_only
 from streamsketch.kernels import slots as kernels
 from streamsketch.kernels.carryless import TILE, hash_tile
 from streamsketch.kernels.hashing import BitSlices, Words
@@ -51,6 +51,7 @@ def test_batches_of_every_length_are_sums_of_single_items(projection: Projection
         rng = np.random.default_rng(n)
         indices, values = rng.integers(0, 1 << BITS, n), rng.integers(-9, 10, n)
         indices[:: TILE - 1] >>= 30
+        indices, values = read_only(indices), read_only(values)  # for which updates have compiled the same kernels
         coefficients, layout, rows, width, per_word = projection._hash_arguments  # type: ignore[attr-defined]
         state = np.zeros(projection.sketch_dim, dtype=np.int64)
         keys, last = indices.view(np.uint64), (1 << BITS) - 1
@@ -60,13 +61,12 @@ def test_batches_of_every_length_are_sums_of_single_items(projection: Projection
         assert list(map(int, bounds)) == [indices.max(), np.abs(values).max(), 0, np.abs(values).sum()]
         single = np.zeros((1, projection.sketch_dim), dtype=np.int64)
         slots = np.zeros(n, dtype=np.int64)
-        kernels.add_to_slots(single, slots, keys, values, coefficients, rows, width, per_word)
+        kernels.add_to_slots(single, read_only(slots), keys, values, coefficients, rows, width, per_word)
         assert np.array_equal(state, single[0]), n
     ordered = np.zeros((3, projection.sketch_dim), dtype=np.int64)
     slots[1::2] = 2
-    kernels.add_to_slots_in_order(
-        ordered, slots, indices, values, adding.add_runs, coefficients, layout, rows, width, per_word, scratch
-    )
+    arguments = adding.add_runs, coefficients, layout, rows, width, per_word, scratch
+    kernels.add_to_slots_in_order(ordered, read_only(slots), indices, values, *arguments)
     assert np.array_equal(ordered.sum(axis=0), state)
     assert not ordered[1].any()
     for i in {0, n // 2, n - 1}:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, Ints, kernel
+from streamsketch.core import Floats, Ints, kernel, read_only
 from streamsketch.kernels import Words
 from streamsketch.local import random_words
 from streamsketch.local.baselines.kashin import LEVEL, KashinFrame, frame_size
@@ -120,7 +120,7 @@ class GaussianFrame(Frame):
     def lift(self, values: NDArray[Any], seeds: Words, size: float) -> Floats:
         """See `Frame.lift`. O(d · count) for each seed."""
         out = np.zeros((seeds.size, self.dim))
-        add_directions(seeds, *direction_salts(self.seed, self.kind), values, out)
+        add_directions(seeds, *direction_salts(self.seed, self.kind), read_only(values), out)
         out *= size
         return out
 
@@ -150,7 +150,7 @@ class HadamardFrame(Frame):
         return (1 - 1 / count) * (self.state_dim - self.dim) / (self.state_dim - 1)
 
     def _rows(self, seeds: Words, count: int) -> Ints:
-        return random_words.rows_of(random_words.streams_of(seeds, self._salt), self.state_dim, count)
+        return random_words.rows_of(random_words.streams_of(read_only(seeds), self._salt), self.state_dim, count)
 
     def coefficients(self, units: Floats, seeds: Words, count: int) -> Floats:
         """See `Frame.coefficients`. 64 relaxation steps, of two transforms of order D each."""
@@ -170,7 +170,7 @@ class HadamardFrame(Frame):
         """Add `lift` of (values, seeds, size) in steps to ``total``, in O(count) each; see `Mechanism.add_steps`."""
         values, seeds, size = signs
         steps = whole_steps(self._cells(values, size), step, limit)
-        starts = random_words.streams_of(seeds, self._salt)
+        starts = random_words.streams_of(read_only(seeds), self._salt)
         random_words.scatter(steps, starts, np.zeros(self.state_dim, dtype=np.uint8), total)
 
     def mean_of(self, total: Floats) -> Floats:

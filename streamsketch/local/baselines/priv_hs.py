@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats
+from streamsketch.core import Floats, read_only
 from streamsketch.kernels import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.baselines.frames import add_directions, direction_salts, direction_scale, sides
@@ -101,7 +101,7 @@ class PrivHS(Mechanism):
     def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
         """Return the mean of ±B0·g/‖g‖ over a report's directions; see `Mechanism.contributions`."""
         out = np.zeros((seeds.size, self.sphere_dim))
-        add_directions(seeds, *self._salts, values, out)
+        add_directions(seeds, *self._salts, read_only(values), out)
         out *= self.radius / self.directions
         return out
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core import Ints, kernel, read_only
 from streamsketch.kernels import Words
 from streamsketch.sketching.bounding.contributions import Contributions
 
@@ -47,11 +47,11 @@ class Runs:
     @staticmethod
     def of(events: Contributions) -> "Runs":
         """Return events with the rows of each unit together, in their order."""
-        starts = run_starts(events.units)
+        starts = run_starts(read_only(events.units))
         units, bounds, places = Runs.gathered(events.units[starts], np.diff(starts, append=len(events)))
         columns = [np.empty(len(events), dtype=np.int64) for _ in range(3)]
         for column, given in zip(columns, (events.codes, events.indices, events.steps), strict=True):
-            move_runs(starts, places, given, column)
+            move_runs(starts, places, read_only(given), column)
         return Runs(units, bounds, events.slots, *columns)
 
     @staticmethod

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core import Ints, kernel, read_only
 from streamsketch.data import canonical_bytes, key_of
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.kernels import Words, bytes_at, put_word
@@ -45,7 +45,7 @@ def by_shard(parts: Sequence[Contributions], shards: int) -> Iterator[tuple[int,
     units = np.empty((total, 2), dtype=np.uint64)
     rows = np.empty(total * width + _PAD * (shards + 1), dtype=np.uint8)
     for part, renamed in zip(parts, names, strict=True):
-        scatter(part.units, part.codes, part.indices, part.steps, renamed, places, *widths, units, rows)
+        scatter(part.units, part.codes, read_only(part.indices), part.steps, renamed, places, *widths, units, rows)
     few = len(slots) <= np.maximum(_FEW_SLOTS, counts // _EVENTS_A_SLOT)
     digests, lengths, used = np.empty_like(units), np.empty(total, np.int64), np.empty(total, np.int64)
     packed = np.empty(total * width + _PAD, dtype=np.uint8)
