@@ -1,4 +1,4 @@
-"""Which units may add to a window of a schedule: each to a few windows, and none to two that are too close."""
+"""Which units may be in a window of a schedule: each in a few windows, and in no two that are too close together."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,21 +17,21 @@ _ROW = np.dtype([("unit", _UNIT), ("windows", "<i4"), ("last", "<i4")])
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Admission:
-    """In how many windows each unit was, and in which one last: **secret**.
+    """The number of windows that each unit was in, and the last of them: **secret**.
 
-    A unit is admitted to a window if it was admitted to fewer than ``max_windows`` before it, the last of them ``gap``
-    or more before. So which of its windows count depends on this unit's rows alone, and removing them changes nothing
-    else (Theory 11.2). Windows are decided in their order, once all rows of a window are there.
+    A unit is admitted to a window if it was admitted to fewer than ``max_windows`` windows before, and if the last of
+    these was at least ``gap`` windows before. So a unit's own rows determine which of its windows count, and removing
+    them changes nothing else (Theory 11.2). Windows are decided in order, each when all of its rows are there.
 
     Parameters
     ----------
     schedule
-        Of the stream.
+        The schedule of the stream.
     rows
         Digest, count and last window of each unit that a later window may have to leave out, ascending: 24 bytes each.
     windows
-        The digests that were admitted to each window of these, ascending, 16 bytes each: what a state holds, as it is
-        written once for each window.
+        The digests that were admitted to each of these windows, ascending, 16 bytes each. A state stores these, so that
+        each window is written once.
     """
 
     schedule: Schedule
@@ -40,16 +40,16 @@ class Admission:
 
     @staticmethod
     def is_needed(schedule: Schedule) -> bool:
-        """Return whether a schedule leaves out any unit: unless units may be in all windows."""
+        """Return whether a schedule may leave out units, because they may not be in all windows."""
         return schedule.most < schedule.horizon
 
     def admit(self, window: int, units: Words) -> tuple[NDArray[np.bool_], int, Self]:
-        """Return which rows of a window are of admitted units, how many units are left out, and what is known then.
+        """Return which rows of a window belong to admitted units, how many units are left out, and the next admission.
 
         Parameters
         ----------
         window
-            Its number, from 0 on, after those that were decided.
+            Its number, from 0 on; earlier windows were decided.
         units
             The digest of each row's unit, by one secret in all windows: uint64, (n, 2).
 
@@ -70,7 +70,7 @@ class Admission:
         new = np.empty(int((~known).sum()), _ROW)
         new["unit"], new["windows"], new["last"] = here[~known], 1, window
         after = np.insert(before, places[~known], new)
-        again = (places + np.cumsum(~known))[known & admitted]  # where those known are, behind the new ones before them
+        again = (places + np.cumsum(~known))[known & admitted]  # known units have moved behind new ones before them
         after["windows"][again] += 1
         after["last"][again] = window
         if 1 + -(-ahead // gap) <= most:  # else too many windows are left to forget any
@@ -85,7 +85,7 @@ class Admission:
 
     @classmethod
     def restored(cls, schedule: Schedule, windows: Mapping[int, Any], window: int) -> Self:
-        """Return what had these `windows` before a window; raise `WireFormatError` for what no stream writes."""
+        """Return the admission with these windows; raise `WireFormatError` if no stream has them at this time."""
         if set(windows) != set(_held(schedule, window)):
             raise WireFormatError("units", "are not of the windows that were released")
         parts, places = [np.empty(0, _UNIT)], list[NDArray[np.int64]]()
@@ -109,7 +109,7 @@ class Admission:
 
 
 def _held(schedule: Schedule, window: int) -> range:
-    """Return the windows that say, before another one, which units it and later ones leave out."""
+    """Return the earlier windows that determine which units this window and later ones leave out."""
     if window >= schedule.horizon:
         return range(0)
     is_by_gap = schedule.most * schedule.gap >= schedule.horizon  # which alone keeps units to max_windows

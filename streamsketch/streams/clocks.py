@@ -1,4 +1,4 @@
-"""The event-time clocks of a stream: of its one log, or of each of its sources."""
+"""The event-time clocks of a stream: one for its only log, or one for each of its sources."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -8,15 +8,15 @@ from streamsketch.intake import Clock
 
 
 class Clocks:
-    """The clocks of a stream's sources, such as the partitions of a topic; each is moved by its own log alone.
+    """The clocks of a stream's sources, such as the partitions of a topic; only its own log moves each clock.
 
-    So which rows are late by the clock of their source is a function of that source's log, however the logs are read
-    beside each other. Windows that end by the watermark of every source are over.
+    So a source's log determines which of its rows are late, in whichever order the logs are read. A window is over when
+    the watermark of every source has passed its end.
 
     Parameters
     ----------
     new
-        Makes a clock that nothing has moved.
+        Function that makes a clock without a time.
     """
 
     def __init__(self, new: Callable[[], Clock]) -> None:
@@ -26,23 +26,23 @@ class Clocks:
         self.sources: dict[str, Clock] = {}
         """The clock of each source by its name."""
         self.idle: set[str] = set()
-        """Sources for which no window waits."""
+        """Sources that no window waits for."""
 
     @property
     def watermark(self) -> int | None:
-        """The least of all sources that are not idle; None while one of them has none, or all are idle."""
+        """The least watermark of all sources that are not idle; None while one of them has none, or if all are idle."""
         if not self.sources:
             return self.single.watermark
         known = [clock.watermark for name, clock in self.sources.items() if name not in self.idle]
         return None if not known or None in known else min(mark for mark in known if mark is not None)
 
     def of(self, source: str | None) -> Clock:
-        """Return the clock of a source, None for the log of a stream that has no other.
+        """Return the clock of a source; pass None for the only log of a stream.
 
         Raises
         ------
         InvalidInputError
-            For a source that was not added, or a log without a name beside sources.
+            If the source was not added, or is None although the stream has sources.
         """
         if source is None and not self.sources:
             return self.single
@@ -52,7 +52,7 @@ class Clocks:
         return self.sources[source]
 
     def add(self, names: Iterable[str]) -> list[str]:
-        """Add sources, and return the names that are new; raise `InvalidInputError` where one log was read."""
+        """Add sources, and return the new names; raise `InvalidInputError` if it has read a log without a name."""
         new = [name for name in dict.fromkeys(names) if name not in self.sources]
         if new and self.single.newest is not None:
             raise InvalidInputError("the stream has read one log without a name and can continue with that log only")
@@ -66,7 +66,7 @@ class Clocks:
         return {name: [clock.newest, name in self.idle] for name, clock in self.sources.items()}
 
     def restore(self, newest: int | None, sources: Mapping[str, Any]) -> None:
-        """Take the newest time of a stream's one log, and what `to_dict` had."""
+        """Restore the newest time of a stream's only log, and the sources from `to_dict`."""
         self.single.newest = newest
         self.add(sources)
         for name, (own, is_idle) in sources.items():

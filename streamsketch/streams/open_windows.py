@@ -1,4 +1,4 @@
-"""Windows of an unbounded stream: which rows are late, and what is in those that are not over."""
+"""Open windows of an unbounded stream: their contents, and which rows come too late for them."""
 
 import dataclasses
 import hashlib
@@ -38,12 +38,14 @@ _EVENT = ("unit_1", "unit_2", "key", "index", "steps")
 
 
 class UnitsWindow:
-    """Events with their units, which are clipped once all are there: 40 bytes each, or 24 and 4 for each feature.
+    """A window of events with their units, which are clipped when the window closes.
+
+    An event takes 40 bytes, or 24 bytes and 4 more for each feature.
 
     Parameters
     ----------
     agreement, bounds
-        Of the stream.
+        The agreement and the bounds of the stream.
     """
 
     def __init__(self, agreement: Agreement, bounds: UnitBounds) -> None:
@@ -51,17 +53,17 @@ class UnitsWindow:
         self._parts: list[Contributions] = []
 
     def prepare(self, rows: pa.RecordBatch, secret: bytes, summary: BoundingSummary) -> Callable[[], None]:
-        """Return what adds rows that were cast, and cannot fail."""
-        # without the names of keys that are not public, which would pile up
+        """Return a function that adds these rows, which were cast; it cannot fail."""
+        # without the names of keys that are not public, which would accumulate
         parts = [part.compact() for part in self._bounds.read([self._intake.read(rows)], secret, summary)]
         return lambda: self._parts.extend(parts)
 
     def closed(
         self, secret: bytes, summary: BoundingSummary, admission: Admission | None = None, place: int = 0
     ) -> tuple[SketchTable, Admission | None]:
-        """Return what `bound` makes of its rows, if that draws this secret, and the admission to the next window.
+        """Return the window's table, bounded as by `bound` with this secret, and the admission to the next window.
 
-        With an admission, rows of units that are not admitted to the window in this place are left out.
+        With ``admission``, rows are left out if their units are not admitted to the window, which is number ``place``.
         """
         events = concatenated(self._parts)
         if admission is not None:
@@ -75,7 +77,7 @@ class UnitsWindow:
 
     @property
     def content(self) -> bytes:
-        """The events in Arrow's stream format, as a state holds them."""
+        """The events in Arrow's stream format, as a state stores them."""
         events = concatenated(self._parts)
         self._parts = [events]
         events = events.one_by_one()
@@ -94,7 +96,7 @@ class UnitsWindow:
 
     @classmethod
     def from_content(cls, content: Content, agreement: Agreement, bounds: UnitBounds) -> Self:
-        """Return the window with this `content`; raise `WireFormatError` for what is none of a window of units."""
+        """Return the window with this `content`; raise `WireFormatError` if it is not one of a window of units."""
         window = cls(agreement, bounds)
         try:
             schema, (batch,) = message_batches(cast("bytes", content), current_limits().max_raw_bytes)
@@ -116,7 +118,7 @@ class UnitsWindow:
                 indices,
                 steps,
             )
-        except Exception as error:  # noqa: BLE001 - damaged ones lead Arrow to raise whatever there is
+        except Exception as error:  # noqa: BLE001 - damaged bytes make Arrow raise many kinds of errors
             raise WireFormatError("window", f"is not valid ({type(error).__name__})") from None
         if not valid or len(set(names)) < len(names):
             raise WireFormatError("window", "does not hold events as a stream writes them")
@@ -125,16 +127,16 @@ class UnitsWindow:
 
 
 class SumsWindow:
-    """Sums by key, of rows that are asserted to keep to the bounds: the cells of each key.
+    """A window of sums by key, for rows that are asserted to keep to the bounds.
 
     Parameters
     ----------
     agreement
-        Of the stream.
+        The agreement of the stream.
     public
-        Its public keys as an Arrow array; None for one stream.
+        The stream's public keys as an Arrow array; None if it has no keys.
     tolerant
-        Whether a row that cannot be added is dropped and counted; else it raises.
+        Whether a row that cannot be added is dropped and counted. Otherwise it raises an error.
     """
 
     def __init__(self, agreement: Agreement, public: pa.Array | None, *, tolerant: bool) -> None:
@@ -143,7 +145,7 @@ class SumsWindow:
         self._table, self._events = SketchTable(agreement), 0
 
     def prepare(self, rows: pa.RecordBatch, _: bytes, summary: BoundingSummary) -> Callable[[], None]:
-        """Return what adds rows that were cast, and cannot fail."""
+        """Return a function that adds these rows, which were cast; it cannot fail."""
         summary.rows_read += rows.num_rows
         if self._public is not None and self._agreement.key is not None:
             kept = rows.filter(pc.is_in(rows.column(self._agreement.key.name), value_set=self._public))
@@ -165,17 +167,17 @@ class SumsWindow:
     def closed(
         self, _: bytes, __: BoundingSummary, admission: Admission | None = None, ___: int = 0
     ) -> tuple[SketchTable, Admission | None]:
-        """Return the sums: that units keep to their windows is asserted."""
+        """Return the sums and the same admission, because it is asserted that units keep to their windows."""
         return self._table, admission
 
     @property
     def content(self) -> RawSketch:
-        """The sums, as a state holds them."""
+        """The sums, as a state stores them."""
         return RawSketch(self._table, self._events)
 
     @classmethod
     def from_content(cls, content: Content, agreement: Agreement, public: pa.Array | None, *, tolerant: bool) -> Self:
-        """Return the window with this `content`; raise `WireFormatError` for what is none of a window of sums."""
+        """Return the window with this `content`; raise `WireFormatError` if it is not one of a window of sums."""
         window = cls(agreement, public, tolerant=tolerant)
         if not isinstance(content, RawSketch) or not isinstance(content.state, SketchTable):
             raise WireFormatError("window", "holds no table")
@@ -187,27 +189,27 @@ class SumsWindow:
 
 @dataclasses.dataclass
 class Counts:
-    """What was read and dropped, for the operator alone."""
+    """Counts of rows that were read and dropped, for the operator only."""
 
     rows_late: int = 0
     rows_before_start: int = 0
     rows_after_end: int = 0
     rows_ahead: int = 0
-    """Of those malformed in ``bounding``, since the stream was begun or gone on with."""
+    """The malformed rows of ``bounding`` that were too far ahead, since the stream began or was last resumed."""
     bounding: BoundingSummary = dataclasses.field(default_factory=BoundingSummary)
 
 
 class Windows:
-    """The windows of a stream that are not over, and its watermark.
+    """The open windows of a stream, and its watermark.
 
     Parameters
     ----------
     policy, agreement
-        Of the stream.
+        The policy and the agreement of the stream.
     secret
-        32 bytes, from which each window's own is derived.
+        32 bytes, from which the secret of each window is derived.
     strict
-        Whether a row that cannot be added raises also where heartbeats move the watermark.
+        Whether a row that cannot be added raises an error even if heartbeats move the watermark.
     """
 
     def __init__(self, policy: StreamPolicy, agreement: Agreement, secret: bytes, *, strict: bool = False) -> None:
@@ -235,7 +237,7 @@ class Windows:
         """The number of the first window after the horizon of a schedule."""
         is_free = schedule is None or self._bounds is None or not Admission.is_needed(schedule)
         self.admission = None if is_free or schedule is None else Admission(schedule)
-        """Which units may be in the next window; None where all may, or are asserted to be in few."""
+        """Which units may be in the next window; None if all may, or if it is asserted that each is in few windows."""
         self._closing: Admission | None = None
         self.open: dict[int, UnitsWindow | SumsWindow] = {}
         self.counts = Counts()
@@ -244,21 +246,21 @@ class Windows:
 
     @property
     def is_over(self) -> bool:
-        """Whether the next window is over."""
+        """Whether the next window to close is over."""
         watermark = self.clocks.watermark
         return not self.is_finished and watermark is not None and self._policy.windows.start(self.next + 1) <= watermark
 
     @property
     def is_finished(self) -> bool:
-        """Whether all windows of a schedule were closed."""
+        """Whether all windows of the schedule were closed."""
         return self.end is not None and self.next >= self.end
 
     def add(self, batch: pa.RecordBatch, first: int, source: str | None = None) -> int:
-        """Add rows in the order of the log, and return how many are in windows; after an error nothing has changed.
+        """Add rows in the order of the log, and return how many are in windows; after an error, nothing has changed.
 
-        A row is late if its window was over before it by the clock of its source, or was closed; so batches of any size
-        give the same windows. Where heartbeats move the watermark, no row of a unit raises: one that cannot be read is
-        dropped and counted, each judged by itself.
+        A row is late if its window was closed, or was over before the row by the clock of its source. So batches of any
+        size lead to the same windows. If heartbeats move the watermark, rows of units raise no error: each row that
+        cannot be read is dropped and counted by itself.
         """
         self.clocks.of(source)
         try:
@@ -318,7 +320,7 @@ class Windows:
         self.counts.bounding.merge(found)
         before = clock.newest
         clock.advance(times, beats)
-        if source is not None and clock.newest != before:  # by what moves the clock alone, as a unit's row may not
+        if source is not None and clock.newest != before:  # only what moves the clock, as some rows of units must not
             self.clocks.idle.discard(source)
         return int(timely.sum())
 
@@ -328,9 +330,9 @@ class Windows:
         return self.clocks.of(None)
 
     def _readable(self, batch: pa.RecordBatch) -> Flags:
-        """Return all rows but those of units that cannot be read, each judged by itself: bool, (n,).
+        """Return which rows to keep, bool of shape (n,): all but rows of units that cannot be read.
 
-        A column of a wrong type raises, as it is no row's fault.
+        Each row is judged by itself. A column of the wrong type raises an error, because no single row is at fault.
         """
         untimed = missing(batch.column(self._policy.time))
         beats, lacking = self._kinds(batch)
@@ -353,7 +355,7 @@ class Windows:
         return micros_in(*named)
 
     def _kinds(self, batch: pa.RecordBatch) -> tuple[Flags, Flags]:
-        """Return which rows are heartbeats, with the time alone, and which lack a column they need, or are such."""
+        """Return which rows are heartbeats, with only a time, and which are these or lack a column that is needed."""
         empty = {name: missing(batch.column(name)) for name in self._agreed}
         none = np.zeros(batch.num_rows, dtype=bool)
         beats = np.logical_and.reduce(list(empty.values())) if empty else none
@@ -361,7 +363,7 @@ class Windows:
         return beats, np.logical_or.reduce([beats, *needed])
 
     def _timed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
-        """Return the rows that have a time, and how many have not."""
+        """Return the rows that have a time, and how many have none."""
         untimed = missing(batch.column(self._policy.time))
         if not untimed.any():
             return batch, 0
@@ -377,14 +379,15 @@ class Windows:
         return UnitsWindow(self._agreement, self._bounds)
 
     def restore(self, windows: dict[int, Content], drawn: Iterable[int], admitted: Mapping[int, bytes]) -> None:
-        """Take the windows of a state whose counts, ``next`` and ``newest`` were taken; those drawn lie before them.
+        """Restore the windows of a state, after its counts, ``next`` and ``newest``.
 
-        ``admitted`` is `Admission.windows`, if units are kept to a few.
+        ``drawn`` has the windows that were drawn, all before these. ``admitted`` is `Admission.windows`, if each unit
+        is kept to a few windows.
 
         Raises
         ------
         WireFormatError
-            For a window that is not valid, or that a stream has at another time.
+            If a window is not valid, or cannot be in a stream at this time.
         """
         first, last = self._policy.first, self._policy.windows.number(LARGEST_TIME)
         end = last + 1 if self.end is None else min(self.end, last + 1)
@@ -407,25 +410,25 @@ class Windows:
         return UnitsWindow.from_content(content, self._agreement, self._bounds)
 
     def secret_of(self, number: int) -> bytes:
-        """Return by which secret the units of a window are digested, chosen and clipped."""
+        """Return the secret by which the units of a window are digested, chosen and clipped."""
         return self._derived(number.to_bytes(8, "little", signed=True))
 
     def _secret_of_units(self, number: int) -> bytes:
-        """Return by which secret the units of a window are digested: one for all windows, if units are admitted."""
+        """Return the secret by which the units of a window are digested: one for all windows, if units are admitted."""
         return self.secret_of(number) if self.admission is None else self._derived(b"units")
 
     def _derived(self, name: bytes) -> bytes:
         return hashlib.blake2b(name, digest_size=SECRET_BYTES, key=self._secret, person=b"streamsketch.win").digest()
 
     def closing(self) -> tuple[SketchTable, BoundingSummary]:
-        """Return the exact sketches of the next window, and what the bounds took; nothing has changed."""
+        """Return the exact sketches of the next window, and a summary of its bounding; do not close it yet."""
         summary = BoundingSummary()
         window, place = self.open.get(self.next) or self._empty(), self.next - self._policy.first
         table, self._closing = window.closed(self.secret_of(self.next), summary, self.admission, place)
         return table, summary
 
     def advance(self, summary: BoundingSummary) -> None:
-        """Leave the next window, which is `closing`, with what its bounds took, and go on to the one after it."""
+        """Close the next window, with the summary that `closing` returned, and go on to the one after it."""
         self.open.pop(self.next, None)
         if self._closing is not None:
             self.admission, self._closing = self._closing, None

@@ -1,1 +1,1 @@
-"""What leaves a job: releases with noise, signs, contributions to rounds, selected keys, means."""
+"""Outputs of a job: releases with noise, signs, contributions to rounds, selected keys, means."""

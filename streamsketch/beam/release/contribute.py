@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 class RoundContribution:
     """A party's contribution to a round, for `ReleasePerKey`: the bytes of `Round.contribute` for each key's sketch.
 
-    It is for several parties that publish the sums of their tables with one noise for all. The release of a key is
-    ``round.for_key(key).combine(contributions)`` of all parties' bytes for it. The table of releases has the round's
-    guarantee, for the round's neighbours. All parties give the same ``public_keys``, and each contributes to every key,
-    even without data.
+    Several parties use it to publish the sums of their tables with one noise for all of them. The release of a key is
+    ``round.for_key(key).combine(contributions)``, with the bytes of all parties for this key. The table of releases has
+    the round's guarantee, for the round's neighbours. All parties pass the same ``public_keys``, and each contributes
+    to every key, even without data.
 
     A party contributes **once** to a round, so the pipeline's run must claim it: call ``configure_run(pipeline,
-    claims=FOLDER, run_id=round.fingerprint)`` first. Retries within the run give the same bytes. Another launch is
+    claims=FOLDER, run_id=round.fingerprint)`` first. Retries within the run produce the same bytes. Another launch is
     refused and needs a new round. A pipeline contributes in one transform. The file ``KEY.rounds`` beside the key
     records what was sent for each key of the table, and anything else is refused.
 
@@ -46,9 +46,9 @@ class RoundContribution:
     Raises
     ------
     InvalidInputError
-        Here and from `ReleasePerKey`: if the pipeline's run is not a claim of the round, it contributes to the round
-        already, sketches are in windows, or keys are not public; in the workers, if the claim is another launch's, or
-        the key no party's, or one that contributed before.
+        Here and from `ReleasePerKey`: if the pipeline's run does not claim the round, if the pipeline already
+        contributes to a round, if sketches are in windows, or if keys are not public. In the workers: if another launch
+        has the claim, or if the key belongs to no party or has contributed before.
     SignatureError
         If not all parties signed the round.
 
@@ -103,7 +103,7 @@ class RoundContribution:
         return self.agreed.guarantee.on(basis, known.bounds.conditions if basis == "enforced" else ())
 
     def enter(self, sketches: beam.PCollection, keys: PublicKeys | None) -> None:
-        """Raise `InvalidInputError` unless sketches may contribute; the pipeline cannot contribute again."""
+        """Raise `InvalidInputError` unless sketches may contribute; the pipeline cannot contribute a second time."""
         if keys is None:
             raise InvalidInputError("all parties of a round contribute to the same keys; pass public_keys")
         if not isinstance(sketches.windowing.windowfn, GlobalWindows):
@@ -126,7 +126,7 @@ class RoundContribution:
 
 
 class RoundDraw(KeyedDraw):
-    """What a `RoundContribution` draws of a key's sketch."""
+    """Draws a party's contribution for a key's sketch."""
 
     _publisher: Any  # a RoundContribution
 

@@ -1,4 +1,4 @@
-"""What is drawn of a key's sketch."""
+"""How a key's sketch becomes a release."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -22,20 +22,20 @@ from streamsketch.sketching import Sketch
 
 
 class KeyedDraw:
-    """What a publisher draws of a key's sketch, with data ids that are functions of the run, names and sources.
+    """Draws a release of a key's sketch, with data ids that are functions of the run, names and sources.
 
     Parameters
     ----------
     publisher
-        What draws.
+        The mechanism, or the contribution to a round.
     projection, guarantee
-        Of all sketches, and what each release states.
+        The projection of all sketches, and the guarantee that each release states.
     sources
         Labels of the steps that the data come from.
     agreement
-        What the data follow, if anything. Releases state it.
+        The agreement of the data, if any. Releases state it.
     bounds
-        What was enforced on the data, and still holds.
+        The bounds that were enforced on the data and still hold.
     opened
         Whether windows are opened by empty sketches.
     count
@@ -68,11 +68,11 @@ class KeyedDraw:
 
     @property
     def _context(self) -> tuple[bytes, ...]:
-        """What the draw depends on beside key, window, projection, guarantee, cells and counts."""
+        """What the draw depends on besides key, window, projection, guarantee, cells and counts."""
         return ()
 
     def opens(self, value: Sketch) -> bool:
-        """Return whether a sketch may open its window: an empty one, where windows end again after a restore."""
+        """Return whether a sketch opens its window; only an empty one does if windows can end again after a restore."""
         return not self._opened or value.mass == 0
 
     def draw(self, total: Sketch, bits_of: BitsOf, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
@@ -93,7 +93,7 @@ class KeyedDraw:
         return self._calibrated.release(sketch, bits)
 
     def _ids(self, key: Any, window: BoundedWindow, run: RunSecret) -> DataIds:
-        id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids
+        id_key = run.derive("data ids", "")  # one for all transforms, so that the same data have the same ids
         return from_list(data_id(id_key, source, key, window) for source in self._sources)
 
     @functools.cached_property
@@ -103,15 +103,15 @@ class KeyedDraw:
 
 
 class RowDraw(KeyedDraw):
-    """Noise for the rows of a schedule: what is drawn of their exact numbers, which `SumBySchedule` adds up.
+    """Draws the noisy rows of a schedule from their exact numbers, which `SumBySchedule` adds up.
 
-    All rows of all keys have one history id, a function of the run, the transform's label and the guarantee. Bits of a
-    row are a function of it, too. Rows state the data ids of their key in the first window.
+    All rows of all keys share one history id, a function of the run, the transform's label and the guarantee. The
+    secret bits of a row depend on this id. Rows state the data ids of their key in the first window.
 
     Parameters
     ----------
     of, label
-        The windows, and the full label of the transform.
+        The schedule's windows, and the full label of the transform.
     """
 
     def __init__(
@@ -122,11 +122,11 @@ class RowDraw(KeyedDraw):
 
     @property
     def sums(self) -> SumBySchedule:
-        """What adds up windows."""
+        """The transform that adds up windows."""
         return SumBySchedule(self._of, self._projection, self._guarantee, self._bounds, count=self._count)
 
     def draw(self, total: Any, bits_of: BitsOf, key: Any, _window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
-        """Yield what is published of a row's number and its exact numbers, from `SumBySchedule`."""
+        """Yield a row's release, from the row's number and its exact numbers (`SumBySchedule`)."""
         place, exact = total
         public = self._projection.to_json().encode(), self._guarantee.to_json().encode()
         history = run.derive("history", f"{self._label}\0{self._guarantee.to_json()}")[:HISTORY_ID_BYTES]

@@ -16,7 +16,7 @@ from streamsketch.beam.run.steps import Each, merge_group
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.local import MeanAggregator, Mechanism, Report, Reports
 
-_FLUSH_BYTES = 1 << 27  # of one bundle's sums, all keys and windows together; then partial sums move on
+_FLUSH_BYTES = 1 << 27  # size of one bundle's sums, for all keys and windows, at which they are emitted
 
 
 class MeanPerKey(beam.PTransform):
@@ -36,7 +36,7 @@ class MeanPerKey(beam.PTransform):
         Whether to leave out malformed reports and count them in the metric ``reports_dropped``. A report is malformed
         if it cannot be read, is of another mechanism, or is longer or shorter than an honest one
         (`Mechanism.honest_lengths`); the other reports of its batch are added. By default a malformed report ends the
-        job, so anyone who sends reports can end it, and one honest report in 10^9 does.
+        job, so anyone who sends reports can end it, and so does one honest report in 10^9.
 
     Raises
     ------
@@ -63,7 +63,7 @@ class MeanPerKey(beam.PTransform):
     def expand(self, reports: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         sums = reports | "Add up bundles" >> beam.ParDo(_SumBundles(self._mechanism, self._drop_malformed))
-        # other windows cannot be told from an event time, nor panes of a stream from one another
+        # an event time does not identify other kinds of windows, nor the panes of a stream
         windowing = sums.windowing
         in_one = isinstance(windowing.windowfn, (GlobalWindows, *OF_EVENTS))
         if in_one and sums.is_bounded and windowing.accumulation_mode == AccumulationMode.DISCARDING:
@@ -83,7 +83,7 @@ class MeanPerKey(beam.PTransform):
 
 @beam.typehints.with_output_types(beam.typehints.KV[Any, MeanAggregator])
 class _SumBundles(beam.DoFn):
-    """One sum a bundle, key and window, flushed at the bundle's end or when they have grown large."""
+    """Add up each bundle's reports by key and window; emit the sums at its end, or earlier if they are large."""
 
     def __init__(self, mechanism: Mechanism, drop_malformed: bool) -> None:  # noqa: FBT001 - of one caller
         self._mechanism = mechanism
@@ -107,7 +107,7 @@ class _SumBundles(beam.DoFn):
         if not isinstance(reports, Report | Reports | bytes):
             raise InvalidInputError(f"a key's reports must be Report, Reports or bytes, got a {type(reports).__name__}")
         if isinstance(reports, Reports) and not len(reports):
-            return  # nobody's: they make no key
+            return  # an empty batch adds no key
         place = window, key
         total = self._sums.get(place) or self._mechanism.aggregator()
         try:

@@ -54,10 +54,10 @@ class ReleasePerKey(beam.PTransform):
 
     With a schedule (``AdditiveNoise(…, schedule=…)``), the releases of a key are rows, as `Releaser` makes them: one
     for each of ``public_windows`` in order, empty or not. `streamsketch.continual.History` reads any range of windows
-    from them. There are at most as many rows as the schedule's horizon, where ``(start, None)`` also ends. One
+    from them. There are at most as many rows as the schedule's horizon; ``(start, None)`` ends there as well. One
     guarantee covers all rows of all keys, for one unit in as many windows as the schedule allows: "one aircraft in one
-    of 365 windows of 86400 s". It does not cover a unit in more windows, unless `BoundAcrossWindows` drops those: with
-    the schedule's ``max_windows``, and with its horizon as the period, from the first window on.
+    of 365 windows of 86400 s". It does not cover a unit in more windows, unless `BoundAcrossWindows` drops the others.
+    Pass it the schedule's ``max_windows``, and a period of the schedule's horizon that begins with the first window.
 
     If the agreement has ``counting`` and units were counted, as `BoundContributions` does under `L1` and `SketchL2`,
     `AdditiveNoise` publishes their number beside the cells, also for keys without data.
@@ -75,8 +75,8 @@ class ReleasePerKey(beam.PTransform):
     Parameters
     ----------
     publisher
-        `streamsketch.AdditiveNoise`, a mechanism of `streamsketch.signs`, or a `RoundContribution`. Give it the
-        neighbours that `BoundContributions` was given. If each window was bounded by itself, releases name the unit
+        `streamsketch.AdditiveNoise`, a mechanism of `streamsketch.signs`, or a `RoundContribution`. Use the same
+        neighbours as for `BoundContributions`. If each window was bounded by itself, releases name the unit
         "aircraft in one window of 3600 s". Mechanisms with conditions on each vector, such as `DPSignRPRR`, guarantee
         nothing for keys without data.
     assert_bounds
@@ -193,7 +193,7 @@ class ReleasePerKey(beam.PTransform):
         refuse_broken_runner(sketches.pipeline)
         require_one_pane(sketches)
         is_stream = has_stream(sketches.pipeline)
-        # whatever reads it, a stream's data in a window are the same
+        # a stream has the same data in a window, whichever source reads them
         sources = ["stream"] if is_stream else sources_of(sketches)
         if isinstance(self._publisher, RoundContribution):
             self._publisher.enter(sketches, self._named)
@@ -275,9 +275,9 @@ class ReleasePerKey(beam.PTransform):
         return shards_of(len(listed) * windows, 8 * projection.sketch_dim)
 
     def _publisher_for(self, known: Known, of: ScheduledWindows | None) -> Any:
-        """Return the publisher for the relation that holds of these data, if it names the one that was given.
+        """Return the publisher with the relation that holds for these data, if it has the one that was bounded to.
 
-        It counts units as agreed on, if they were counted.
+        It publishes counts of units if the agreement has ``counting`` and units were counted.
         """
         holds = known.bounds.neighbours
         publisher: Any = self._publisher
@@ -353,7 +353,7 @@ class ReleasePerKey(beam.PTransform):
                 "the windows in which a key has data are private; pass public_windows=(start, stop), in which every "
                 "public key is released, or use SelectKeys(…) or keys_are_public=True"
             )
-        windows = self._windows if of is None else of.range  # a schedule's end where there is no other
+        windows = self._windows if of is None else of.range  # which ends with the schedule
         in_range = beam.ParDo(KeepWindows(windows)).with_output_types(kept.element_type)
         if self._windows.stop is not None:
             return kept | "Keep public windows" >> in_range, self._windows.times(keys, kept.windowing)
@@ -362,7 +362,7 @@ class ReleasePerKey(beam.PTransform):
                 f"public_windows=({self._windows.start}, None) never ends, but the input does; pass a stop as well"
             )
         opened = keys | "Open windows" >> OpenWindows(kept, windows)
-        # what adds nothing would pass for what opened the window
+        # an empty sketch of data would pass for one that opens the window
         some = (
             kept
             | "Keep public windows" >> in_range

@@ -1,4 +1,4 @@
-"""Rows of a schedule: which windows they are of, what they guarantee, and the exact sums that noise is drawn for."""
+"""Rows of a schedule: their windows, their guarantee, and the exact sums to which noise is added."""
 
 import dataclasses
 import hashlib
@@ -40,13 +40,13 @@ class ScheduledWindows(NamedTuple):
     Parameters
     ----------
     schedule
-        Of their rows.
+        The schedule of their rows.
     windows
-        All windows of that kind.
+        All windows of this kind, released or not.
     first
-        The number of the first one.
+        The number of the first window that is released.
     number
-        How many are released, at most as many as the schedule's horizon.
+        The number of windows that are released, at most the schedule's horizon.
     """
 
     schedule: Schedule
@@ -56,12 +56,13 @@ class ScheduledWindows(NamedTuple):
 
     @classmethod
     def of(cls, schedule: Schedule, named: WindowRange | None, windowing: Windowing) -> "ScheduledWindows":
-        """Return the windows that are released, known without a look at the data.
+        """Return the windows that are released, which do not depend on the data.
 
         Raises
         ------
         InvalidInputError
-            If they are not named, more than the horizon, or not of event time.
+            If there is no range of windows, if it has more windows than the horizon, or if windows are not of event
+            time.
         """
         if not isinstance(windowing.windowfn, OF_EVENTS):
             raise InvalidInputError(
@@ -98,7 +99,7 @@ class ScheduledWindows(NamedTuple):
         return WindowRange(Timestamp(micros=self.start), Timestamp(micros=self.stop))
 
     def unit(self, name: str) -> str:
-        """Return the unit of a guarantee: what a unit does in the windows that it may be in, if not in all."""
+        """Return the unit of a guarantee, with the number of windows that it may be in, if not in all."""
         schedule = self.schedule
         if schedule.most == schedule.horizon or f" of {schedule.horizon} windows" in name:
             return name
@@ -106,26 +107,26 @@ class ScheduledWindows(NamedTuple):
 
     @property
     def first_window(self) -> IntervalWindow:
-        """The first window, as Beam has it."""
+        """The first window, as one of Beam's."""
         ends = (int(self.windows.start(one)) for one in (self.first, self.first + 1))
         return IntervalWindow(*(Timestamp(micros=micros) for micros in ends))
 
     def place(self, window: IntervalWindow) -> int:
-        """Return which row a window's is, counted from 0."""
+        """Return the number of a window's row, counted from 0."""
         return int(self.windows.number(int(window.start.micros))) - self.first
 
     def span(self, known: Known, unit: str) -> Span:
-        """Return what a charge to a ledger is for: all windows, once."""
+        """Return the stretch of time that a charge to a ledger covers: all windows, once."""
         stretches = Tumbling(self.stop - self.start, self.start)
         if known.span is None:
             return Span(unit, stretches)
-        # nothing of it is left out, or only what was bounded
+        # rows cover all windows of a unit, or bounding dropped the others
         is_whole = known.span.max_windows is not None or self.schedule.most == self.schedule.horizon
         return Span(known.span.unit if is_whole else unit, stretches)
 
 
 def publisher_of_rows(publisher: AdditiveNoise, known: Known, of: ScheduledWindows) -> AdditiveNoise:
-    """Return the publisher for the relation that holds for all windows of a unit; units are counted as agreed on."""
+    """Return the publisher with the relation for all windows of a unit, and with the agreement's counts of units."""
     stated = publisher.neighbours
     if known.bounds.is_enforced and stated == known.given:
         stated = _held(known, of) or stated
@@ -138,14 +139,14 @@ def publisher_of_rows(publisher: AdditiveNoise, known: Known, of: ScheduledWindo
 def guarantee_of_rows(
     publisher: AdditiveNoise, projection: Projection, known: Known, of: ScheduledWindows, *, assert_bounds: bool
 ) -> Guarantee:
-    """Return what all rows of all keys together guarantee, and whether its bound was enforced.
+    """Return the guarantee of all rows of all keys together, which states whether its bound was enforced.
 
     Parameters
     ----------
     publisher
         From `publisher_of_rows`.
     projection, known, of
-        Of the sketches.
+        The projection of the sketches, the public facts about them, and their windows.
     assert_bounds
         As in `ReleasePerKey`.
 
@@ -158,7 +159,7 @@ def guarantee_of_rows(
     agreed = None if known.agreement is None else known.agreement.neighbours
     held = dataclasses.replace(known.bounds, neighbours=_held(known, of))
     data: Any = _Data(held, None if agreed is None else _Agreed(_over_windows(agreed, of)))
-    # what data were bounded to is judged as for one release, of all windows of a unit
+    # the bounds of the data are judged as for one release of all windows of a unit
     judged = dataclasses.replace(publisher, schedule=None).calibrated(projection).on(data, assert_bounds=assert_bounds)
     found: Guarantee = publisher.calibrated(projection).guarantee
     return found.on(judged.guarantee.basis or "asserted", judged.guarantee.conditions)
@@ -174,7 +175,7 @@ class _Data(NamedTuple):
 
 
 def _held(known: Known, of: ScheduledWindows) -> Neighbours | None:
-    """Return the relation to which all windows of a unit keep, which was bounded in each, or in all together."""
+    """Return the relation that holds for all windows of a unit, from bounds on each window or on all together."""
     given, held = known.given, known.bounds.neighbours
     if given is None or held is None:
         return held
@@ -184,7 +185,7 @@ def _held(known: Known, of: ScheduledWindows) -> Neighbours | None:
 
 
 def _over_windows(each: Neighbours, of: ScheduledWindows) -> Neighbours:
-    """Return the relation of all windows of a unit that keeps to one in each of them."""
+    """Return the relation that holds for all windows of a unit if ``each`` holds in every one."""
     schedule = of.schedule
     if isinstance(each, SketchL2):
         each = dataclasses.replace(each.in_windows(schedule.most), max_keys=each.max_keys)
@@ -204,8 +205,8 @@ def _check_periods(span: Span | None, of: ScheduledWindows) -> None:
         )
     if span.max_windows > schedule.most:
         raise InvalidInputError(
-            f"BoundAcrossWindows allows a unit in {span.max_windows} windows of its period, but the schedule in "
-            f"{schedule.most}; pass the same max_windows to both"
+            f"BoundAcrossWindows allows a unit in {span.max_windows} windows of its period, but the schedule "
+            f"allows it in {schedule.most}; pass the same max_windows to both"
         )
     if schedule.gap > 1:
         raise InvalidInputError(
@@ -215,18 +216,19 @@ def _check_periods(span: Span | None, of: ScheduledWindows) -> None:
 
 
 class SumBySchedule(beam.PTransform):
-    """Add up windows as a schedule says, in their order: ``KV[key, Sketch] → KV[key, (row, exact numbers)]``.
+    """Add up windows by a schedule, in their order: ``KV[key, Sketch] → KV[key, (row, exact numbers)]``.
 
-    Input has each key once in each window. Of bounded input all windows of a key are gathered; in a stream the sums
-    that later rows need are in the job's state, and windows that come out of order wait there: **secret**, as sketches
-    are. A row is in the window that it is the newest of. Its numbers are int64, as bytes: cells, and counts behind.
+    The input has each key once in each window. If it is bounded, all windows of a key are gathered. In a stream, the
+    job's state has the sums that later rows need, and the windows that arrived out of order; it is **secret**, as
+    sketches are. A row belongs to the newest window that it adds up. Its numbers are int64, as bytes: first the cells,
+    then the counts.
 
     Parameters
     ----------
     of
-        The windows.
+        The schedule's windows.
     projection, guarantee, bounds
-        Of the sketches.
+        The projection, the guarantee and the bounds of the sketches.
     count
         Whether keys without data are counted.
     """
@@ -253,7 +255,7 @@ class SumBySchedule(beam.PTransform):
         else:
             refuse_lost_state(totals.pipeline)
             steps = by_key | "Step by step" >> beam.ParDo(_Step(self._sums, of)).with_output_types(row)
-            # what publishes must not be fused with it: Flink waits for ever where one stage has stable input and state
+            # the publishing step must not be fused with it: Flink waits forever if a stage has stable input and state
             rows = steps | "To what publishes" >> beam.transforms.util.ReshufflePerKey()
         return rows | "Back to their windows" >> windowed_as(windowing)
 
@@ -283,7 +285,7 @@ class _Sums(NamedTuple):
         return Progress(self.schedule, self.projection.sketch_dim + (0 if counting is None else counting.numbers))
 
     def rows(self, progress: Progress, waiting: dict[int, Sketch]) -> Iterator[tuple[int, Ints]]:
-        """Take those windows that follow each other, and yield their rows."""
+        """Take the windows that come next without a gap, and yield their rows."""
         while progress.window in waiting:
             place = progress.window
             yield place, progress.step(self._numbers(waiting.pop(place)))
@@ -298,7 +300,7 @@ class _Sums(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """What held sums are of."""
+        """Digest of the projection and the guarantee to which held sums belong."""
         named = f"{self.projection.to_json()}\0{self.guarantee.to_json()}"
         return hashlib.blake2b(named.encode(), digest_size=_DIGEST, person=b"streamsketch.sum").digest()
 
@@ -330,7 +332,7 @@ class _Step(beam.DoFn):
     ) -> Iterator[TimestampedValue]:
         key, (place, total) = keyed
         progress = self._restored(held.read())
-        if place < progress.window:  # a runner repeats itself
+        if place < progress.window:  # the runner repeated a window
             return
         if place > progress.window:
             waiting.add((place, total))

@@ -1,4 +1,4 @@
-"""Which keys to publish, decided privately where they cannot be named beforehand."""
+"""Choose privately which keys to publish, if they cannot be listed in advance."""
 
 import dataclasses
 from collections.abc import Iterator

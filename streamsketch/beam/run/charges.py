@@ -1,4 +1,4 @@
-"""Releases charged to a ledger before they are drawn: those of a run together, those of a stream by their windows."""
+"""Charge a ledger before releases are drawn: once for a whole run, or once for each window of a stream."""
 
 import dataclasses
 import logging
@@ -27,7 +27,7 @@ _MOST_KNOWN = 4096  # answers of the ledger that a worker remembers
 
 
 class Charge:
-    """What a run is charged to: a data set of a ledger that workers open for themselves.
+    """The data set to which a run is charged, in a ledger that workers open themselves.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Charge:
 
     @classmethod
     def of(cls, ledger: str | os.PathLike[str] | None, dataset: str | None) -> "Charge | None":
-        """Return what is charged, if anything."""
+        """Return the data set that is charged, or None if neither argument is given."""
         if isinstance(ledger, Ledger):
             raise TypeError("workers open the ledger themselves; pass its file or URL, not a Ledger")
         if ledger is not None and dataset is not None:
@@ -62,7 +62,7 @@ class Charge:
 def charged_secret(
     pipeline: beam.Pipeline, charge: Charge | None, guarantee: Guarantee, projection: Projection
 ) -> beam.pvalue.AsSingleton | RunSecret:
-    """Return the secret of a run, which steps that draw wait for, once it is charged."""
+    """Charge a run, and return its secret: steps that draw noise wait for the secret, so they wait for the charge."""
     run = run_secret(pipeline)
     if charge is None or isinstance(run, RunSecret):  # a stream's windows are charged one by one
         return run
@@ -76,7 +76,7 @@ class _Charge(Step):
         self._projection = projection.to_json()
 
     def process(self, run: RunSecret) -> Iterator[Any]:
-        # a function of the run's secret: the same in every retry, and it tells nothing of the noise
+        # derived from the run's secret: the same in every retry, and it reveals nothing about the noise
         once = run.derive("charge", self._label).hex()
         projection = Projection.from_json(self._projection)
         Ledger(self._charge.ledger).charge(
@@ -86,34 +86,34 @@ class _Charge(Step):
 
 
 class WindowCharge:
-    """Charges the releases of a stream: once for each window, or for each period that units are bounded in.
+    """Charges the releases of a stream: once for each window, or once for each period in which units are bounded.
 
-    All keys of a window are one charge, as the guarantee is for all of them together. Its id is a function of the
-    stream's secret, its epoch and the window: retries and restores find the charge, and another launch makes its own.
+    One charge covers all keys of a window, as the guarantee does. Its id is a function of the stream's secret, its
+    epoch and the window. So retries and restored jobs find the charge, and another launch makes a new one.
 
     Parameters
     ----------
     charge
-        What is charged.
+        The data set that is charged.
     guarantee, projection
-        Of the releases.
+        The guarantee and the projection of the releases.
     label
         Full label of the transform.
     span
-        The stretch of time that the guarantee is for.
+        The stretch of time that the guarantee covers.
     """
 
     def __init__(self, charge: Charge, guarantee: Guarantee, projection: Projection, label: str, span: Span) -> None:
-        # a unit in several stretches is in several releases, which add up for it
+        # a unit in several stretches is in several releases, whose losses add up
         neighbours = dataclasses.replace(guarantee.neighbours, unit=span.unit)
         self._charge, self._guarantee = charge, dataclasses.replace(guarantee, neighbours=neighbours)
         self._projection, self._label, self._span = projection.to_json(), label, span
         self._known: dict[int, bool] = {}
 
     def covers(self, run: RunSecret, window: BoundedWindow) -> bool:
-        """Charge a window, unless it was charged; return False, and log an event, if the ledger refuses.
+        """Charge a window unless it was charged before; log an event and return False if the ledger refuses.
 
-        Errors of a ledger that cannot be reached are the runner's to try again: nothing is drawn then.
+        If the ledger cannot be reached, the error goes to the runner, which tries again. Nothing is drawn before that.
         """
         start = int(window.start.micros)
         if start not in self._known:
@@ -140,7 +140,7 @@ class WindowCharge:
 
 
 def span_of(windowing: Windowing, known: Span | None, unit: str) -> Span:
-    """Return the stretch that bounds are for: what a step said, or else one window."""
+    """Return the stretch to which bounds apply: the one that a step noted, or else one window."""
     if known is not None:
         return known
     windows = windowing.windowfn

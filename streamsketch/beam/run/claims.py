@@ -1,4 +1,4 @@
-"""Claims: files created once, in which a run keeps what a recomputed step must find again."""
+"""Claims: files that a run creates once, to keep what a recomputed step must find again."""
 
 import importlib
 import json
@@ -27,7 +27,7 @@ class Claim(NamedTuple):
     launch
         Random bytes of the submission that made the claim; public.
     root_key
-        Fingerprint of the root key, or nothing.
+        Fingerprint of the root key; empty without one.
     nonce
         The run's nonce; None once the run has finished.
     """
@@ -68,7 +68,7 @@ def claim_path(folder: str, run_id: str) -> str:
 
 
 def claimed_nonce(path: str, launch: bytes, root_key: bytes) -> bytes:
-    """Return the nonce of a run: a new one if nobody claimed the path, the old one for the same launch.
+    """Return the nonce of a run: a new one if the path is not claimed yet, the old one for the same launch.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def claimed_nonce(path: str, launch: bytes, root_key: bytes) -> bytes:
     launch
         Random bytes of this submission of the job.
     root_key
-        Fingerprint of the root key, or nothing.
+        Fingerprint of the root key; empty without one.
 
     Raises
     ------
@@ -108,21 +108,21 @@ def finish(path: str) -> None:
 
 
 def create_once(path: str, content: bytes, *, mode: int = 0o600) -> bool:
-    """Create a file with its content, whole; return whether it was not there.
+    """Create a file with all of its content in one step; return False if the file already exists.
 
     Parameters
     ----------
     path
-        Where.
+        The file's path.
     content
-        All of it.
+        The whole content.
     mode
-        Who may use the file where it is local, less the process's umask.
+        Permissions of a local file, of which the process's umask takes some away.
 
     Raises
     ------
     InvalidInputError
-        On file systems without an operation that fails where a file exists.
+        If the file system has no operation that fails when the file exists.
     OSError
         If the file cannot be written.
     """
@@ -140,12 +140,12 @@ def create_once(path: str, content: bytes, *, mode: int = 0o600) -> bool:
 
 
 def is_local(path: str) -> bool:
-    """Return whether a path of Beam's is on a local or mounted file system."""
+    """Return whether a Beam path is on a local or mounted file system."""
     return FileSystems.get_scheme(path) in (None, "file")
 
 
 def local_path(path: str) -> Path:
-    """Return such a path as the system has it."""
+    """Return a Beam path on a local file system as a `pathlib.Path`."""
     return Path(path.removeprefix("file://"))
 
 

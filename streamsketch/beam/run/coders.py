@@ -12,9 +12,9 @@ from streamsketch.sketching import Sketch, decode_partial, encode_partial
 
 
 def counts_of(sketch: Sketch) -> Ints:
-    """Return the counts that a sketch carries, int64, (2,), whether or not it is known that they are whole.
+    """Return the counts that a sketch holds, int64 of shape (2,), whether or not they are known to be complete.
 
-    Sketches of a pipeline know nothing of bounds, which are an attribute of their collection (`known_of`).
+    Sketches in a pipeline do not hold their bounds, which are an attribute of the collection (`known_of`).
     """
     carried: Ints | None = sketch._counts  # noqa: SLF001
     return np.zeros(2, dtype=np.int64) if carried is None else carried
@@ -23,8 +23,8 @@ def counts_of(sketch: Sketch) -> Ints:
 class SketchCoder(beam.coders.Coder):
     """Raw sketches between workers of one pipeline: **secret**, in a layout that may change, not the exchange format.
 
-    Each cell takes as few bytes as the largest one needs. If most cells are 0, only the others are stored, with their
-    places. Counts of units, if any, follow at the end.
+    Every cell takes as many bytes as the largest cell needs. If most cells are 0, only the others are stored, with
+    their positions. Counts of units, if any, follow at the end.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class SketchCoder(beam.coders.Coder):
         return encode_partial(value)
 
     def estimate_size(self, value: Sketch) -> int:
-        """Return how many bytes the cells take in memory: Beam would encode the sketch once more to count them."""
+        """Return how many bytes the cells take in memory: by default, Beam would encode the sketch to find out."""
         return 8 * value.projection.sketch_dim
 
     def decode(self, encoded: bytes) -> Sketch:
@@ -60,12 +60,12 @@ class SketchCoder(beam.coders.Coder):
         Raises
         ------
         WireFormatError
-            If the bytes are not those of a sketch.
+            If the bytes are not an encoded sketch.
         """
         return decode_partial(encoded)
 
     def is_deterministic(self) -> bool:
-        """Equal streams have equal bytes."""
+        """Return True: equal streams have equal bytes."""
         return True
 
     def to_type_hint(self) -> type[Sketch]:
@@ -81,7 +81,7 @@ class PrivateSketchCoder(beam.coders.Coder):
         return value.to_bytes()
 
     def estimate_size(self, value: PrivateSketch) -> int:
-        """Return about how many bytes the cells take in memory, as `SketchCoder.estimate_size`."""
+        """Return about how many bytes the cells take in memory, as `SketchCoder.estimate_size` does."""
         return 8 * value.projection.sketch_dim
 
     def decode(self, encoded: bytes) -> PrivateSketch:
@@ -89,7 +89,7 @@ class PrivateSketchCoder(beam.coders.Coder):
         return PrivateSketch.from_bytes(encoded, max_bytes=len(encoded))
 
     def is_deterministic(self) -> bool:
-        """Equal releases have equal bytes."""
+        """Return True: equal releases have equal bytes."""
         return True
 
     def to_type_hint(self) -> type[PrivateSketch]:
@@ -109,7 +109,7 @@ class MeanAggregatorCoder(beam.coders.Coder):
         return MeanAggregator.from_bytes(encoded, max_bytes=len(encoded))
 
     def is_deterministic(self) -> bool:
-        """Equal sums have equal bytes."""
+        """Return True: equal sums have equal bytes."""
         return True
 
     def to_type_hint(self) -> type[MeanAggregator]:
@@ -132,7 +132,7 @@ class SignSketchCoder(beam.coders.Coder):
         return release
 
     def is_deterministic(self) -> bool:
-        """Equal releases have equal bytes."""
+        """Return True: equal releases have equal bytes."""
         return True
 
     def to_type_hint(self) -> type[SignSketch]:

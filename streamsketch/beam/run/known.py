@@ -1,7 +1,7 @@
-"""What is public about collections of secret data: their projection, agreement, and the bounds that hold for them.
+"""The public facts about collections of secret data: their projection, their agreement and their bounds.
 
-It is an attribute of the ``PCollection`` that a transform returns, so it is known while the pipeline is built, and any
-other step loses it: that step may move events to other keys or windows, or double them.
+They are an attribute of the ``PCollection`` that a transform returns, so they are known while the pipeline is built.
+Any other step loses them, because it may move events to other keys or windows, or duplicate them.
 """
 
 import dataclasses
@@ -17,20 +17,20 @@ from streamsketch.privacy import UNKNOWN, Bounds, Neighbours
 from streamsketch.projections import Projection
 
 _ATTRIBUTE = "_streamsketch_known"
-_STEP = "passed a step that may move events to other keys or windows, or double them"
+_STEP = "passed a step that may move events to other keys or windows, or duplicate them"
 
 
 class Span(NamedTuple):
-    """The stretch of time that bounds are for, each stretch by itself.
+    """The stretches of time to which bounds apply, to each by itself.
 
     Parameters
     ----------
     unit
         The privacy unit, without the stretch.
     stretches
-        In microseconds.
+        Their length and the start of one of them, in microseconds.
     max_windows
-        In how many windows of a stretch a unit may be; None where each stretch is one window.
+        The number of windows of a stretch that a unit may be in; None if each stretch is one window.
     """
 
     unit: str
@@ -40,22 +40,24 @@ class Span(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """What is known of bounded events or of exact sketches.
+    """The public facts about bounded events or exact sketches.
 
     Parameters
     ----------
     projection
         The public map, if it is known.
     bounds
-        What was enforced on them.
+        The bounds that were enforced on them.
     given
-        The relation that the bounding transform was given: `bounds` has it for one window or period.
+        The neighbour relation passed to the bounding transform; `bounds` has the same relation for one window or
+        period.
     span
-        What stretch of time the bounds are for; None if for all time together, or if nothing was enforced.
+        The stretch of time to which the bounds apply; None if they apply to all time together, or if nothing was
+        enforced.
     agreement
         The agreement that the rows were cast by, if any.
     late
-        Whether they are data that came after their window was published, which never are.
+        Whether the data arrived after their window was published. Late data are never published.
     """
 
     projection: Projection | None = None
@@ -67,13 +69,16 @@ class Known:
 
 
 def with_known(collection: beam.PCollection, known: Any) -> beam.PCollection:
-    """Note what is known of a step's output, and return it."""
+    """Note the public facts about a step's output, and return the output."""
     setattr(collection, _ATTRIBUTE, known)
     return collection
 
 
 def known_of(collection: beam.PCollection) -> Known:
-    """Return what is known of a collection: after a step of your own, that bounds of its inputs no longer hold."""
+    """Return the public facts about a collection.
+
+    After a step that is not ours, the only fact is that the bounds of its input no longer hold.
+    """
     known = noted(collection)
     if isinstance(known, Known):
         return known
@@ -85,12 +90,12 @@ def known_of(collection: beam.PCollection) -> Known:
 
 
 def noted(collection: Any) -> Any:
-    """Return what `with_known` noted of a collection, or None."""
+    """Return what `with_known` noted about a collection, or None."""
     return getattr(collection, _ATTRIBUTE, None)
 
 
 def refuse_bounded(events: beam.PCollection) -> None:
-    """Raise `InvalidInputError` for events that were bounded before: they have no units any more to bound them by."""
+    """Raise `InvalidInputError` for events that were bounded before, because they no longer name their units."""
     if noted(events) is not None:
         raise InvalidInputError(
             "these events have already been bounded and no longer name their units; apply BoundContributions once, "
@@ -99,15 +104,15 @@ def refuse_bounded(events: beam.PCollection) -> None:
 
 
 def sources_of(collection: beam.PCollection) -> list[str]:
-    """Return the labels of the steps that the data of sketches came from, sorted: a function of the graph alone.
+    """Return the sorted labels of the steps that the data of sketches came from, a function of the graph alone.
 
-    Those are the steps without input, whatever was done with their output since: a branch that was filtered, or bounded
-    in another way, holds some of the same data.
+    These are the steps without input, whatever happened to their output later: a branch that was filtered, or bounded
+    in another way, still holds some of the same data.
 
     Raises
     ------
     InvalidInputError
-        If some of the data came late.
+        If some of the data arrived late.
     """
     found = set()
     for above in _above(collection, set()):
@@ -123,7 +128,7 @@ def sources_of(collection: beam.PCollection) -> list[str]:
 
 
 def _above(collection: beam.PCollection, seen: set[Any]) -> Iterator[beam.PCollection]:
-    """Yield a collection and those that it was made of; of a step's outputs one alone."""
+    """Yield a collection, and all collections that it was made from."""
     yield collection
     if collection.producer is None or collection.producer in seen:
         return

@@ -1,4 +1,4 @@
-"""Each key published once in each window, whatever the runner repeats: a retried step draws the same noise and ids."""
+"""Publish each key once in each window, even if the runner repeats steps: a retry draws the same noise and ids."""
 
 import functools
 import hashlib
@@ -22,7 +22,7 @@ _KEYS = beam.coders.FastPrimitivesCoder()
 
 
 class Draw(Protocol):
-    """What is published of all values of a key."""
+    """How all values of a key become what is published."""
 
     @property
     def published(self) -> type[Any]:
@@ -33,38 +33,40 @@ class Draw(Protocol):
         """Type of the values, and of their sum."""
 
     def opens(self, value: Any) -> bool:
-        """Return whether values of a key and window may be published that this one is among; others came late."""
+        """Return whether this value lets its key and window be published; without such a value, all came late."""
 
     def draw(self, total: Any, bits_of: BitsOf, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
-        """Yield what is published of it, if anything.
+        """Yield what is published for the total, if anything.
 
-        ``bits_of`` returns the secret bits for this key and window, a function of the bytes that it is given. Give it
-        everything else that the draw depends on, the exact ``total`` included: changed input gets independent noise.
+        ``bits_of`` returns the secret bits for this key and window, a function of the bytes passed to it. Pass
+        everything else that the draw depends on, including the exact ``total``. Then changed input gets independent
+        noise.
         """
 
 
 class PublishOnce(beam.PTransform):
-    """Draw what is published of each key once: ``KV[key, value] → (KV[key, published], KV[key, total])``.
+    """Draw what is published for each key, once: ``KV[key, value] → (KV[key, published], KV[key, total])``.
 
-    The second collection is what came late: its window was published, and it never is. With ``charge`` a third has the
-    keys, in their windows, of which nothing was drawn, as the ledger refused the charge. Bits are a function of the
-    run's secret and of all that makes the draw what it is, so a retried bundle publishes the same bytes, and changed
-    input gets independent noise. Output is in the order of windows and keys, which does not depend on the data.
+    The second collection has the totals of late values: their window was published before, and they never are. With
+    ``charge``, a third collection has the keys, in their windows, for which the ledger refused the charge. Nothing is
+    drawn for these. The secret bits are a function of the run's secret and of everything that determines the draw. So a
+    retried bundle publishes the same bytes, and changed input gets independent noise. Output is in the order of windows
+    and keys, which does not depend on the data.
 
     Parameters
     ----------
     draw
-        What is drawn.
+        How the published values are drawn.
     use
-        Name of the draw's randomness among others of the run.
+        Name that separates this randomness from the run's other randomness.
     shards
-        As in `InOrder`, if the number of results is known beforehand.
+        As in `InOrder`, if the number of results is known in advance.
     secret
-        What returns the run's secret for a pipeline, where the draw has to wait for more than that.
+        Function that returns the run's secret for a pipeline; pass another if the draw must wait for more than that.
     charge
-        What charges each window before anything is drawn of it.
+        Charges each window before anything is drawn for it.
     sums
-        What makes of all totals of a key what is drawn of each window; by default it is drawn of the totals.
+        Transform from all totals of a key to the values that are drawn for each window; by default the totals.
     """
 
     def __init__(
@@ -85,9 +87,9 @@ class PublishOnce(beam.PTransform):
     def expand(self, keyed: beam.PCollection) -> Any:
         """Apply the transform."""
         draw = self._draw
-        # Sums are put in order, and fixed, before the draw: most take less than what is drawn of them. Where a runner
-        # keeps the input stable they must be: no window may end after the draw, since results would be late for it
-        # where a restore forgets the time.
+        # Sums are sorted, and fixed, before the draw: most are smaller than its results. On a runner that keeps the
+        # input stable, this order is required. No window may end after the draw, because a restored job forgets the
+        # time, and results would then be late.
         totals, late = keyed | "In order" >> InOrder(draw.summed, self._shards, draw.opens)
         if self._sums is not None:
             totals |= "Sums of windows" >> self._sums
@@ -122,14 +124,14 @@ def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: byte
     Parameters
     ----------
     secret
-        32 bytes of one run and transform. Two runs with one secret would show where their inputs were equal.
+        32 bytes of one run and transform. Using them in two runs would reveal which of their inputs are equal.
     key
         Text, bytes or an integer.
     window
         The key's window.
     parts
-        All else that makes this draw different from another, its exact input included: changed input gets independent
-        noise.
+        Everything else that distinguishes this draw from others, including its exact input. Then changed input gets
+        independent noise.
     """
     return KeyedBits(secret, _named(key, window, *parts))
 
@@ -155,5 +157,5 @@ def data_id(secret: bytes, source: str, key: Any, window: BoundedWindow) -> byte
 def _named(key: Any, window: BoundedWindow, *parts: bytes) -> bytes:
     time = int(window.max_timestamp().micros)
     named = (_KEYS.encode(key), time.to_bytes(8, "little", signed=True), *parts)
-    # with their lengths, so that different parts never give the same whole
+    # with their lengths, so that different parts never make the same bytes
     return b"".join(len(part).to_bytes(8, "little") + part for part in named)

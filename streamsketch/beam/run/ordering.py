@@ -1,4 +1,4 @@
-"""Results in an order that is a function of what is published anyway: of keys and windows, never of the data."""
+"""Sort results by windows and keys, which are published anyway, so that the order does not depend on the data."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +14,7 @@ from streamsketch.beam.intake.windows import LATE, is_the_one_pane, windowed_as
 from streamsketch.beam.run.steps import Step
 
 _KEYS = beam.coders.FastPrimitivesCoder()
-_SHARDS = 256  # where nobody knows how many results there will be
+_SHARDS = 256  # if the number of results is not known
 _MAX_SHARDS = 4096
 _SHARD_BYTES = 1 << 26
 
@@ -22,19 +22,19 @@ _SHARD_BYTES = 1 << 26
 class InOrder(beam.PTransform):
     """Add up each key's values, in the order of windows and keys: ``KV[key, value] → (KV[key, total], late totals)``.
 
-    Late are data that came after their window ended. Values are gathered in shards by a hash of key and
-    window, one shuffle for sum and order, and each shard is sorted. Bounded collections are sorted over all windows;
-    where they never end, each window is. A runner that emits groups in the order in which it first met them, as
-    FnApiRunner does, emits the shards in the order of their numbers, as each bundle names all of them first.
+    Late values arrived after their window ended. Values are gathered in shards by a hash of key and window, and each
+    shard is sorted; one shuffle serves for both the sums and the order. Bounded collections are sorted over all
+    windows, unbounded ones within each window. If a runner emits groups in the order in which it first met them, as
+    FnApiRunner does, it emits the shards in the order of their numbers, because each bundle names all of them first.
 
     Parameters
     ----------
     kind
-        Type of the values and of the totals: ``+`` adds two values to a new one, as Beam may use its inputs again.
+        Type of the values and of the totals. ``+`` must return a new object, because Beam may use its inputs again.
     shards
-        How many, from `shards_of`: never a function of the data. By default, as many as serve for any number of keys.
+        Number of shards, from `shards_of`; never a function of the data. The default suits any number of keys.
     opens
-        Whether a value may be published with others of its key and window. Without one that does, they came late.
+        Whether a value lets its key and window be published. If none does, all of them came late.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class InOrder(beam.PTransform):
 
 
 def shards_of(results: int, nbytes: int) -> int:
-    """Return how many shards hold so many results of ``nbytes`` each in about 64 MiB: 1 for few."""
+    """Return the number of shards for results of ``nbytes`` bytes each: about 64 MiB in a shard, 1 to 4096 shards."""
     return min(_MAX_SHARDS, 1 + (results * nbytes - 1) // _SHARD_BYTES)
 
 

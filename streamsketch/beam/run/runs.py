@@ -20,14 +20,14 @@ _MOST_KEYS = 16
 
 
 class RunSecret:
-    """What a worker derives all secrets of one run from; a side input of every step that draws.
+    """The secret from which a worker derives all secrets of one run; a side input of every step that draws.
 
     Parameters
     ----------
     nonce
-        32 bytes, drawn when the job runs. The secret itself where there is no root key.
+        32 bytes, drawn when the job runs. Without a root key, they are the secret itself.
     root_key
-        Fingerprint of the root key, or nothing.
+        Fingerprint of the root key; empty without one.
     source
         Where workers fetch the root key.
     """
@@ -43,14 +43,14 @@ class RunSecret:
         Parameters
         ----------
         use
-            What they are for.
+            Name of the bytes' purpose.
         label
             Full label of the transform, which is unique in its pipeline.
 
         Raises
         ------
         InvalidInputError
-            If the worker cannot fetch the root key, or fetches another than the run began with.
+            If the worker cannot fetch the root key, or fetches one with which the run did not begin.
         """
         named = len(use.encode()).to_bytes(8, "little") + use.encode() + label.encode()
         return hashlib.blake2b(named, digest_size=32, key=self._key(), person=b"streamsketch.use").digest()
@@ -63,8 +63,8 @@ class RunSecret:
             root_key = fetch_root_key(self._source)
             if key_fingerprint(root_key) != self._root_key:
                 raise InvalidInputError(
-                    "a worker fetched a root key other than the one that the run began with; give all workers the "
-                    "same root key"
+                    "a worker fetched a root key other than the one that the run began with; install the same root "
+                    "key on all workers"
                 )
             known = hashlib.blake2b(self._nonce, digest_size=32, key=root_key, person=b"streamsketch.run").digest()
             if len(_KEYS) >= _MOST_KEYS:
@@ -102,9 +102,9 @@ def configure_run(
     same again, and another run of the same pipeline, or another launch of a template, is an independent release whose ε
     adds up.
 
-    Without this call only the runner keeps the nonce, between two steps, as it keeps the raw sketches. That is enough
-    on FnApiRunner, Prism and Dataflow, which never recompute steps upstream of a shuffle. Other runners, such as Flink
-    and Spark, recompute them after a failure and need ``claims``.
+    Without this call, only the runner stores the nonce, between two steps, as it stores the raw sketches. That is
+    enough on FnApiRunner, Prism and Dataflow, which never recompute steps upstream of a shuffle. Other runners, such as
+    Flink and Spark, recompute them after a failure and need ``claims``.
 
     Parameters
     ----------
@@ -123,15 +123,15 @@ def configure_run(
         Name of the claim; by default a new random one. The same launch finds its claim again. The workers refuse
         another launch under that id: always if it was submitted again, and for a template once `FinishRun` has ended
         the first launch. Before that, a second launch of a template under one id counts as a retry, which is correct
-        only for the same input. So pass a `ValueProvider` to a template, and give each launch its own id.
+        only for the same input. So pass a `ValueProvider` in a template, and choose a new id for each launch.
 
     Raises
     ------
     TypeError
         If ``root_key`` is a key itself or has another type.
     InvalidInputError
-        If the pipeline has transforms that draw or was configured before, or there is a ``run_id`` without ``claims``
-        or one that is not a file name.
+        If the pipeline has transforms that draw, or was configured before; if ``run_id`` is passed without ``claims``,
+        or is not a file name.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def configure_run(
 
 
 def use_secret(pipeline: beam.Pipeline, secret: RunSecret) -> None:
-    """Set a secret that workers know beforehand, before the pipeline's first transform that draws."""
+    """Set a secret that workers know in advance, before the pipeline's first transform that draws."""
     if secret_of(pipeline) is not None:
         raise InvalidInputError(
             "the pipeline already has a secret; configure it once, before the first transform that draws"
@@ -182,7 +182,7 @@ def use_secret(pipeline: beam.Pipeline, secret: RunSecret) -> None:
 
 
 def has_stream(pipeline: beam.Pipeline) -> bool:
-    """Return whether a pipeline's secrets outlive it."""
+    """Return whether a pipeline's secret outlives the job, as that of a stream does."""
     return isinstance(secret_of(pipeline), RunSecret)
 
 
@@ -260,7 +260,7 @@ class _Place(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """What is known of a pipeline's run."""
+    """What a pipeline knows about its run."""
 
     drawn: beam.PCollection
     place: _Place | None
@@ -273,12 +273,13 @@ def secret_of(pipeline: beam.Pipeline) -> "_Run | RunSecret | None":
 
 
 class Fixed(beam.PTransform):
-    """Have a step make a secret, once as far as the runner can tell: ``PCollection → PCollection[RunSecret]``.
+    """Make a secret by a step, and fix it by a shuffle: ``PCollection → PCollection[RunSecret]``.
 
     Parameters
     ----------
     step
-        Yields ``(b"", secret)``. What it does is not done again after the shuffle; Beam's own would be four steps more.
+        Yields ``(b"", secret)``. A runner that never recomputes steps upstream of a shuffle runs it once. Beam's
+        ``Reshuffle`` would add four steps.
     """
 
     def __init__(self, step: beam.DoFn) -> None:
@@ -296,7 +297,7 @@ def _values(group: tuple[bytes, Iterable[RunSecret]]) -> Iterable[RunSecret]:
 
 
 class _DrawSecret(beam.PTransform):
-    """Draw a run's nonce while the job runs, once as far as the runner or a claim can tell."""
+    """Draw a run's nonce once, while the job runs; the shuffle or a claim keeps it."""
 
     def __init__(self, root_key: RootKey | None, place: _Place | None) -> None:
         super().__init__()
@@ -338,6 +339,6 @@ class _Nothing(beam.PTransform):
 
 
 def _finish(_: None, place: _Place, *done: Any) -> str:
-    del done  # side inputs, which are there only once they are complete
+    del done  # side inputs, which arrive only when they are complete
     claiming.finish(place.path())
     return place.path()

@@ -1,4 +1,4 @@
-"""Steps that Beam builds in little time: for a small job that is most of the time."""
+"""Steps that Beam builds quickly, because building takes most of the time of a small job."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -8,11 +8,11 @@ from apache_beam.typehints.decorators import IOTypeHints, get_type_hints
 
 
 class Step(beam.DoFn):
-    """A ``DoFn`` whose types are those declared where it is applied, or by a decorator of its class.
+    """A ``DoFn`` whose types are declared where it is applied, or by a decorator of its class.
 
-    For each step Beam looks eight times for state and timers, in the defaults of all methods that ``dir`` lists, and
-    some ten times for types, in the annotations of ``process``: together six milliseconds. So ``dir`` lists the methods
-    that subclasses define, which are all that can have state, and annotations are for readers alone.
+    For each step, Beam searches eight times for state and timers, in the defaults of all methods that ``dir`` lists,
+    and about ten times for types, in the annotations of ``process``. Together this takes six milliseconds. So ``dir``
+    lists only the methods that subclasses define, since no others can have state, and annotations are for readers only.
     """
 
     def __dir__(self) -> list[str]:
@@ -44,7 +44,7 @@ class Each(Step):
 
 
 def merge_group(group: tuple[Any, Iterable[Any]]) -> Iterator[tuple[Any, Any]]:
-    """Yield a key and the sum of its sketches or aggregators, a new one: Beam may use its inputs again."""
+    """Yield a key and the sum of its sketches or aggregators, as a new object: Beam may use its inputs again."""
     key, (first, *others) = group
     total = first.copy()
     for other in others:

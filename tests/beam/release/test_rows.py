@@ -336,7 +336,7 @@ def test_a_stream_is_charged_once_and_for_whom_the_bounds_hold(schedule: Schedul
         (
             Tree(horizon=5, max_windows=2),
             Span("person", PERIOD, 3),
-            "in 3 windows of its period, but the schedule in 2",
+            "in 3 windows of its period, but the schedule allows it in 2",
         ),
         (Tree(horizon=5, max_windows=2, gap=2), Span("person", PERIOD, 2), "2 apart, which BoundAcrossWindows does"),
         (Tree(horizon=5), Span("person", PERIOD._replace(offset=0), 1), "a period of 5 windows, with first="),
