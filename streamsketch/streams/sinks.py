@@ -223,6 +223,13 @@ class DatabaseSink(Sink):
             If the driver's parameter style is not that of SQLite or PostgreSQL.
         """
         self._connection = self._connect()
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
         driver = importlib.import_module(type(self._connection).__module__.partition(".")[0])
         if driver.paramstyle not in self._MARKS:
             raise InvalidInputError(

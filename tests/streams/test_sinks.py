@@ -82,6 +82,25 @@ def test_a_pickled_sink_of_a_database_connects_anew(tmp_path: Path) -> None:
             assert copy.result == "mine"
 
 
+def test_a_database_that_cannot_be_prepared_is_disconnected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "releases.sqlite").touch()
+    opened: list[sqlite3.Connection] = []
+
+    def connect() -> sqlite3.Connection:
+        opened.append(sqlite3.connect(f"{(tmp_path / 'releases.sqlite').as_uri()}?mode=ro", uri=True))
+        return opened[-1]
+
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        DatabaseSink(connect).open()
+    monkeypatch.setattr("sqlite3.paramstyle", "numeric")
+    with pytest.raises(ss.InvalidInputError, match="paramstyle 'numeric'"):
+        DatabaseSink(connect).open()
+    assert len(opened) == 2
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+
+
 @pytest.mark.parametrize("table", ["", "a b", "a;drop", 'a"', "ü"])
 def test_tables_have_plain_names(table: str) -> None:
     with pytest.raises(ss.InvalidInputError, match="table must be letters"):

@@ -133,7 +133,7 @@ class WriteRowsOnce(WriteOnce):
 
     Examples
     --------
-    >>> import sqlite3
+    >>> import contextlib, sqlite3
     >>> import apache_beam as beam
     >>> from apache_beam.transforms.window import TimestampedValue
     >>> from streamsketch import L1, SJLT
@@ -144,7 +144,8 @@ class WriteRowsOnce(WriteOnce):
     ...     keyed = pipeline | beam.Create([("north", release)])
     ...     releases = keyed | beam.Map(lambda one: TimestampedValue(one, 0)) | TumblingWindows(3600)
     ...     held, alarms = releases | WriteRowsOnce(lambda: sqlite3.connect(path), "sales")
-    >>> sqlite3.connect(path).execute("SELECT stream, window_start, key FROM releases").fetchall()
+    >>> with contextlib.closing(sqlite3.connect(path)) as connection:
+    ...     connection.execute("SELECT stream, window_start, key FROM releases").fetchall()
     [('sales', 0, 'north')]
     """
 
