@@ -29,7 +29,7 @@ from streamsketch.release import AdditiveNoise, PrivateTable
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FilesJob:
-    r"""Sketch files by an agreement, release each key once, and compare all releases: a bounded Apache Beam job.
+    """Sketch files by an agreement, release each key once, and compare all releases: a bounded Apache Beam job.
 
     It writes ``sketches.parquet``, ``sketches/KEY.sketch``, and ``cosines`` and ``distances`` as Parquet and CSV. The
     table of releases is (ε, δ)-differentially private for the agreement's neighbours. The bound is enforced if the
@@ -70,19 +70,19 @@ class FilesJob:
     Examples
     --------
     >>> from streamsketch import L1, SJLT, Agreement
-    >>> folder = getfixture("tmp_path")
-    >>> _ = (folder / "sales.csv").write_text("shop,item,sold\nnorth,tea,3\nsouth,tea,2\n")
     >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
     >>> agreement = Agreement.of(projection, key="shop", index="item", value="sold", neighbours=L1(1, unit="sale"))
     >>> job = FilesJob(
-    ...     patterns=[str(folder / "sales.csv")],
+    ...     patterns=["sales-*.csv"],
     ...     agreement=agreement,
     ...     epsilon=1.0,
-    ...     output=str(folder / "results"),
+    ...     output="results",
     ...     public_keys=["north", "south"],
     ... )
-    >>> list(job.run())
-    ['north', 'south']
+    >>> print(job.guarantee)
+    ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4
+
+    ``job.run()`` then reads the files, writes the results, and returns the table of releases.
     """
 
     patterns: Sequence[str]

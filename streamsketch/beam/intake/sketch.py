@@ -164,8 +164,15 @@ class MergeSketches(beam.CombineFn):
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
     >>> sketch = projection.sketch()
     >>> sketch.update([17, 18], [1, 2])
-    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...     total = pipeline | beam.Create([sketch, sketch]) | beam.CombineGlobally(MergeSketches(projection))
+    >>> merge = MergeSketches(projection)
+    >>> merge.merge_accumulators([sketch, sketch]).mass
+    6
+
+    A pipeline merges the sketches of each key:
+
+    >>> pipeline = beam.Pipeline(runner="FnApiRunner")
+    >>> sketches = pipeline | beam.Create([("north", sketch), ("north", sketch)])
+    >>> totals = sketches | beam.CombinePerKey(merge)
     """
 
     def __init__(self, projection: Projection) -> None:
