@@ -153,7 +153,7 @@ class Brokers:
         except KafkaException as error:
             if client is not None:
                 client.poll(0)  # calls `note`
-            raise _kind(error.args[0])(f"Kafka says: {self.because(error.args[0])}") from error
+            raise _kind(error.args[0])(f"Kafka reports: {self.because(error.args[0])}") from error
 
     def because(self, error: Any) -> str:
         """Return an error in words, with the error of the connections if the brokers cannot be reached."""

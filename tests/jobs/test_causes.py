@@ -144,7 +144,7 @@ def test_silent_and_added_partitions_are_causes(monkeypatch: pytest.MonkeyPatch)
     broker.newest |= {1: 99_000, 2: 99_000}
     assert watched.look(100, 60) == ([], {"partitions": 3, "partitions_silent": 0, "partitions_added": 1})
     broker.newest.clear()
-    assert watched.look(100, 60)[0] == ["Kafka does not answer: Kafka says: wrong password (no metadata)"]
+    assert watched.look(100, 60)[0] == ["Kafka does not answer: Kafka reports: wrong password (no metadata)"]
 
 
 def test_lag_is_by_partition(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

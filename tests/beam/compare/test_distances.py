@@ -204,8 +204,9 @@ def test_streams_are_compared_by_shape(by: Any, one: Any, tmp_path: Path) -> Non
         PairwiseDistances(by=by, results="rows"),
         NearestNeighbours(2, by=by),
         NearestNeighbours(9, by=by, results="rows"),
+        NearestNeighbours(9, by=by, results="columns"),
     ]
-    pairs, rows, neighbours, ranked = queried_at_once(asked, tmp_path, SHAPES)
+    pairs, rows, neighbours, ranked, ranked_columns = queried_at_once(asked, tmp_path, SHAPES)
     for (first, second), estimate in pairs:
         if first == "empty":
             assert math.isnan(estimate.value)
@@ -226,6 +227,13 @@ def test_streams_are_compared_by_shape(by: Any, one: Any, tmp_path: Path) -> Non
     for row in ranked:
         ends = one(found[row["first"]], found[row["second"]]).selected_interval(len(SHAPES) - 1)
         assert (row["low_95"], row["high_95"]) == pytest.approx(ends, abs=1e-9)
+    assert {batch.schema for batch in ranked_columns} == {comparison_schema(pa.string(), by=by, ranked=True)}
+    in_columns = [row for batch in ranked_columns for row in batch.to_pylist()]
+    assert sorted(in_columns, key=_place) == sorted(ranked, key=_place)
+
+
+def _place(row: dict[str, Any]) -> tuple[str, int]:
+    return row["first"], row["rank"]
 
 
 def test_averages_are_compared_where_units_were_counted(tmp_path: Path) -> None:
