@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 _POLL = 0.1  # seconds
 _SOONEST = 1.0  # seconds between two saves
 _LOOK = 10.0  # seconds between looks at partitions and their ends
-_SILENT = 60.0  # seconds in which a clock stands still after which that is said
+_SILENT = 60.0  # seconds after which a clock that stands still is logged
 _LARGEST = 1 << 62
 _NEW = "begin a new state and a new folder, with a start after what was released"
 
@@ -277,8 +277,10 @@ class TopicStream:
             return
         silent = {number for number, seconds in quiet.items() if seconds >= _SILENT}
         if new := sorted(silent - self._silent):
-            why = f"its clock stood still for {_SILENT:.0f} s, and all windows wait for it. Write heartbeats, or pass "
-            "--idle-after"
+            why = (
+                f"its clock stood still for {_SILENT:.0f} s, and all windows wait for it. Write heartbeats, or pass "
+                "--idle-after"
+            )
             for number in new:
                 self._tell(logging.WARNING, "silent", why, partition=number)
         self._silent = silent

@@ -249,6 +249,20 @@ def test_windows_wait_for_silent_partitions_until_they_are_idle(tmp_path: Path) 
     assert not read.summary["partitions"]["3"]["idle"]
 
 
+def test_the_log_names_silent_partitions_and_the_remedy(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    topic, now = topic_of("json"), 0.0
+    topic.messages[PARTITIONS], topic.first[PARTITIONS] = [], 0
+    read = reader(topic, tmp_path, clock=lambda: now)
+    for _ in range(60):
+        read.step(0)
+    now = 61.0
+    read.step(0)
+    found = [json.loads(record.getMessage()) for record in caplog.records]
+    silent = {one["partition"]: one["text"] for one in found if one["event"] == "silent"}
+    text = "its clock stood still for 60 s, and all windows wait for it. Write heartbeats, or pass --idle-after"
+    assert silent[PARTITIONS] == text
+
+
 @pytest.mark.parametrize("rows_come", [False, True])
 def test_rows_of_a_unit_do_not_keep_a_partition_from_being_idle(tmp_path: Path, *, rows_come: bool) -> None:
     """Where heartbeats move its clock: others see when windows end."""
