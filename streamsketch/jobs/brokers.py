@@ -20,7 +20,7 @@ _ALLOWED = re.compile(
     r"|broker\.address\.(family|ttl)|socket\..+|fetch\..+|receive\.message\.max\.bytes|queued\.max\..+"
     r"|(reconnect|retry)\.backoff\.(max\.)?ms|connections\.max\.idle\.ms|api\.version\.request|debug)"
 )
-_JAVA = {  # names that Java has for what librdkafka calls otherwise
+_JAVA = {  # settings that have other names in Java than in librdkafka
     "sasl.jaas.config": "sasl.username and sasl.password",
     "ssl.truststore.location": "ssl.ca.location, a file of certificates in PEM",
     "ssl.truststore.password": "ssl.ca.location, a file of certificates in PEM",
@@ -108,11 +108,19 @@ class Brokers:
         Addresses of the brokers, ``HOST:PORT``, separated by commas.
     settings
         Settings of the connection, as `client_settings` returns them; by default without TLS and login.
+
+    Examples
+    --------
+    A broker is not contacted until a client asks for something.
+
+    >>> brokers = Brokers("broker-1:9092,broker-2:9092")
+    >>> brokers.trouble is None
+    True
     """
 
     def __init__(self, servers: str, settings: Mapping[str, str] | None = None) -> None:
         self.servers, self._settings = servers, dict(settings or {})
-        self._causes: dict[int, str] = {}  # what connections said, by the codes of their errors
+        self._causes: dict[int, str] = {}  # errors of connections, by their codes
 
     def consumer(self, **settings: Any) -> Consumer:
         """Return a consumer that does not commit by itself; settings have names such as ``group_id``."""

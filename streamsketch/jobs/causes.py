@@ -1,4 +1,4 @@
-"""Why a stream may stand still: the state of its job on Flink, and of its topic's partitions in Kafka."""
+"""Reasons why a stream may stand still: the state of its job on Flink, and of its topic's partitions in Kafka."""
 
 import json
 import urllib.error
@@ -18,7 +18,17 @@ Found: TypeAlias = tuple[list[str], dict[str, float | Mapping[int, float]]]
 
 
 class Cause(Protocol):
-    """Something besides the sink that a watch checks; your own class needs this method."""
+    """Something besides the sink that a watch checks; your own class needs this method.
+
+    Examples
+    --------
+    >>> import shutil
+    >>> class FreeSpace:
+    ...     def look(self, now, stale_after):
+    ...         free = shutil.disk_usage("/").free
+    ...         return ["the disk is full"] if free == 0 else [], {"disk_free_bytes": float(free)}
+    >>> problems, numbers = FreeSpace().look(now=0.0, stale_after=300.0)
+    """
 
     def look(self, now: float, stale_after: float) -> Found:
         """Return problems, in sentences, and numbers by the names of their metrics, or by metric and partition.
@@ -46,6 +56,13 @@ class FlinkJob:
     ------
     InvalidInputError
         If ``url`` is not an HTTP address.
+
+    Examples
+    --------
+    Nothing answers at this address, so that is the problem, and there are no numbers:
+
+    >>> FlinkJob("http://127.0.0.1:1").look(now=0.0, stale_after=300.0)
+    (['Flink does not answer: URLError'], {})
     """
 
     def __init__(self, url: str, job: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Why a stream lacks rows: its workers' counts of rows that were late, too far ahead or malformed."""
+"""Reasons why a stream lacks rows: its workers' counts of rows that were late, too far ahead or malformed."""
 
 from pathlib import Path
 from typing import Any

@@ -13,7 +13,7 @@ from streamsketch.streams import EVENT
 LogForm: TypeAlias = Literal["json", "text"]
 
 _OURS = "streamsketch"
-# what may be said of a failure: these names alone, as other words may be of the data
+# only these names may describe a failure, because other words may be data
 _CAUSES = frozenset(
     {
         "AuthorizationException",
@@ -51,8 +51,8 @@ _FIRST = ("time", "level", "event", "text")
 def logs(form: LogForm, **always: Any) -> Iterator[dict[str, Any]]:
     """Write logs of the block to standard error, with the given fields; yield the fields, to add more.
 
-    ``"json"`` writes one object per line. Of other libraries' messages it has only time and place, because the texts
-    and tracebacks of Beam and Arrow may hold data. ``"text"`` has everything and is for the operator only.
+    ``"json"`` writes one object per line. For messages of other libraries, it has only time and place, because the
+    texts and tracebacks of Beam and Arrow may hold data. ``"text"`` has everything and is for the operator only.
     """
     handler, root, ours = logging.StreamHandler(), logging.getLogger(), logging.getLogger(_OURS)
     handler.setFormatter(_Json(always) if form == "json" else _Text(always))

@@ -35,7 +35,7 @@ class Message(NamedTuple):
 
     @property
     def is_beat(self) -> bool:
-        """Whether it is a heartbeat, which has no content and carries nobody's data."""
+        """Whether it is a heartbeat, which has no content and so no one's data."""
         return not self.content
 
 
@@ -78,11 +78,11 @@ class Malformed:
 
     @property
     def size(self) -> int:
-        """How many bytes the file has."""
+        """Size of the file, in bytes."""
         return self._known if self.path is None else os.fstat(self._file.fileno()).st_size
 
     def take(self, partition: int, message: Message, why: str) -> None:
-        """Keep a message that has rows that cannot be read."""
+        """Keep a message with rows that cannot be read."""
         if self.path is None:
             return
         content = base64.b64encode(message.content).decode()
@@ -103,6 +103,18 @@ class Payloads:
         ``"arrow"``: a message is an Arrow IPC stream. ``"json"``: a message is a JSON object, or one per line.
     malformed
         Keeps messages that cannot be read.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT, Agreement
+    >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), index="item")
+    >>> malformed = Malformed(None)
+    >>> messages = [Message(0, 0, b'{"item": "tea", "at": "2026-11-22T00:10:00Z"}'), Message(1, 0, b"tea")]
+    >>> found = []
+    >>> payloads = Payloads(agreement, "at", "json", malformed)
+    >>> payloads.add(0, messages, lambda rows, offset: found.append((rows.num_rows, offset)))
+    >>> found, malformed.rows
+    ([(1, 0)], 1)
     """
 
     def __init__(self, agreement: Agreement, time: str, form: Format, malformed: Malformed) -> None:
@@ -176,7 +188,7 @@ class Payloads:
             return
         try:
             joined = waiting[0][0] if len(waiting) == 1 else pa.concat_batches([batch for batch, _ in waiting])
-        except _ANY:  # dictionaries with codes that are none
+        except _ANY:  # such as dictionaries with invalid codes
             for one in waiting:
                 self._add_together(partition, [one], add)
             return
@@ -221,7 +233,7 @@ class Payloads:
 
 
 class _BadRows(BadLines):
-    """Leaves out rows of JSON that cannot be read, and says why."""
+    """Leaves out rows of JSON that cannot be read, and reports why."""
 
     def __init__(self, drop: Callable[[str], None]) -> None:
         super().__init__("skip")
@@ -243,7 +255,7 @@ def _lines(content: bytes) -> list[bytes]:
 
 
 def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch whose contents are valid: it may come from anybody, and Arrow's kernels trust what they get."""
+    """Return a batch after a check of its contents: anyone may have sent it, and Arrow's kernels check nothing."""
     if batch.num_rows == 1:
         batch = pa.RecordBatch.from_pydict({name: single_value(batch.column(name)) for name in batch.schema.names})
     batch.validate(full=True)

@@ -62,7 +62,7 @@ def write_results(releases: PrivateTable, folder: str) -> None:
 
 
 def comparisons(releases: PrivateTable, by: By) -> pa.Table:
-    """Return all comparisons of releases by one measure, nearest pair first, those without a value last."""
+    """Return all comparisons of releases by one measure, nearest pair first, and pairs without a value last."""
     found = pairwise(list(releases.values()), by=by).to_arrow([str(key) for key in releases])
     gone = pc.is_nan(found.column("estimate"))
     for place, name in enumerate(found.column_names[2:], 2):
@@ -91,7 +91,7 @@ def clear(folder: str) -> None:
 
 
 def write(folder: str, name: str, content: bytes) -> None:
-    """Write one file of results, on any file system Beam knows."""
+    """Write one file of results, on any file system that Beam knows."""
     if not FileSystems.exists(folder):
         with contextlib.suppress(OSError):  # another worker may make it at the same time
             FileSystems.mkdirs(folder)

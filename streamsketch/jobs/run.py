@@ -24,6 +24,12 @@ class RunSecrets:
     ------
     InvalidInputError
         If there is a ``run_id`` without ``claims``.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> secrets = RunSecrets(claims=str(getfixture("tmp_path")), run_id="2024-05-01")
+    >>> secrets.configure(beam.Pipeline(runner="FnApiRunner"))
     """
 
     claims: str | None = None

@@ -74,7 +74,10 @@ class Topic(NamedTuple):
 
 
 class GrowingFolder(NamedTuple):
-    """A folder in which Parquet files appear, each with a later name than the files before it."""
+    """A folder in which Parquet files appear, each with a later name than the files before it.
+
+    The fields are the folder, and the format of messages, which is always ``"arrow"``.
+    """
 
     folder: str
     format: Literal["arrow"] = "arrow"
@@ -124,6 +127,29 @@ class StreamJob:
     ------
     InvalidInputError
         If agreement and policy contradict each other, or need something that a job does not support.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> from streamsketch.jobs import Topic
+    >>> from streamsketch.streams import StreamPolicy
+    >>> neighbours = L1(12, unit="aircraft")
+    >>> columns = {"key": "carrier", "index": "route", "unit": "aircraft"}
+    >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), **columns, neighbours=neighbours)
+    >>> times = {"time": "time", "window": "1 hour", "start": "2013-01-01", "delay": "1 min"}
+    >>> policy = StreamPolicy(**times, epsilon=1.0, stream="flights", public_keys=["AA", "UA"], folder="/shared/out")
+    >>> job = StreamJob(
+    ...     agreement=agreement,
+    ...     policy=policy,
+    ...     source=Topic("broker:9092", "flights", expansion="127.0.0.1:8097"),
+    ...     root_key=Path("/run/secrets/key"),
+    ...     claims="/shared/claims",
+    ... )
+    >>> job.stream, job.public_keys, job.counts
+    ('flights', ['AA', 'UA'], '/shared/claims/flights.counts')
+
+    ``job.run(["--runner=PortableRunner", …])`` then runs until the job ends.
     """
 
     agreement: Agreement
@@ -300,7 +326,7 @@ class StreamJob:
         """Write comparisons with the window before and between the keys of a window; return them, and alarms."""
         by = self.policy.comparisons or "distance"
         changes = (
-            held  # not what the sink refused: a comparison with that would publish it
+            held  # without releases that the sink refused: a comparison with them would publish them
             | "Changes" >> ChangesBetweenWindows(by=by)
             | "As rows" >> beam.Map(_change, comparison_schema(pa.string(), by=by).names[2])
         )
@@ -350,7 +376,7 @@ def _timing(policy: StreamPolicy) -> dict[str, Any]:
 
 
 def _change(keyed: tuple[Any, WindowChange], name: str) -> tuple[Any, dict[str, Any]]:
-    """Return a change as what JSON can hold; of its p-value only digits that every worker computes."""
+    """Return a change as JSON values, with only those digits of its p-value that every worker computes."""
     key, (estimate, p_value) = keyed[0], (keyed[1].estimate, keyed[1].p_value)
     low, high = estimate.interval(0.95)
     row = {name: estimate.value, "standard_error": estimate.standard_error, "low_95": low, "high_95": high}

@@ -21,7 +21,7 @@ _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
 
 class Sink(ABC):
-    """Where a stream's releases are."""
+    """The place of a stream's releases."""
 
     @abstractmethod
     def keys(self, since: int) -> dict[int, set[tuple[str, str]]]:
@@ -55,7 +55,7 @@ class Database(Sink):
         self._mark = "?" if database.startswith("sqlite:") else "%s"
 
     def keys(self, since: int) -> dict[int, set[tuple[str, str]]]:
-        """Return them."""
+        """Return the keys of each window, from the table's rows."""
         asked = (
             f"SELECT window_start, kind, key FROM releases WHERE stream = {self._mark} AND window_start >= {self._mark}"  # noqa: S608 - marks
         )
@@ -69,7 +69,7 @@ class Database(Sink):
 
 
 class Seen(NamedTuple):
-    """What was seen of a stream.
+    """What a watch saw in a stream's sink.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Watch:
     alarms
         Folder of alarms, whose files are counted but not read.
     causes
-        What else to check, such as the job on Flink; its problems make the stream unhealthy.
+        Other things to check, such as the job on Flink. Their problems make the stream unhealthy.
     clock
         Function that returns the time in seconds; for tests.
 
@@ -119,6 +119,22 @@ class Watch:
     ------
     InvalidInputError
         If the policy has no stream or no keys, or the folder is not mounted.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> from streamsketch.streams import FileSink, Slot
+    >>> folder = str(getfixture("tmp_path"))
+    >>> columns = {"key": "carrier", "index": "route"}
+    >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), **columns, neighbours=L1(1))
+    >>> times = {"time": "time", "window": "1 hour", "start": "1970-01-01", "delay": "1 min"}
+    >>> policy = StreamPolicy(**times, epsilon=1.0, stream="flights", public_keys=["AA", "UA"], folder=folder)
+    >>> for key in policy.public_keys:
+    ...     _ = FileSink(folder).put(Slot("flights", 0, "text", key), b"a release")
+    >>> watch = Watch(agreement, policy, clock=lambda: 3600.0 + 90)
+    >>> watch.look()
+    >>> watch.seen.releases, watch.lag, watch.complaints()
+    (2, 90.0, [])
     """
 
     def __init__(
@@ -175,7 +191,7 @@ class Watch:
             self._settled += counts.pop(self._since)
             self._since += self._size
         if complete and (self._newest is None or max(complete) > self._newest):
-            self._advanced = self._looked if self.seen is not None else -math.inf  # nobody saw when it came
+            self._advanced = self._looked if self.seen is not None else -math.inf  # its time is not known
             self._newest = max(complete)
         lacking = [start for start in range(self._since, newest, self._size) if counts.get(start, 0) < self._count]
         self._lacking = {start: self._lacking.get(start, self._looked) for start in lacking}
@@ -229,7 +245,7 @@ class Watch:
         }
 
     def _alarm_count(self) -> tuple[int | None, int | None]:
-        """Return how many alarms there are, and how many of them are of the ledger."""
+        """Return the number of alarms, and the number of those from the ledger."""
         if self._alarms is None:
             return None, None
         siblings = [path.name for path in self._alarms.parent.iterdir()]  # there is no folder before the first alarm

@@ -90,12 +90,12 @@ MAX_DROPPED = 0.01
 class Tally:
     """The counts of this process in a file of its own, replaced at most once a second.
 
-    The file has mode 0600. It counts what this process did, work that was repeated after a failure included.
+    The file has mode 0600. It counts all work of this process, including work that was repeated after a failure.
 
     Parameters
     ----------
     folder
-        A local or mounted folder, shared by all processes of a stream; it is made if it is not there.
+        A local or mounted folder, shared by all processes of a stream. It is made if it does not exist.
     """
 
     _known: "dict[tuple[str, int], Tally]" = {}  # noqa: RUF012 - one for all steps of a process
@@ -118,7 +118,7 @@ class Tally:
             self._counts = self._counts.plus(counts)
 
     def flush(self, *, now: bool = False) -> None:
-        """Write the file, if there is something new: a second after the last time, or ``now``."""
+        """Write the file if a count has changed, one second after the last time or ``now``."""
         with self._lock:
             wait = self._at + _SECONDS - time.monotonic()
             if self._counts == self._written:

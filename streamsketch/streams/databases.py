@@ -10,7 +10,20 @@ from streamsketch.errors import InvalidInputError
 
 
 def connection(database: str, *, read_only: bool = False) -> Callable[[], Any]:
-    """Return a function that connects to ``sqlite:PATH``, or to ``postgresql`` with libpq's environment variables."""
+    """Return a function that connects to ``sqlite:PATH``, or to ``postgresql`` with libpq's environment variables.
+
+    Parameters
+    ----------
+    database
+        The database: ``sqlite:PATH`` or ``postgresql``.
+    read_only
+        Whether an SQLite database is opened for reading only, so that a missing file is an error.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``database`` is something else.
+    """
     if database.startswith("sqlite:"):
         path = Path(database.removeprefix("sqlite:"))
         if read_only:  # otherwise SQLite would create a missing file

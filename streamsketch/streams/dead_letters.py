@@ -1,4 +1,4 @@
-"""Dead letters of a stream on one machine: rows that it dropped, in files for the operator: secret."""
+"""Dead letters of a stream on one machine: rows that it dropped, in secret files for the operator."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from streamsketch.core import write_whole
 from streamsketch.errors import InvalidInputError
 
-_FILE_BYTES = 1 << 22  # of rows; then they are written, before the state is
+_FILE_BYTES = 1 << 22  # size of rows at which they are written, before the state is
 _MOST_FILES = 10_000
 _NAME = re.compile(r"(?P<kind>[a-z]+)-(?P<stream>[0-9a-f]+)-(?P<first>\d+)\.parquet", re.ASCII)
 
@@ -17,8 +17,8 @@ _NAME = re.compile(r"(?P<kind>[a-z]+)-(?P<stream>[0-9a-f]+)-(?P<first>\d+)\.parq
 class DeadLetters:
     """Files of rows that a stream dropped: ``KIND-STREAM-NUMBER.parquet``, mode 0600, with the columns as read.
 
-    The number counts the rows of the kind that were dropped before. So after an interruption, files of rows that the
-    state does not have are recognised and written again: no row is missing or there twice.
+    The number is the count of earlier dropped rows of this kind. So after an interruption, files with rows that are not
+    in the state are recognised and written again: no row is missing, and no row is there twice.
 
     Parameters
     ----------
@@ -31,6 +31,17 @@ class DeadLetters:
     ------
     InvalidInputError
         If ``folder`` is not a folder.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> folder = getfixture("tmp_path")
+    >>> letters = DeadLetters(folder)
+    >>> letters.begin("0a1b2c3d", {"late": 5})  # a stream that had dropped 5 late rows
+    >>> letters.add("late", pa.RecordBatch.from_pydict({"shop": ["north"]}))
+    >>> letters.flush()
+    >>> [path.name for path in folder.iterdir()]
+    ['late-0a1b2c3d-000000000005.parquet']
     """
 
     def __init__(self, folder: Path, most_bytes: int = 1 << 30) -> None:
@@ -50,7 +61,7 @@ class DeadLetters:
         for path in self._folder.glob("*.parquet"):
             found = _NAME.fullmatch(path.name)
             if found and found["stream"] == stream and int(found["first"]) >= before.get(found["kind"], 0):
-                path.unlink()  # of rows that are read again
+                path.unlink()  # its rows are read again
 
     def add(self, kind: str, rows: pa.RecordBatch) -> None:
         """Keep rows that were dropped.

@@ -10,22 +10,31 @@ EVENT = "streamsketch_event"
 
 
 def log_event(logger: logging.Logger, level: int, event: str, **fields: Any) -> None:
-    """Log an event as one line of JSON, which workers' logs keep whatever the runner puts before it.
+    """Log an event as one line of JSON, which stays readable behind any prefix that the runner writes.
 
-    The object has ``time`` (UTC, ISO 8601), ``level``, ``event`` and the fields that are not None. They are for whoever
-    may read the log, so give public values alone: names, windows, keys that are released, and never a digest of what
-    was refused.
+    The object has ``time`` (UTC, ISO 8601), ``level``, ``event`` and the fields that are not None. Everyone who may
+    read the log sees them, so pass public values only: names, windows and keys that are released. Never pass a digest
+    of a release that was refused.
 
     Parameters
     ----------
     logger
-        Where it is logged.
+        The logger that gets the event.
     level
-        As in `logging`.
+        The level, as in `logging`.
     event
         What happened, in a word.
     **fields
-        What JSON can hold.
+        Fields of the event, which JSON can hold.
+
+    Examples
+    --------
+    >>> import json, logging
+    >>> caplog = getfixture("caplog")
+    >>> log_event(logging.getLogger("streamsketch"), logging.WARNING, "silent", partition=3)
+    >>> event = json.loads(caplog.messages[0])
+    >>> event["event"], event["partition"]
+    ('silent', 3)
     """
     now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
     given = {name: value for name, value in fields.items() if value is not None}

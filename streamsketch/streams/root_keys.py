@@ -19,7 +19,7 @@ _OTHERS = stat.S_IRWXO
 
 
 def check_root_key(source: RootKey) -> None:
-    """Raise `TypeError` unless this is a place to fetch a key from; a key itself would enter the specification."""
+    """Raise `TypeError` unless this is a place to fetch a key from; a key would be in the job's specification."""
     if isinstance(source, bytes | bytearray) or not (isinstance(source, os.PathLike | str) or callable(source)):
         raise TypeError(
             "root_key must be a pathlib.Path of a file on the workers, the name of an environment variable, or a "
@@ -58,17 +58,17 @@ def fetch_root_key(source: RootKey) -> bytes:
 
 
 def key_fingerprint(root_key: bytes) -> bytes:
-    """Return 8 bytes that tell two root keys apart and say nothing about either."""
+    """Return 8 bytes that distinguish two root keys and reveal nothing about either."""
     return hashlib.blake2b(digest_size=8, key=root_key, person=b"streamsketch.fpr").digest()
 
 
 def hkdf(key: bytes, *parts: bytes) -> bytes:
-    """Return 32 bytes by HKDF-SHA-256 for one use of a key, named by ``parts``, each with its length."""
+    """Return 32 bytes for one use of a key, by HKDF-SHA-256. The use is named by ``parts``, each with its length."""
     return hmac.digest(hmac.digest(_SALT, key, "sha256"), joined(parts) + b"\x01", "sha256")
 
 
 def joined(parts: Iterable[bytes]) -> bytes:
-    """Return parts in a row, each with its length before it, so that others never make the same whole."""
+    """Return the parts one after another, each after its length, so that other parts never make the same bytes."""
     return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
 
 

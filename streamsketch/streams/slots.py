@@ -64,7 +64,7 @@ class Slot(NamedTuple):
 
 
 def check_stream(name: Any) -> None:
-    """Raise `InvalidInputError` for a name that is none of a stream."""
+    """Raise `InvalidInputError` unless a name can be the name of a stream."""
     if not isinstance(name, str) or not _STREAM.fullmatch(name):
         raise InvalidInputError(
             f"a stream's name must be 1 to 64 letters, digits, '_' or '-', and not begin with '-', got {name!r:.80}"
@@ -99,7 +99,7 @@ def start_of(window: int | dt.datetime) -> int:
 
 
 def named_key(key: Any) -> tuple[str, str]:
-    """Return ``kind`` and ``key`` of a key's slots."""
+    """Return the ``kind`` and the ``key`` of a key's slots."""
     plain = plain_key(key, "keys of a stream")
     if isinstance(plain, bytes):
         return "bytes", plain.hex()
@@ -107,7 +107,7 @@ def named_key(key: Any) -> tuple[str, str]:
 
 
 def key_of_file(name: str) -> str:
-    """Return the key, as text, that `Slot.file` has made this name of; a name that was too long stays as it is."""
+    """Return the key, as text, from which `Slot.file` made this name; a name with a hash stays as it is."""
     if name == _NO_KEY:
         return ""
     if name.startswith("=="):

@@ -76,6 +76,25 @@ class Stream:
         of a schedule are already published.
     OSError
         If the state cannot be read.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> from streamsketch.streams import Stream, StreamPolicy
+    >>> folder = getfixture("tmp_path")
+    >>> columns = {"index": "item", "unit": "customer"}
+    >>> neighbours = L1(10, unit="customer")
+    >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), **columns, neighbours=neighbours)
+    >>> times = {"time": "at", "window": "1 hour", "start": "2026-11-22", "delay": "5 min"}
+    >>> policy = StreamPolicy(**times, epsilon=1.0, folder=str(folder))
+    >>> stream = Stream(policy, agreement, folder / "sales.raw-stream")
+    >>> times = ["2026-11-22T00:10:00Z", "2026-11-22T01:10:00Z"]
+    >>> rows = {"customer": ["c1", "c2"], "item": ["tea", "jam"], "at": times}
+    >>> stream.add(pa.RecordBatch.from_pydict(rows), 1)
+    >>> alarms = stream.save({"rows": 2})
+    >>> [path.name for path in folder.glob("*.sketch")]
+    ['2026-11-22T0000Z.sketch']
     """
 
     def __init__(

@@ -58,7 +58,7 @@ class Claim(NamedTuple):
 
 
 def claim_path(folder: str, run_id: str) -> str:
-    """Return where a run's claim is; raise `InvalidInputError` for an id that is not a file name."""
+    """Return the path of a run's claim; raise `InvalidInputError` for an id that is not a file name."""
     if not isinstance(run_id, str) or not _NAME.fullmatch(run_id):
         raise InvalidInputError(
             "a run id must be 1 to 128 letters, digits, '.', '_' or '-', and not begin with '.' or '-', got "

@@ -21,7 +21,7 @@ def counts_of(sketch: Sketch) -> Ints:
 
 
 class SketchCoder(beam.coders.Coder):
-    """Raw sketches between workers of one pipeline: **secret**, in a layout that may change, not the exchange format.
+    """Coder for raw sketches between workers of a pipeline: **secret**, in a layout that may change between versions.
 
     Every cell takes as many bytes as the largest cell needs. If most cells are 0, only the others are stored, with
     their positions. Counts of units, if any, follow at the end.
@@ -74,7 +74,7 @@ class SketchCoder(beam.coders.Coder):
 
 
 class PrivateSketchCoder(beam.coders.Coder):
-    """Releases, in the exchange format."""
+    """Coder for releases, in the exchange format."""
 
     def encode(self, value: PrivateSketch) -> bytes:
         """Return `PrivateSketch.to_bytes`."""
@@ -98,7 +98,7 @@ class PrivateSketchCoder(beam.coders.Coder):
 
 
 class MeanAggregatorCoder(beam.coders.Coder):
-    """Sums of locally private reports, in the exchange format."""
+    """Coder for sums of locally private reports, in the exchange format."""
 
     def encode(self, value: MeanAggregator) -> bytes:
         """Return `MeanAggregator.to_bytes`."""
@@ -118,7 +118,7 @@ class MeanAggregatorCoder(beam.coders.Coder):
 
 
 class SignSketchCoder(beam.coders.Coder):
-    """Published signs, in the exchange format."""
+    """Coder for published signs, in the exchange format."""
 
     def encode(self, value: SignSketch) -> bytes:
         """Return `SignSketch.to_bytes`."""
@@ -141,7 +141,18 @@ class SignSketchCoder(beam.coders.Coder):
 
 
 def register_coders() -> None:
-    """Make Beam use these coders for their types wherever it infers one."""
+    """Make Beam use these coders for their types wherever it infers a coder.
+
+    Importing `streamsketch.beam` calls it.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from streamsketch import Sketch
+    >>> register_coders()
+    >>> type(beam.coders.registry.get_coder(Sketch)).__name__
+    'SketchCoder'
+    """
     beam.coders.registry.register_coder(Sketch, SketchCoder)
     beam.coders.registry.register_coder(PrivateSketch, PrivateSketchCoder)
     beam.coders.registry.register_coder(MeanAggregator, MeanAggregatorCoder)

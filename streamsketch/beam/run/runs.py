@@ -202,6 +202,14 @@ def run_secret(pipeline: beam.Pipeline) -> beam.pvalue.AsSingleton | RunSecret:
     ------
     InvalidInputError
         If the runner may recompute a step whose output was already used, and `configure_run` set no claims.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> def draw(key, run):
+    ...     return key, run.derive("coins", key)  # 32 bytes, the same in each retry
+    >>> pipeline = beam.Pipeline(runner="FnApiRunner")
+    >>> drawn = pipeline | beam.Create(["north", "south"]) | beam.Map(draw, run=run_secret(pipeline))
     """
     refuse_broken_runner(pipeline)
     if secret_of(pipeline) is None:
@@ -233,6 +241,16 @@ class FinishRun(beam.PTransform):
     ------
     InvalidInputError
         If `configure_run` set no claims for the pipeline.
+
+    Examples
+    --------
+    `configure_run` shows it after a release.
+
+    >>> import apache_beam as beam
+    >>> pipeline = beam.Pipeline(runner="FnApiRunner")
+    >>> configure_run(pipeline, claims=str(getfixture("tmp_path")), run_id="2024-05-01")
+    >>> written = pipeline | beam.Create(["the name of a file"])
+    >>> done = (written,) | FinishRun()
     """
 
     def expand(self, written: Any) -> beam.PCollection:

@@ -14,7 +14,14 @@ from streamsketch.streams import REFUSED, Alarm
 
 
 def refused_alarm(key: Any, stream: str, epoch: int | None, window: IntervalWindow = beam.DoFn.WindowParam) -> Alarm:
-    """Return the alarm of a key in a window that the ledger refused to cover."""
+    """Return the alarm of a key in a window that the ledger refused to cover.
+
+    Examples
+    --------
+    >>> alarm = refused_alarm("AA", "flights", 3, IntervalWindow(3600, 7200))
+    >>> str(alarm.slot), alarm.result
+    ('flights 1970-01-01T01-00-00Z AA', 'refused')
+    """
     return Alarm(slot_of(stream, key, window), REFUSED, epoch)
 
 
@@ -29,6 +36,14 @@ class WriteAlarms(beam.PTransform):
     folder
         A folder that all workers share, on a local or mounted file system, gs:// or s3://. Choose one beside the
         claims, not where results are published.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from apache_beam.transforms.window import IntervalWindow
+    >>> alarm = refused_alarm("AA", "flights", 3, IntervalWindow(3600, 7200))
+    >>> pipeline = beam.Pipeline(runner="FnApiRunner")
+    >>> pipeline | beam.Create([alarm]) | WriteAlarms("claims/flights.alarms")
     """
 
     def __init__(self, folder: str) -> None:

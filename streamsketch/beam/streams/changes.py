@@ -180,7 +180,7 @@ class _Compare(beam.DoFn):
     ) -> Iterator[TimestampedValue]:
         key, (start, image) = keyed
         held = dict(recent.read())
-        if start in held:  # a runner repeats itself
+        if start in held:  # the runner repeated an element
             return
         held[start] = image
         for later in (start, self._windows.end_of(start)):
@@ -200,10 +200,10 @@ def _loaded(image: bytes) -> PrivateSketch:
 class WindowDistances(beam.PTransform):
     """Compare all keys within each window: ``KV[key, PrivateSketch] → PCollection[list of rows]``.
 
-    Each window gives one list, in the order of its keys, once all of its releases have arrived. A row is a dictionary
-    as in `PairwiseDistances`. For many keys in a bounded pipeline, use `PairwiseDistances`: it distributes the work by
-    a side input, which Flink cannot keep for streams, and its groups wait for a watermark, which releases may arrive
-    after.
+    Each window yields one list, in the order of its keys, once all of its releases have arrived. A row is a dictionary
+    as in `PairwiseDistances`. For many keys in a bounded pipeline, use `PairwiseDistances`. It distributes the work by
+    a side input, which Flink cannot keep for streams, and its groups wait for a watermark, but releases may arrive
+    after it.
 
     Parameters
     ----------
@@ -211,6 +211,17 @@ class WindowDistances(beam.PTransform):
         Number of keys in each window.
     by
         As in `PairwiseDistances`.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from streamsketch import L1, SJLT
+    >>> from streamsketch.beam import TumblingWindows
+    >>> sketch = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7).sketch()
+    >>> keyed = [(key, sketch.release(epsilon=1.0, neighbours=L1(1))) for key in ("north", "south")]
+    >>> pipeline = beam.Pipeline(runner="FnApiRunner")
+    >>> releases = pipeline | beam.Create(keyed) | TumblingWindows(3600)
+    >>> rows = releases | WindowDistances(keys=2)
     """
 
     def __init__(self, keys: int, *, by: By = "distance") -> None:

@@ -1,4 +1,4 @@
-"""Dead letters: rows and messages that a stream dropped, in files for the operator: secret."""
+"""Dead letters: rows and messages that a stream dropped, in secret files for the operator."""
 
 import datetime as dt
 import time
@@ -23,7 +23,7 @@ from streamsketch.streams import RowCounts, Tally
 
 AHEAD = "ahead"
 _MOST_FILES = 10_000
-_FILE_BYTES = 1 << 22  # of rows or messages; then a file is written before the bundle ends
+_FILE_BYTES = 1 << 22  # size of rows or messages at which a file is written before the bundle ends
 _SECONDS = 30.0  # between two looks at how full the folder is
 
 
@@ -44,7 +44,18 @@ class WriteDeadLetters(beam.PTransform):
         Limit on the size of all files together. Beyond it, or beyond 10,000 files, rows are counted but not kept.
         Workers measure the folder every 30 s, so it may become a little larger.
     counts
-        Folder of counts, as in `DecodeMessages`, that counts the rows not kept.
+        Folder of counts, as in `DecodeMessages`, for the rows that are not kept.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from streamsketch import SJLT, Agreement
+    >>> from streamsketch.beam.streams import DecodeMessages
+    >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), key="shop", index="item")
+    >>> decode = DecodeMessages(agreement, time="at", format="json", delay=60.0, size=3600.0)
+    >>> pipeline = beam.Pipeline(runner="FnApiRunner")
+    >>> batches, late, malformed = pipeline | beam.Create([b"not JSON"]) | decode
+    >>> (late, malformed) | WriteDeadLetters("dead-letters")
     """
 
     def __init__(self, folder: str, *, most_bytes: int = 1 << 30, counts: str | None = None) -> None:
@@ -57,13 +68,13 @@ class WriteDeadLetters(beam.PTransform):
             one | f"Pack {kind}" >> beam.ParDo(_Pack(kind)).with_output_types(tuple[str, int, bytes])
             for kind, one in zip((LATE, MALFORMED), dropped, strict=True)
         ]
-        # or the steps before would be one with this one, and wait for checkpoints as it does
+        # without it, the earlier steps would be fused with this one, and would wait for checkpoints as it does
         files = packed | beam.Flatten() | beam.Reshuffle()
         files | "Write" >> publishing_step(files, self._step)
 
 
 class _Pack(beam.DoFn):
-    """Makes files of what comes in a bundle: (name, number of rows, content)."""
+    """Makes files from the elements of a bundle: (name, number of rows, content)."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -118,7 +129,7 @@ class _Write(beam.DoFn):
         path = str(FileSystems.join(self._folder, name))
         self._look()
         if self._used + len(content) > self._most or self._files >= _MOST_FILES:
-            if self._counts is not None and not FileSystems.exists(path):  # or it was written before a failure
+            if self._counts is not None and not FileSystems.exists(path):  # it exists if written before a failure
                 tally = Tally.of(self._counts)
                 tally.add(RowCounts(lost=rows))
                 tally.flush(now=True)
@@ -127,7 +138,7 @@ class _Write(beam.DoFn):
             self._used, self._files = self._used + len(content), self._files + 1
 
     def _look(self) -> None:
-        """Look at how full the folder is, if that was long ago."""
+        """Measure the folder, if the last time was long ago."""
         if time.monotonic() - self._looked < _SECONDS:
             return
         (found,) = FileSystems.match([FileSystems.join(self._folder, "*.parquet")])

@@ -62,6 +62,13 @@ class ReadGrowingFolder(beam.PTransform):
     ------
     InvalidInputError
         If ``time`` is not one of ``columns``, ``clock`` is unknown, or a length is not valid.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> pipeline = beam.Pipeline(runner="FnApiRunner")
+    >>> read = ReadGrowingFolder("arriving", ["shop", "item", "at"], time="at", delay="5 min", size="1 hour")
+    >>> messages = pipeline | read
     """
 
     def __init__(  # noqa: PLR0913 - what a stream's windows are belongs together
@@ -95,7 +102,7 @@ class ReadGrowingFolder(beam.PTransform):
 
 
 class _After(RestrictionTracker):
-    """The files after one name: claimed name by name."""
+    """The files after one name, claimed one by one."""
 
     def __init__(self, after: str) -> None:
         self._after = after

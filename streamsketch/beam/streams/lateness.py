@@ -168,15 +168,23 @@ class PartitionClock(Clock):
 
 
 class TakeOnTime(beam.PTransform):
-    """Split rows of your own source into those on time and those late: ``PCollection → (on_time, late)``.
+    """Split rows of your own source into rows on time and late rows: ``PCollection → (on_time, late)``.
 
-    The source sets Beam's earliest timestamp on late rows, and on others their own. The second output is **secret**, in
-    the global window, and for monitoring only; it is never released.
+    The source sets Beam's earliest timestamp on late rows, and their own time on the others. The second output is
+    **secret**, in the global window, and for monitoring only; it is never released.
 
     Parameters
     ----------
     count_private_data
         Count late rows as a Beam metric (``rows_late``). The count has no noise, so it is for the operator only.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from apache_beam.transforms.window import TimestampedValue
+    >>> rows = [TimestampedValue(("north", "tea"), 3600), TimestampedValue(("north", "jam"), MIN_TIMESTAMP)]
+    >>> pipeline = beam.Pipeline(runner="FnApiRunner")
+    >>> on_time, late = pipeline | beam.Create(rows) | TakeOnTime()
     """
 
     def __init__(self, *, count_private_data: bool = False) -> None:

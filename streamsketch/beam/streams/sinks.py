@@ -1,4 +1,4 @@
-"""Sinks that fill each slot of a stream once, however often and by whomever it is written."""
+"""Sinks that fill each slot of a stream once, however often and by whichever worker it is written."""
 
 import json
 import logging
@@ -25,8 +25,8 @@ _LOG = logging.getLogger(__name__)
 class WriteOnce(beam.PTransform):
     """Write each release to its slot, which is filled once: ``KV[key, PrivateSketch] → (held, alarms)``.
 
-    The first output has the releases that their slots hold. Compute from it whatever else you publish: a release that
-    was refused is not public, and a comparison with it would reveal it.
+    The first output has the releases that are in their slots. Compute everything else that you publish from it: a
+    release that was refused is not public, and a comparison with it would reveal it.
 
     A second write of the same bytes changes nothing. A second write of other bytes changes nothing either, but raises
     an alarm: an element of the second output, an error in the log, and an increment of the counter ``alarms``. An alarm
@@ -44,6 +44,17 @@ class WriteOnce(beam.PTransform):
         are written as one line of JSON.
     epoch
         Epoch of the job, for alarms and the log.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from streamsketch import L1, SJLT
+    >>> from streamsketch.beam import TumblingWindows
+    >>> from streamsketch.streams import FileSink
+    >>> release = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7).sketch().release(epsilon=1.0, neighbours=L1(1))
+    >>> pipeline = beam.Pipeline(runner="FnApiRunner")
+    >>> releases = pipeline | beam.Create([("north", release)]) | TumblingWindows(3600)
+    >>> held, alarms = releases | WriteOnce(FileSink("releases"), "sales", epoch=1)
     """
 
     def __init__(self, sink: Sink, stream: str, *, result: str | None = None, epoch: int | None = None) -> None:
@@ -192,7 +203,7 @@ def _files(folder: str, suffix: str) -> Sink:
 
 
 class _Objects(Sink):
-    """Files of gs:// and s3://, reached as Beam does."""
+    """Files of gs:// and s3://, through Beam's file systems."""
 
     def __init__(self, folder: str, suffix: str) -> None:
         self._folder, self.result = folder, suffix
@@ -206,6 +217,6 @@ class _Objects(Sink):
 
 
 class _Rows(DatabaseSink):
-    """The same with Beam's pickler, which takes the functions that pickle refuses."""
+    """A `DatabaseSink` with Beam's pickler, which accepts functions that pickle refuses."""
 
     _dumps, _loads = staticmethod(pickler.dumps), staticmethod(pickler.loads)

@@ -17,7 +17,7 @@ def slot_of(stream: str, key: Any, window: IntervalWindow) -> Slot:
 
 
 def encoded_key(key: Any) -> bytes:
-    """Return a key as bytes, for state by keys: runners tell keys apart by their bytes."""
+    """Return a key as bytes, for state by keys: runners compare keys by their bytes."""
     return bytes(_KEYS.encode(plain_key(key, "keys of a stream")))
 
 

@@ -1,4 +1,4 @@
-"""Steps whose input a runner must not change between two tries."""
+"""Steps whose input a runner must not change between two attempts."""
 
 from typing import Any
 
@@ -19,8 +19,16 @@ _MOST_ELEMENTS = 64
 class StableParDo(beam.ParDo):
     """``beam.ParDo`` whose input is stable: a runner that repeats the step gives it the same elements again.
 
-    Java has an annotation for that, Python's SDK has none; runners read the flag in the specification. Flink keeps the
-    elements until the next checkpoint, so results come up to one checkpoint interval later.
+    Java has an annotation for this, and Python's SDK has none. Runners read the flag in the job's specification. Flink
+    keeps the elements until the next checkpoint, so results come up to one checkpoint interval later.
+
+    Examples
+    --------
+    >>> class Publish(beam.DoFn):
+    ...     def process(self, element):
+    ...         yield element
+    >>> pipeline = beam.Pipeline(runner="FnApiRunner")
+    >>> published = pipeline | beam.Create(["a release"]) | StableParDo(Publish())
     """
 
     def to_runner_api_parameter(self, context: PipelineContext, **extra: Any) -> Any:
@@ -37,9 +45,9 @@ def publishing_step(collection: beam.PCollection, step: beam.DoFn, **side: Any) 
     Raises
     ------
     InvalidInputError
-        If the collection never ends, and the runner is not told to make checkpoints, or the secrets would change when
-        the job is built again, or bundles would hold results back that the watermark passes, or may be so long that
-        the runner waits for its own workers for ever.
+        If the collection never ends, and the runner makes no checkpoints; if the secrets would change when the job is
+        built again; if the watermark could pass results that bundles hold back; or if bundles may be so long that the
+        runner waits for its own workers forever.
     """
     if collection.is_bounded or not may_compute_again(collection.pipeline):
         return beam.ParDo(step, **side)
@@ -69,7 +77,7 @@ def publishing_step(collection: beam.PCollection, step: beam.DoFn, **side: Any) 
 
 
 def option(options: PipelineOptions, name: str) -> int:
-    """Return a runner's own option as a number, 0 if it is not given: job servers alone know them all."""
+    """Return a runner's own option as a number, 0 if it is not given: only job servers know all of them."""
     found = options.get_all_options(retain_unknown_options=True).get(name)
     found = {"true": 1, "false": 0}.get(str(found).lower(), found)
     try:

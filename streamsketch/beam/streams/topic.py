@@ -1,4 +1,4 @@
-"""Kafka topics, read with watermarks from the log alone."""
+"""Kafka topics, read with watermarks that depend on the log only."""
 
 import itertools
 from typing import Any
@@ -41,6 +41,13 @@ class ReadTopic(beam.PTransform):
         `streamsketch.jobs.client_settings`.
     limit
         How far a message may be ahead; one further ahead does not move the watermark. By default there is no limit.
+
+    Examples
+    --------
+    A pipeline applies it as ``pipeline | read`` where the expansion service runs:
+
+    >>> times = {"delay": 60.0, "size": 3600.0, "offset": 0.0}
+    >>> read = ReadTopic("broker:9092", "flights", **times, expansion="127.0.0.1:8097")
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only where there are many
