@@ -70,13 +70,13 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     - ``test_same(x, y, tolerance)``: a struct of ``p_value``, as in `streamsketch.test_same`, and ``distance``, the
       squared distance as a struct as above;
     - ``guarantee(x)``: text;
-    - ``noise_check(x)``: ``enough``, ``too little`` or ``not checked``, which tells whether the stated noise is enough
-      for the guarantee;
+    - ``noise_check(x)``: ``enough``, ``too little`` or ``not checked``: whether the stated noise is enough for
+      the guarantee;
     - ``combine(x, y, populations)``: the release of both streams together, as in `PrivateSketch.combine`.
 
-    NULL gives NULL. The cosine and profile distance are NULL if a stream is empty or too small for its noise, and
-    averages are NULL if a stream has too few units. An invalid sketch raises an error, which aborts the query, and so
-    does an average of a sketch whose units were not counted.
+    A function of NULL is NULL. The cosine and profile distance are NULL if a stream is empty or too small for its
+    noise, and averages are NULL if a stream has too few units. An invalid sketch raises an error, which aborts the
+    query, and so does an average of a sketch whose units were not counted.
 
     Five functions are for releases of features whose agreement is in ``agreements``:
 
@@ -89,7 +89,7 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     - ``share(x, column, value)``: the share of a category, also of a hashed one.
 
     ``column_differences`` and ``describe_release`` can be used as a table, ``FROM describe_release(x)``; in an
-    expression they give a list of structs.
+    expression, they return a list of structs.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def _of_two(estimator: Any) -> Any:
 
 
 def _or_null(estimator: Any, undefined: Callable[[Block], NDArray[np.bool_]], count: int) -> Any:
-    """Return such a function of one or two sketches that is NULL where it is not defined for one of them."""
+    """Return a version of a function of one or two sketches that is NULL if it is not defined for one of them."""
 
     def estimate(sketches: Sequence[bytes | None]) -> dict[str, float] | None:
         given = [sketch for sketch in sketches if sketch is not None]

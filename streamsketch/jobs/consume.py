@@ -303,7 +303,7 @@ class TopicStream:
             newest = self._policy.windows.name(stream.windows.next - 1)
             self._tell(logging.INFO, "released", None, windows=count, newest=newest)
         self._saved = self._clock()
-        with contextlib.suppress(TopicError):  # it is for monitors alone
+        with contextlib.suppress(TopicError):  # the offsets are for monitors only
             self._log.commit(self._next)
 
     @property

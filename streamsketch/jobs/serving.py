@@ -45,7 +45,7 @@ class Server(ThreadingHTTPServer):
         return self
 
     def keep_on(self, every: float, health: Path | None = None) -> None:
-        """Check the stream every so many seconds, for ever; with a file, also write the line of ``/health`` to it."""
+        """Check the stream every ``every`` seconds, forever; with a file, also write the line of ``/health`` to it."""
         while True:
             if health is not None:
                 write_whole(health, _line(self.watch))

@@ -58,7 +58,7 @@ class Publisher:
         )
         with self._brokers.errors(self._producer):
             self._producer.init_transactions(_SECONDS)  # from here on, an earlier publisher can commit nothing
-        # records without a key are somebody else's
+        # records without a key are not from a publisher
         self._published = {record.key.decode() for record in records(servers, topic, settings) if record.key}
 
     def publish(self, slots: dict[str, Path]) -> int:

@@ -1,4 +1,4 @@
-"""Structured Streaming: each batch of a stream released once, whatever is tried again."""
+"""Structured Streaming: release each batch of a stream once, even if it is retried."""
 
 import dataclasses
 import datetime as dt
@@ -126,7 +126,7 @@ class ReleaseBatches:
         guarantee = dataclasses.replace(guarantee, conditions=[*guarantee.conditions, condition])
         calibrated = calibrated.with_guarantee(guarantee)
         self.guarantee = guarantee
-        """What each batch's releases guarantee, together."""
+        """The guarantee of all releases of a batch together."""
         self._key = secret if isinstance(secret, bytes) else fetch_root_key(secret)
         self._once = ReleaseOnce(
             calibrated,
@@ -153,7 +153,7 @@ class ReleaseBatches:
 
 @dataclasses.dataclass(frozen=True)
 class _Known:
-    """What is known of the sketches of every batch."""
+    """The public facts about the sketches of every batch."""
 
     bounds: Any
     agreement: Agreement

@@ -1,4 +1,4 @@
-"""Releases of sketches of Spark: drawn once, on the driver."""
+"""Release sketches from Spark once, on the driver."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -100,7 +100,7 @@ def release(
 
 
 def checked_publisher(publisher: Publisher[Any], data: Any) -> Publisher[Any]:
-    """Return a publisher of tables, which counts units as the agreement of the data says, if they are counted."""
+    """Return a publisher of tables, which counts units as the agreement of the data states, if they are counted."""
     if not isinstance(publisher, Publisher):
         raise TypeError(
             "publisher must be a mechanism, such as AdditiveNoise(epsilon=…, neighbours=…), got a "

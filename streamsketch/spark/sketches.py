@@ -1,4 +1,4 @@
-"""From a data frame of Spark to one exact sketch a key."""
+"""From a Spark data frame to one exact sketch per key."""
 
 import dataclasses
 import os
@@ -51,7 +51,7 @@ def sketch_per_key(
         A Spark data frame that is not streaming; for streams, use `ReleaseBatches`. If its rows may differ when they
         are recomputed, as in a sample without a seed, write them to a table first.
     agreement
-        The agreement, which gives the columns and the types to which they are cast. It needs a key column.
+        The agreement: the columns, and the types to which they are cast. It needs a key column.
     neighbours
         What one unit may contribute: `L1`, `L2` or `SketchL2`; by default the agreement's neighbours.
     max_keys, clip
@@ -132,11 +132,11 @@ class Work:
 
     @property
     def bounds(self) -> Bounds:
-        """What is known of the sketches of any data frame."""
+        """The bounds of the sketches of any data frame."""
         return NO_DATA.updated() if self._bounds is None else self._bounds.known
 
     def sketches(self, df: "DataFrame", secret: bytes, bounds: Bounds | None = None) -> "KeyedSketches":
-        """Return the sketches of a data frame; ``secret`` decides what is clipped of units beyond their bounds."""
+        """Return the sketches of a data frame; ``secret`` decides what is clipped beyond the bounds of a unit."""
         if df.isStreaming:
             raise InvalidInputError(
                 "the data frame is an unbounded stream; release its batches with writeStream.foreachBatch(…) and "

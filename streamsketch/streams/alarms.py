@@ -1,4 +1,4 @@
-"""Alarms: what a stream did not publish, and why; for the operator alone."""
+"""Alarms: what a stream did not publish, and why, for the operator only."""
 
 import hashlib
 from typing import NamedTuple, Self
@@ -47,5 +47,5 @@ class Alarm(NamedTuple):
 
     @classmethod
     def of(cls, slot: Slot, result: str, epoch: int | None, held: bytes, offered: bytes) -> Self:
-        """Return the alarm of a slot that holds other bytes than those that it was offered."""
+        """Return the alarm of a slot whose bytes differ from those that it was offered."""
         return cls(slot, result, epoch, *(hashlib.sha256(one).hexdigest() for one in (held, offered)))

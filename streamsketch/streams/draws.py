@@ -1,4 +1,4 @@
-"""What is drawn of a stream's windows: a function of the state's secret, so that a window drawn again is the same."""
+"""Draws for a stream's windows: functions of the state's secret, so that a window drawn again has the same bytes."""
 
 import hashlib
 import secrets
@@ -21,15 +21,15 @@ class Draw:
     Parameters
     ----------
     secret
-        Of the window.
+        The secret of the window.
     named
-        All that the release is made of, its exact cells included, so that other cells get independent noise.
+        Everything that determines the release, including its exact cells, so that other cells get independent noise.
     """
 
     def __init__(self, secret: bytes, named: bytes) -> None:
         self._secret, self._named = secret, named
         self.id = self._bits(b"charge").read(_ID_BYTES).hex()
-        """Two draws with the same publish the same bytes. Without the secret it tells nothing."""
+        """Two draws with the same id publish the same bytes. Without the secret, the id reveals nothing."""
 
     def bits(self, key: Any) -> KeyedBits:
         """Return the bits of one key's release."""
@@ -40,7 +40,7 @@ class Draw:
 
 
 class DrawSecret:
-    """The secret of the next window's draw, from which those of all later windows follow, and none of those before.
+    """The secret of the next window's draw. The secrets of later windows follow from it, but not those of earlier ones.
 
     Parameters
     ----------
@@ -53,11 +53,11 @@ class DrawSecret:
 
     @classmethod
     def of_earlier_version(cls, stream: bytes, number: int) -> "DrawSecret":
-        """Return what a state without one goes on with, from its own secret and the number of its next window."""
+        """Return the secret for a state without one, from the state's own secret and the number of its next window."""
         return cls(_derived(stream, b"draw" + number.to_bytes(8, "little", signed=True)))
 
     def after(self) -> "DrawSecret":
-        """Return the secret of the window after it."""
+        """Return the secret of the following window."""
         return DrawSecret(_derived(self.value, b"next"))
 
     def draw(self, number: int, publisher: Calibrated[Any], sketches: Mapping[Any, Sketch]) -> Draw:
@@ -71,7 +71,7 @@ class DrawSecret:
         return Draw(self.value, named.digest())
 
     def draw_row(self, number: int, publisher: Calibrated[Any], history: bytes, rows: Mapping[Any, Ints]) -> Draw:
-        """Return the draw of a window's row in a history, of these exact numbers by key."""
+        """Return the draw of a window's row in a history, for these exact numbers by key."""
         named = _named(number, publisher)
         _add(named, history)
         for key, row in rows.items():
@@ -81,7 +81,7 @@ class DrawSecret:
 
 
 def _named(number: int, publisher: Calibrated[Any]) -> Any:
-    """Return a hash of what is public of a draw."""
+    """Return a hash of the public facts about a draw."""
     named = hashlib.sha512()
     public = publisher.guarantee.to_json(), publisher.projection.to_json()
     for part in (number.to_bytes(8, "little", signed=True), *map(str.encode, public)):
@@ -90,7 +90,7 @@ def _named(number: int, publisher: Calibrated[Any]) -> Any:
 
 
 def _add(named: Any, part: bytes) -> None:
-    named.update(len(part).to_bytes(8, "little"))  # so that other parts never make the same whole
+    named.update(len(part).to_bytes(8, "little"))  # so that other parts never make the same bytes
     named.update(part)
 
 

@@ -36,14 +36,14 @@ WITHIN = "none"
 """The ``clip`` of rows that are asserted to keep to the bounds."""
 
 VERSION = 1
-_PLACES = ("folder", "ledger", "dataset", "max_dropped")  # what may change while a state goes on
+_PLACES = ("folder", "ledger", "dataset", "max_dropped")  # may change when a state is continued
 _OF_JOBS = ("stream", "stop", "comparisons", "period", "max_windows")
 _LATER = (
     "zone",
     "schedule",
     "max_ahead",
     "max_dropped",
-)  # which policies without one do not name, as their JSON is in states
+)  # left out of the JSON of policies without them, because earlier states hold such JSON
 
 Comparisons: TypeAlias = Literal["distance", "cosine", "mean"]
 
@@ -107,9 +107,9 @@ class StreamPolicy:
     stop
         Time in ISO 8601. Windows that start at this time or later are not released. By default there is no end.
     comparisons
-        What a job publishes beside releases, between each key and itself in the window before, and between the keys of
-        a window: squared ``"distance"``, the default; ``"cosine"``; or ``"mean"``, the distance of averages if units
-        are counted.
+        What a job publishes besides releases: comparisons of each key with itself in the window before, and of the keys
+        of a window with each other. They are by squared ``"distance"``, the default; by ``"cosine"``; or by ``"mean"``,
+        the distance of averages, if units are counted.
     period, max_windows
         Bounds a unit in each period, in seconds or as ``"1 day"``, instead of in each window. The unit may contribute
         in ``max_windows`` windows of a period, by default 1, and the guarantee is for a period.
@@ -324,8 +324,8 @@ class StreamPolicy:
                 )
             self.clip_in(agreement)
         if (agreement.key is None) != (self.public_keys is None):
-            say = "has no key column, so leave out" if agreement.key is None else "has a key column, so list"
-            raise InvalidInputError(f"the agreement {say} public_keys")
+            columns = "has no key column, so leave out" if agreement.key is None else "has a key column, so list"
+            raise InvalidInputError(f"the agreement {columns} public_keys")
         found: Neighbours = agreement.neighbours or self.neighbours  # type: ignore[assignment]
         if agreement.key is None and found.max_keys != 1 and not found.any_keys:
             raise InvalidInputError(
@@ -385,9 +385,9 @@ class StreamPolicy:
         return {name: value for name, value in found.items() if name not in _LATER or value is not None}
 
     def changed(self, before: dict[str, Any]) -> list[str]:
-        """Return the fields that differ from an earlier `to_dict`, except for those that give the places of files."""
+        """Return the fields that differ from an earlier `to_dict`, except for the places of files."""
         now: dict[str, Any] = json.loads(json.dumps(self.to_dict()))
-        # where the agreement does not say how units are clipped, null is "scale", as it said before
+        # if the agreement does not state how units are clipped, null means "scale", as earlier versions wrote
         one, other = ({**policy, "clip": policy.get("clip") or "scale"} for policy in (now, before))
         names = {"policy", *_FIELDS} - {*_PLACES}
         return sorted(name for name in names if one.get(name) != other.get(name))

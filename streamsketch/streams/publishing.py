@@ -1,4 +1,4 @@
-"""How the slots of a window are filled: in one order, and all with releases of the same sums."""
+"""Fill the slots of a window in one order, all with releases of the same sums."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -14,14 +14,14 @@ _LOG = logging.getLogger(__name__)
 
 
 class Put(NamedTuple):
-    """What became of the slots of a window.
+    """The result of filling the slots of a window.
 
     Parameters
     ----------
     held
-        Keys whose slots hold what was offered.
+        Keys whose slots hold the bytes that were offered.
     alarms
-        One for each other key: **secret**.
+        One alarm for each other key: **secret**.
     """
 
     held: list[Any]
@@ -29,24 +29,24 @@ class Put(NamedTuple):
 
 
 def in_order(keys: Iterable[Any]) -> list[Any]:
-    """Return keys in the order in which their slots are filled, a function of the keys alone."""
+    """Return keys in the order in which their slots are filled, which depends on the keys only."""
     return sorted(keys, key=canonical_bytes)
 
 
 def put_window(sink: Sink, contents: Mapping[Any, tuple[Slot, bytes]], epoch: int | None = None) -> Put:
     """Fill the slots of a window in their order, up to the first that holds other bytes.
 
-    So whatever versions of a window are put, by whom and how far, all that its slots hold is of one version: of two
-    with the same keys, the first slot that differs decides (Theory 4.2).
+    Several processes may put several versions of a window, each as far as it comes. Still, all slots of the window hold
+    one version: of two versions with the same keys, the first slot that differs decides (Theory 4.2).
 
     Parameters
     ----------
     sink
-        Opened.
+        The open sink.
     contents
-        The slot of each key and what is put into it.
+        The slot of each key, and the bytes for it.
     epoch
-        Of the launch, which alarms and the log name.
+        Epoch of the launch, for alarms and the log.
     """
     found = Put([], [])
     for key in in_order(contents):
@@ -65,5 +65,5 @@ def put_window(sink: Sink, contents: Mapping[Any, tuple[Slot, bytes]], epoch: in
 
 
 def is_filled(sink: Sink, slots: Iterable[Slot]) -> bool:
-    """Return whether each slot holds something, so that nothing of its window can be published any more."""
+    """Return whether every slot is filled, so that nothing more of the window can be published."""
     return all(sink.get(slot) is not None for slot in slots)

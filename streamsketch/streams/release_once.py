@@ -1,4 +1,4 @@
-"""Releases of windows that are final on any engine: drawn again they are the same bytes, and published once."""
+"""Release windows once on any engine: a window that is drawn again has the same bytes, and each slot is filled once."""
 
 import dataclasses
 import datetime as dt
@@ -180,7 +180,7 @@ class ReleaseOnce:
         return Released({key: releases[key] for key in held}, alarms)
 
     def _exact(self, sketches: Mapping[Any, Sketch] | SketchTable) -> dict[Any, Sketch]:
-        """Return the sketches to release in the order in which they are put, which is a function of the keys alone."""
+        """Return the sketches to release in the order in which they are put, which depends on the keys only."""
         if isinstance(sketches, SketchTable):
             found = sketches_to_release(sketches, self._public, keys_are_public=self._public is None)
         else:
@@ -205,7 +205,7 @@ class ReleaseOnce:
         return {key: found[key] for key in in_order(found)}
 
     def _named(self, start: int, key: Any, sketch: Sketch) -> bytes:
-        """Return a digest of all that a release is made of, the exact numbers included."""
+        """Return a digest of everything that determines a release, including its exact numbers."""
         public = self._publisher.guarantee.to_json(), self._publisher.projection.to_json()
         numbers = [sketch.state()]
         if self._publisher.guarantee.mechanism.counting is not None and (counts := sketch.counts) is not None:
@@ -215,7 +215,7 @@ class ReleaseOnce:
         return hashlib.sha512(joined(parts)).digest()
 
     def _ids(self, start: int) -> DataIds:
-        """Return the ids of a window's data, in all epochs: its releases are known to be of the same data."""
+        """Return the ids of a window's data, the same in all epochs: its releases are known to share their data."""
         secret = self._secret("data ids", outlives_epochs=True)
         name = start.to_bytes(8, "little", signed=True)
         return from_list([hashlib.blake2b(name, digest_size=ID_BYTES, key=secret, person=b"streamsketch.rid").digest()])
@@ -229,7 +229,7 @@ class ReleaseOnce:
         if self._ledger is None:
             return True
         window = Slot(self._stream, start, "text", "").window
-        # which tells nothing of the sums without the secret
+        # which reveals nothing about the sums without the secret
         once = hashlib.blake2b(joined(named.values()), digest_size=16, key=self._secret("charge")).hexdigest()
         try:
             self._ledger.charge(

@@ -1,4 +1,4 @@
-"""Windows of a stream as the rows of a schedule: what is drawn of each, and what a state has of them."""
+"""Windows of a stream as the rows of a schedule: the draw of each row, and the sums that a state keeps."""
 
 import dataclasses
 import hashlib
@@ -21,25 +21,25 @@ ANEW = "begin a new state and a new folder, with a start after what was released
 
 
 class OtherRowsError(InvalidInputError):
-    """Rows that are published are not those of a state, which cannot go on beside them."""
+    """The published rows are not those of this state, so the state cannot be continued."""
 
 
 Charge: TypeAlias = Callable[[Guarantee, DataIds, str], Any]
-"""Charges a release, once for each text; raises where it does not fit."""
+"""Charges a release, once for each text; raises an error if it does not fit into the budget."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RowsOf:
-    """Which rows they are.
+    """The facts that identify a stream's rows.
 
     Parameters
     ----------
     publisher, agreement, public
-        What draws rows, by a schedule; what they follow; and public keys, None for one stream.
+        The mechanism that draws rows by a schedule; the agreement; and the public keys, None for a stream without keys.
     stream, secret
-        Id and secret of the stream, from which the ids of the history and its data follow.
+        Id and secret of the stream, from which the ids of the history and of its data are derived.
     spent
-        What one unit has spent once all rows are published.
+        The guarantee for one unit once all rows are published.
     """
 
     publisher: CalibratedNoise
@@ -51,7 +51,7 @@ class RowsOf:
 
     @property
     def schedule(self) -> Schedule:
-        """Which sums of windows are published."""
+        """The schedule, which states which sums of windows are published."""
         return self.publisher.schedule  # type: ignore[return-value] # it has one
 
     @property
@@ -61,7 +61,7 @@ class RowsOf:
 
     @property
     def ids(self) -> DataIds:
-        """Of all data of the stream."""
+        """The data ids of all data of the stream."""
         return from_list([self._derived(b"rows", ID_SECRET_BYTES)])
 
     def _derived(self, name: bytes, size: int) -> bytes:
@@ -69,12 +69,12 @@ class RowsOf:
 
 
 class Rows:
-    """What is released of a stream's windows by a schedule, with the sums that later rows need: **secret**.
+    """The rows of a stream that a schedule releases, with the sums that later rows need: **secret**.
 
     Parameters
     ----------
     of
-        Which rows they are.
+        The facts that identify the rows.
     """
 
     def __init__(self, of: RowsOf) -> None:
@@ -94,13 +94,14 @@ class Rows:
         Parameters
         ----------
         table
-            Its exact sketches.
+            The window's exact sketches.
         number
-            Of the window, as the stream counts them.
+            The window's number in the stream.
         secret
-            Of its draw.
+            The secret of its draw.
         charge
-            Charges all rows: with each of them, under the same text, as the ledger may be another one by now.
+            Charges all rows together. It is called for each row, with the same text, because the ledger may be another
+            one by now.
 
         Raises
         ------
@@ -131,12 +132,12 @@ class Rows:
 
     @property
     def held(self) -> bytes:
-        """The sums, as a state holds them."""
+        """The sums, as a state stores them."""
         return self._releaser.state.held.astype("<i8").tobytes()
 
     @classmethod
     def restored(cls, of: RowsOf, windows: int, first_draw: str | None, held: bytes | None) -> Self:
-        """Return the rows of a state after so many windows; raise `WireFormatError` for what no stream writes."""
+        """Return the rows of a state after so many windows; raise `WireFormatError` if no stream writes this."""
         if (first_draw is None, held is None) != (windows == 0,) * 2:
             raise WireFormatError("schedule", "is not of the number of windows that were released")
         found = cls(of)
@@ -169,5 +170,5 @@ class Rows:
 
 
 def _named(key: Any) -> Any:
-    """Return the key of a stream's rows; one stream has one, without a name."""
+    """Return the key of a stream's rows; a stream without keys has one key, without a name."""
     return NO_KEY if key is None else key

@@ -1,4 +1,4 @@
-"""The state of an endless stream in a file: secret, and all that a restart needs."""
+"""The state of an endless stream in a secret file, with everything that a restart needs."""
 
 import dataclasses
 import struct
@@ -30,11 +30,11 @@ _STREAM = "stream"
 _PIECE_BYTES = 1 << 18
 _LARGEST = 1 << 61  # numbers of windows, and microseconds
 _SECRETS = {"stream": 16, "secret": SECRET_BYTES}
-_LATER = {"units_below_bound", "units_over_windows"}  # of the summary, which states of earlier versions lack
+_LATER = {"units_below_bound", "units_over_windows"}  # fields of the summary that states of earlier versions lack
 _COUNTS = ("events", "released", "bad_lines", "rows_late", "rows_before_start")
 
 Content: TypeAlias = bytes | RawSketch
-"""What is in a window."""
+"""The content of a window."""
 
 
 @dataclasses.dataclass
@@ -53,8 +53,8 @@ class Saved:
     held
         For a schedule, the exact sums that later rows need: int64.
     units
-        Where units are kept to a few windows, those in each (`Admission.windows`). They never change, and so are
-        written once.
+        If units are kept to a few windows, the units admitted to each (`Admission.windows`). These never change, so
+        they are written once.
     """
 
     header: dict[str, Any]
@@ -70,7 +70,7 @@ def write_state(saved: Saved, path: str | PathLike[str]) -> None:
     Raises
     ------
     OSError
-        If it cannot be written; what is there stays.
+        If it cannot be written. The file stays as it was.
     """
     try:
         with opened(path, _KIND, write=True) as database:
@@ -106,7 +106,7 @@ def read_state(path: str | PathLike[str]) -> Saved:
     Raises
     ------
     InvalidInputError
-        If it is none, or was changed or cut.
+        If it is not a state, or was changed or cut.
     OSError
         If it cannot be read.
     """
@@ -142,7 +142,7 @@ def _content(database: Database, part: str, digest: str) -> Content:
 
 
 def _check(header: dict[str, Any]) -> None:
-    """Raise `WireFormatError` unless all is there, of the right type and range; what a place is, its reader knows."""
+    """Raise `WireFormatError` unless all fields have the right type and range; only the caller can check a position."""
     bounding = dataclasses.asdict(BoundingSummary())
     given = header["bounding"]
     valid = {

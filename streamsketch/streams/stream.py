@@ -1,4 +1,4 @@
-"""An unbounded stream: read once, released once a window, and gone on with after any interruption."""
+"""An unbounded stream: read once, released once for each window, and continued after any interruption."""
 
 import dataclasses
 import hashlib
@@ -112,7 +112,7 @@ class Stream:
         self._policy, self._agreement, self._path, self._charge = policy, agreement, Path(path), charge
         policy.check_one_machine(is_named=sink is not None)
         self._publisher = policy.publisher(agreement)
-        # of a unit in all its windows: releases of several add up for it, and rows are of all of them together
+        # for a unit in all its windows: the losses of several releases add up, and rows are for all of them together
         self._spent = dataclasses.replace(self._publisher.guarantee, neighbours=policy.noise(agreement).neighbours)
         self._sink = sink
         self.sink = sink or WindowFiles(
@@ -120,7 +120,7 @@ class Stream:
         )
         """Where releases are published."""
         self.position: dict[str, Any] | None = None
-        """How far the log was read, or each of the sources: what the caller gives to `save`."""
+        """How far the log or each of its sources was read, as the caller passed it to `save`."""
         self.events = self.released = self.bad_lines = 0
         self._waiting: dict[int, bytes] = {}
         if self._path.exists():
@@ -212,7 +212,7 @@ class Stream:
 
     @property
     def idle(self) -> frozenset[str]:
-        """The sources for which no window waits."""
+        """The sources that no window waits for."""
         return frozenset(self.windows.clocks.idle)
 
     def set_idle(self, source: str) -> None:
@@ -287,7 +287,7 @@ class Stream:
                 ids = self._ids_of(number)
                 sketches = self._sketches(table, ids)
                 draw = self._draws.draw(number, self._publisher, sketches)
-                # where all of a window is published, drawing it shows whether it is the same, and publishes nothing
+                # if all of a window is published, drawing it again checks its bytes, and publishes nothing
                 if self._charge is not None and not is_filled(self.sink, self._slots(number)):
                     once = f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}"
                     self._charge(self._spent, ids, once)
@@ -297,7 +297,7 @@ class Stream:
             self._draws = self._draws.after()
 
     def _publish(self) -> list[Alarm]:
-        """Publish what the state on disk holds, in the order of windows; return alarms of what others had published."""
+        """Publish what the state on disk holds, in the order of windows; return alarms for slots with other bytes."""
         alarms: list[Alarm] = []
         for number, data in self._waiting.items():
             found = put_window(self.sink, self._contents(number, data)).alarms
@@ -322,7 +322,7 @@ class Stream:
         return Slot(self._policy.stream or "", self._policy.windows.start(number), *named_key(key))
 
     def _contents(self, number: int, data: bytes) -> dict[Any, tuple[Slot, bytes]]:
-        """Return what a release, as the state holds it, puts into each slot of its window."""
+        """Return the content of each slot of a window, from its release as the state holds it."""
         if self._sink is None or self.windows.public is None:
             return {NO_KEY: (self._slot(number, NO_KEY), data)}
         rows = PrivateTable.from_bytes(data).items()
@@ -398,7 +398,7 @@ class Stream:
         return next((self._slot(number, NO_KEY) for number in taken), None)
 
     def _restored_rows(self, first_draw: str | None, held: bytes | None) -> Rows | None:
-        """Return the rows of a state; raise `WireFormatError` for what no stream writes."""
+        """Return the rows of a state; raise `WireFormatError` if no stream writes such a state."""
         if self._policy.schedule is None:
             if first_draw is not None or held is not None:
                 raise WireFormatError("schedule", "is of no policy")
@@ -408,7 +408,7 @@ class Stream:
     # --- single releases ------------------------------------------------------------------------------------
 
     def _ids_of(self, number: int) -> DataIds:
-        """Return a window's data ids: the same in each draw, so that its releases are known to be of the same data."""
+        """Return a window's data ids: the same in each draw, so that its releases are known to share their data."""
         name = number.to_bytes(8, "little", signed=True)
         one = hashlib.blake2b(name, digest_size=ID_SECRET_BYTES, key=self._secret, person=b"streamsketch.sid").digest()
         return from_list([one])

@@ -41,7 +41,7 @@ class Frequencies(beam.PTransform):
     ----------
     dictionary
         The items: a column, a tuple of columns or a table, as in `streamsketch.frequency`; or a collection of Arrow
-        tables or batches with a column for each part of the index, such as `ReadColumns` gives. It must not depend on
+        tables or batches with a column for each part of the index, such as `ReadColumns` yields. It must not depend on
         the data of the streams.
     agreement
         The agreement that the streams followed, whose types items are cast to. Releases under an agreement need it.
@@ -129,7 +129,7 @@ class Frequencies(beam.PTransform):
 
 
 def frequency_schema(keys: pa.DataType, items: pa.DataType) -> pa.Schema:
-    """Return the schema of `Frequencies` with ``results="columns"``, for sinks that need it beforehand.
+    """Return the schema of `Frequencies` with ``results="columns"``, for sinks that need it in advance.
 
     Parameters
     ----------

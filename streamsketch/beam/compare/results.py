@@ -23,7 +23,7 @@ def check_form(form: str) -> None:
 
 
 def comparison_schema(keys: pa.DataType, *, ranked: bool = False, by: By = "distance") -> pa.Schema:
-    """Return the schema of comparisons with ``results="columns"``, for sinks that need it beforehand.
+    """Return the schema of comparisons with ``results="columns"``, for sinks that need it in advance.
 
     Parameters
     ----------

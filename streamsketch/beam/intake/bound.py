@@ -73,7 +73,7 @@ class BoundContributions(beam.PTransform):
     Parameters
     ----------
     agreement
-        The agreement, which gives the columns and the types to which they are cast, unless `ReadColumns` cast them. It
+        The agreement: the columns, and the types to which they are cast, unless `ReadColumns` cast them. It
         needs a unit column.
     neighbours
         What one unit may contribute: `L1`, `L2` or `SketchL2`; by default the agreement's neighbours.
@@ -101,7 +101,7 @@ class BoundContributions(beam.PTransform):
     Raises
     ------
     InvalidInputError
-        If the agreement has no unit column, or neither it nor the arguments give neighbours; if bounds are out of
+        If the agreement has no unit column, or neither it nor the arguments have neighbours; if bounds are out of
         range, as in `bound`; if the events were already bounded; for ``across_windows`` on unbounded input. In the
         workers, if a column is missing or of a wrong type.
 
@@ -271,7 +271,7 @@ class _Prepare(beam.DoFn):
 
 
 class _Clip(beam.DoFn):
-    """Clip the units of a shard; what comes late has no budget left."""
+    """Clip the units of a shard; late rows have no budget left."""
 
     def __init__(self, projection: Projection, bounds: UnitBounds, label: str, *, count: bool) -> None:
         self._projection, self._bounds, self._label, self._count = projection, bounds, label, count

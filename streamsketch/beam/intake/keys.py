@@ -98,7 +98,7 @@ def as_dict(keys: beam.PCollection) -> beam.pvalue.AsDict:
 
 
 class KeepKeys(Step):
-    """Drop what is filed under keys that are not listed, or not in the side input."""
+    """Drop elements whose keys are not listed, or not in the side input."""
 
     def __init__(self, listed: frozenset[Any] | None, *, count: bool) -> None:
         self._listed, self._count = listed, count
@@ -114,7 +114,7 @@ class KeepKeys(Step):
 
 
 def plain_keys(keys: Iterable[Any]) -> list[Any]:
-    """Return different keys; equal keys of other types would be released beside those of the data."""
+    """Return the different keys in plain types: equal keys of two types would be released twice."""
     return list(dict.fromkeys(map(_public_key, keys)))
 
 

@@ -155,7 +155,7 @@ def _named(_: bytes, patterns: list[str]) -> Iterator[tuple[str, None]]:
 
 
 def _named_splits(given: bytes | tuple[str, Iterable[None]], only: str) -> Iterator[tuple[Split, None]]:
-    """Yield the splits of a pattern; an impulse, which is bytes, stands for the only one."""
+    """Yield the splits of a pattern; an impulse, which is bytes, means the only pattern."""
     pattern, times = (only, [None]) if isinstance(given, bytes) else given
     for _ in times:
         for split in _splits(pattern):

@@ -36,8 +36,8 @@ class SketchPerKey(beam.PTransform):
     Parameters
     ----------
     agreement
-        The agreement, which gives the columns to sketch and the types to which they are cast, unless `ReadColumns` cast
-        them. Releases carry its fingerprint.
+        The agreement: the columns to sketch, and the types to which they are cast, unless `ReadColumns` cast them.
+        Releases carry its fingerprint.
 
     Raises
     ------
@@ -90,7 +90,7 @@ class _SketchBundles(Step):
     Parameters
     ----------
     intake
-        Of the rows.
+        Reads the rows.
     counted
         Whether the units of bounded events are counted.
     """
@@ -117,9 +117,9 @@ class _SketchBundles(Step):
         yield from self._flush()
 
     def _rows_of(self, element: Any) -> Iterator[tuple[Sequence[Any], Any, Any, Any, bool]]:
-        """Yield keys, and the places among them, indices and steps of events, some at a time.
+        """Yield keys, and the events' places among them, indices and steps, in parts.
 
-        The last says whether they are cells and what is added to these, as of units that are clipped in sketch space.
+        The last value is whether they are cells and steps in these, as for units that are clipped in sketch space.
         """
         if isinstance(element, pa.RecordBatch | pa.Table):
             first = 1

@@ -46,7 +46,7 @@ LATE = "late"
 
 _DAY = 86_400 * 10**6
 _MICROS = {"s": (1, 10**6), "ms": (1, 1000), "us": (1, 1), "ns": (1000, 1)}
-"""Of each unit, by what to divide and then multiply for microseconds."""
+"""Divisor and then factor that convert each unit to microseconds."""
 
 
 def column_of(element: pa.RecordBatch | pa.Table, name: str) -> Any:
@@ -204,7 +204,7 @@ def _without_unused_words(batch: pa.RecordBatch) -> pa.RecordBatch:
         for column, is_long in zip(batch.columns, long, strict=True)
     ]
     types = [(name, column.type) for name, column in zip(batch.schema.names, columns, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types, batch.schema.metadata))  # which says it was cast
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types, batch.schema.metadata))  # which marks it as cast
 
 
 class CalendarWindows(beam.PTransform):

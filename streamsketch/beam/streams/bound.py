@@ -1,4 +1,4 @@
-"""Bounds across the windows of a stream that never ends: each unit has a budget of windows a period."""
+"""Bounds across the windows of a stream that never ends: each unit may be in a few windows of each period."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -33,10 +33,10 @@ _ENTRY = np.dtype([("low", "<u8"), ("high", "<u8"), ("window", "<i8")])
 class BoundAcrossWindows(beam.PTransform):
     """Clip every unit in all windows of a period together, in an unbounded stream: ``events → BoundedEvents``.
 
-    A unit may contribute in ``max_windows`` windows of each period, the first ones with data of the unit; its rows in
-    other windows are dropped. In each window, `BoundContributions` clips it to the neighbours. So the guarantee is for
-    everything a unit does in one period, "one aircraft in one period of 86400 s". The bound of a period has
-    max_keys·max_windows slots under `L1`, and is √max_windows times the bound of a window under `SketchL2`
+    A unit may contribute to ``max_windows`` windows of each period, the first ones for which its rows arrive. Rows in
+    other windows are dropped. In each window, the unit is clipped to the neighbours, as by `BoundContributions`. So the
+    guarantee is for all of a unit's data in one period, "one aircraft in one period of 86400 s". The bound of a period
+    has max_keys·max_windows slots under `L1`, and is √max_windows times the bound of a window under `SketchL2`
     (`Neighbours.in_windows`). The job's state holds which windows a unit has used until the period is over.
 
     Parameters
@@ -206,7 +206,7 @@ class _Admit(beam.DoFn):
     ) -> Iterator[Any]:
         _, (window, digests, rows) = keyed
         if forgotten.read() is not None and window < forgotten.read():
-            return  # late, and nobody knows any more what its unit has used
+            return  # late: which windows its unit has used is no longer known
         units = np.frombuffer(digests, dtype="<u8").reshape(-1, 2)
         held = np.frombuffer(used.read() or b"", dtype=_ENTRY)
         different, rows_of = np.unique(units, axis=0, return_inverse=True)
@@ -222,7 +222,7 @@ class _Admit(beam.DoFn):
     def _admitted(
         self, held: NDArray[Any], units: NDArray[np.uint64], window: int
     ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-        """Return which units may contribute in a window, and the entries of those that have not yet."""
+        """Return which units may contribute to a window, and the entries of the new ones among them."""
         start, end = self._periods.start_of(window), self._periods.end_of(window)
         now = held[(held["window"] >= start) & (held["window"] < end)]
         own = np.empty(len(units), dtype=_ENTRY)
@@ -251,5 +251,5 @@ class _Admit(beam.DoFn):
             over.set(self._over(int(left["window"].min())))
 
     def _over(self, window: int) -> Timestamp:
-        """Return when the period of a window is over, or Beam's time is."""
+        """Return the end of a window's period, or the end of Beam's time if that is earlier."""
         return Timestamp(micros=min(self._periods.end_of(window), GlobalWindow().max_timestamp().micros))

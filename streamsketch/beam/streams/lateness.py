@@ -1,17 +1,17 @@
-"""Which events come too late, decided where a log is read, by that log alone.
+"""Decide where a log is read which events are late, from that log only.
 
-A runner decides by how far all its sources happen to be, so a replay may let in what was late before. Here a row is
-late if a newer record before its own *in its own partition* was more than the allowed delay past the end of the row's
-window. So what a window holds is a function of the log, and a window computed again has the same bytes.
+A runner decides this by the current positions of all its sources, so a replay may accept rows that were late before.
+Here, a row is late if a record before its own *in its own partition* was past the end of the row's window by more than
+the allowed delay. So the content of a window is a function of the log, and a window computed again has the same bytes.
 
-Sources give each message the watermark of its partition before it as Beam's timestamp; before the first record it is
-the earliest that Beam has. `DecodeMessages` judges each row by that, whatever the time of its message: a producer
-that is some seconds behind loses nothing, as long as the delay covers them.
+Sources set the Beam timestamp of each message to the watermark of its partition before the message. Before the first
+record, this is Beam's earliest timestamp. `DecodeMessages` judges each row by it, whatever the time of the message: a
+producer that is a few seconds behind loses nothing, if the delay covers these seconds.
 
-Where each record moves the clock, one record ahead makes others late, which no bound on contributions covers:
-timestamps must not be set by those whose data they carry, and releases state this as a condition. Where it is moved by
-heartbeats alone, records that carry nobody's data, no unit decides about others, and there is no condition. Either way
-a record that is further ahead than `AheadLimit` allows moves nothing.
+If each record moves the clock, one record ahead makes others late. No bound on contributions covers that: the people in
+the data must not set timestamps, and releases state this as a condition. If only heartbeats move the clock, which carry
+no one's data, no unit decides about others, and there is no condition. In both cases, a record that is further ahead
+than `AheadLimit` allows moves nothing.
 """
 
 from collections.abc import Iterator
@@ -133,12 +133,12 @@ class PartitionClock(Clock):
         return found
 
     def floor(self, watermark: int) -> int:
-        """Return the earliest watermark by which rows are judged as by this one: the start of its window."""
+        """Return the earliest watermark that judges rows as this one does: the start of its window."""
         return watermark if watermark <= MIN_TIMESTAMP.micros else self._windows.start_of(watermark)
 
     def judge(self, times: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which rows of one record are late, and which are too far ahead, without moving the clock."""
-        # no row moves it
+        # rows do not move this clock
         still = PartitionClock(self.delay, *self._windows, self.newest, clock="heartbeats", limit=self._limit)
         return still.late(times, self._windows), still.ahead(times)
 

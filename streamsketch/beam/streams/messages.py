@@ -32,13 +32,13 @@ from streamsketch.streams import RowCounts, Tally
 Format: TypeAlias = Literal["arrow", "json"]
 
 MALFORMED = "malformed"
-_WAITING_BYTES = 1 << 22  # of messages that are judged alike; then they are read
-_ROWS = 8192  # such messages that wait to be read
+_WAITING_BYTES = 1 << 22  # size of waiting messages with one watermark at which they are read
+_ROWS = 8192  # number of such messages at which they are read
 _LONGEST_LINE = 4000  # bytes of a row: Python reads no longer numbers
 _ODD = (b"\r", b"\0", b"[", b"NaN", b"Inf")
 _GROUP = 4096  # messages that are read together
 _TIME = pa.timestamp("us", "UTC")
-_MICROS = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}  # by what to multiply and divide
+_MICROS = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}  # factor and divisor
 _ANY = Exception
 """What reading a message may raise: libraries raise many types, and one not caught would stop the stream."""
 
@@ -208,11 +208,11 @@ class _Decode(beam.DoFn):
             Tally.of(self.counts).flush(now=True)
 
     def _outputs(self, found: Iterable[pa.RecordBatch | bytes], watermark: int) -> Iterator[Any]:
-        """Yield valid rows, late rows, rows too far ahead, and each message that has others, once."""
+        """Yield valid rows, late rows, rows too far ahead, and each message with other rows, once."""
         malformed: set[int] = set()
         for one in found:
             if isinstance(one, bytes):
-                if id(one) not in malformed:  # two may hold the same
+                if id(one) not in malformed:  # by id, as two messages may have the same bytes
                     malformed.add(id(one))
                     self._add(f"messages_{MALFORMED}", 1)
                     self._found = self._found.plus(RowCounts(read=1, malformed=1))
@@ -228,10 +228,10 @@ class _Decode(beam.DoFn):
                     yield TaggedOutput(tag, TimestampedValue(rows, MIN_TIMESTAMP))
 
     def _decoded(self, message: bytes) -> Iterator[pa.RecordBatch | bytes]:
-        """Yield the rows of an Arrow message that are valid, or the message where they are not."""
+        """Yield the valid rows of an Arrow message, and the message if some are not valid."""
         try:
             schema, batches = message_batches(message, current_limits().max_bytes)
-            self._shaped(pa.RecordBatch.from_pylist([], schema=schema))  # what is wrong in every row
+            self._shaped(pa.RecordBatch.from_pylist([], schema=schema))  # faults of the whole message
         except _ANY:
             yield message
             return
@@ -246,7 +246,7 @@ class _Decode(beam.DoFn):
                 yield message
 
     def _read_lines(self, messages: list[bytes]) -> Iterator[pa.RecordBatch | bytes]:
-        """Yield the valid rows of JSON messages, and the messages of those that are not."""
+        """Yield the valid rows of JSON messages, and each message with a row that is not valid."""
         columns: list[list[Any]] = [[] for _ in [*self._names, "message"]]
         for first in range(0, len(messages), _GROUP):
             group = messages[first : first + _GROUP]
@@ -306,10 +306,10 @@ class _Decode(beam.DoFn):
         if batch.num_rows == 1:
             columns = {name: single_value(column) for name, column in columns.items()}
         for column in columns.values():
-            column.validate(full=True)  # it may come from anybody, and Arrow's kernels trust what they get
+            column.validate(full=True)  # anyone may have sent it, and Arrow's kernels do not check their input
         if self._time not in self._intake.agreement.names:
             columns[self._time] = columns[self._time].cast(_TIME)
-        # without the message's own schema, which might say that it was cast already
+        # without the message's own schema, which might state that it was cast already
         return self._intake.cast(pa.RecordBatch.from_pydict(columns))
 
     def _split(self, batch: pa.RecordBatch, watermark: int) -> tuple[pa.RecordBatch, pa.RecordBatch, pa.RecordBatch]:
@@ -335,9 +335,9 @@ class _Decode(beam.DoFn):
 
 
 def plain_types(agreement: Agreement, time: str) -> pa.Schema | None:
-    """Return the JSON types of columns, or None if they may be others than text and integers, as of features.
+    """Return the JSON types of columns, or None if some may not be text or integers, such as features.
 
-    Times are numbers here, and agreed values integers: rows in which they are not are read one by one.
+    Times are numbers here, and agreed values are integers. Rows with other types are read one by one.
     """
     kinds = {name: {"text": pa.string(), "integer": pa.int64()}.get(kind) for name, kind in _types(agreement).items()}
     kinds |= {} if agreement.value is None else {agreement.value: pa.int64()}
@@ -348,9 +348,10 @@ def plain_types(agreement: Agreement, time: str) -> pa.Schema | None:
 def read_plain(messages: Sequence[bytes], types: pa.Schema) -> pa.RecordBatch | None:
     """Return the rows of messages of JSON lines, or None unless all are plain objects of these types.
 
-    A row counts as plain if Arrow's parser and Python's agree about it, whatever is in the others. Arrow's parser reads
-    object by object, not line by line. So each line begins with the only brace that opens, and ends with one that
-    closes: no object goes on in the next line, and as there are as many objects as lines, each line is one.
+    A row counts as plain if Arrow's parser and Python's agree about it, whatever the other rows hold. Arrow's parser
+    reads object by object, not line by line. So each line must begin with its only opening brace, and end with a
+    closing one. Then no object continues in the next line. If there are as many objects as lines, each line is one
+    object.
     """
     data = b"\n".join(messages)
     rows = data.count(b"\n") + 1

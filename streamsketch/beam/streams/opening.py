@@ -36,7 +36,7 @@ class OpenWindows(beam.PTransform):
     clock
         A collection with the stream's watermark; its elements are not read.
     windows
-        A range; without an end, windows open for ever.
+        A range; without an end, windows open forever.
     """
 
     def __init__(self, clock: beam.PCollection, windows: WindowRange) -> None:

@@ -22,7 +22,7 @@ _OUTLIVES_EPOCHS = frozenset({"bounds", "data ids"})
 
 
 class StreamSecret(RunSecret):
-    """What a worker derives a stream's secrets from; the job's specification has names alone.
+    """The source from which a worker derives a stream's secrets; the job's specification has only names.
 
     Parameters
     ----------
@@ -48,7 +48,8 @@ class StreamSecret(RunSecret):
     def derive(self, use: str, label: str) -> bytes:
         """Return 32 secret bytes: HKDF (RFC 5869) of the root key, the stream, the use, the label, and the epoch.
 
-        What bounds contributions has no epoch in it: a restored or relaunched job keeps the same of each unit.
+        Secrets that bound contributions do not depend on the epoch: a restored or relaunched job keeps the same
+        contributions of each unit.
 
         Raises
         ------
@@ -61,7 +62,7 @@ class StreamSecret(RunSecret):
         return hkdf(root_key, *(part.encode() for part in named))
 
     def fingerprint(self) -> bytes:
-        """Return 8 bytes that tell the root key from another, for keeping them with a job's state."""
+        """Return 8 bytes that distinguish the root key from others, which are kept with a job's state."""
         return key_fingerprint(_opened(self._stream, self._epoch, self._claims, self._place)[1])
 
     def __reduce__(self) -> Any:
@@ -103,9 +104,9 @@ def configure_stream(
         A folder that all workers share, as in `configure_run`. It holds a file for each epoch and one with the key's
         fingerprint; none of them is secret.
     epoch
-        None for a new launch, which claims the next epoch, with noise independent of all others. To restore a job from
-        its savepoint, the number that its launch claimed. For a template, a `ValueProvider`: claim a number for each
-        launch with `claim_epoch`.
+        None for a new launch, which claims the next epoch, with noise that is independent of all others. To restore a
+        job from its savepoint, pass the number that its launch claimed. For a template, pass a `ValueProvider`, and
+        claim a number for each launch with `claim_epoch`.
     clock
         What moves the watermark. With ``"events"``, records with data do. One unit's records could then make those of
         others late, so each release states the condition that none does. With ``"heartbeats"``, only records without

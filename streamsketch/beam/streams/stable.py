@@ -70,7 +70,7 @@ def publishing_step(collection: beam.PCollection, step: beam.DoFn, **side: Any) 
         )
     if not 1 <= option(collection.pipeline.options, "max_bundle_size") <= _MOST_ELEMENTS:
         raise InvalidInputError(
-            f"a bundle of many messages can block {runner} for ever, because its workers and Beam's wait for each "
+            f"a bundle of many messages can block {runner} forever, because its workers and Beam's wait for each "
             f"other once 100 results are unread. Pass --max_bundle_size=50, and at most {_MOST_ELEMENTS}"
         )
     return StableParDo(step, **side)
