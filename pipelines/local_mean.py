@@ -1,8 +1,8 @@
-r"""Means of vectors that nobody collects: an Apache Beam pipeline of locally private reports.
+r"""Means of vectors that are never collected: an Apache Beam pipeline of locally private reports.
 
-Each row is one person, who holds a vector and sends one ε-LDP report of its direction; each key's reports are added
+Each row is one person, who has a vector and sends one ε-LDP report of its direction. The reports of each key are added
 up, and its mean direction is estimated. The job plays both parts, people and server, for several mechanisms and ε, and
-draws how far the means are off.
+draws the errors of the means.
 
     python -m pipelines.local_mean --input digits --output out
     python -m pipelines.local_mean --input faces.parquet --key album --vector embedding --mechanism proj-unit,sqkr \

@@ -1,9 +1,9 @@
-r"""One noise for five parties: five processes, of which none sees another's flights, publish the sum of their sketches.
+r"""One noise for five parties: five processes publish the sum of their sketches, and none sees another's flights.
 
-Each process reads a fifth of New York's flights of 2013, ordered by the airport they leave from, sketches them, and
-keeps its keys and its sketch. Between the processes there are pipes, and bytes in them: public keys, the round that all
-sign, one contribution each. Whoever adds the contributions up gets a release with the noise of one. Beside it stand
-what five releases have that are merged, and what one release has of somebody who holds all flights.
+Each process reads a fifth of New York's flights of 2013, in the order of their airport of departure. It sketches them,
+and keeps its keys and its sketch. The processes exchange bytes by pipes: public keys, the round that all sign, and one
+contribution each. The sum of the contributions is a release with the noise of one. The demonstration compares it with
+five releases that are merged, and with one release of all flights, which a single holder could make.
 
     python -m pipelines.parties_demo --input pipelines/data/flights.parquet
 """
@@ -107,23 +107,23 @@ def play(path: Path, agreement: ss.Agreement, epsilon: float) -> tuple[Round, li
     try:
         keys = [PublicKey.from_text(end.recv_bytes().decode()) for end in ends]
         agreed = Round(agreement.projection, epsilon=epsilon, neighbours=NEIGHBOURS, parties=keys)
-        tell(ends, agreed)
+        send_round(ends, agreed)
         signed = [Round.from_json(end.recv_bytes()) for end in ends]
         signatures = [mark for one in signed for mark in one.signatures or ()]
         complete = dataclasses.replace(agreed, signatures=signatures)
-        tell(ends, complete)
+        send_round(ends, complete)
         return complete, [received(end) for end in ends]
     except (EOFError, ConnectionError):
-        raise ss.InvalidInputError("a party has left the round; what it says of it stands above") from None
+        raise ss.InvalidInputError("a party has left the round; its own error is shown above") from None
     finally:
         for end in ends:
-            end.close()  # which ends who still waits
+            end.close()  # which ends parties that still wait
         for party in parties:
             party.join()
 
 
 def take_part(pipe: Connection, place: int, path: Path, agreement_json: str, epsilon: float) -> None:
-    """Be one party: read and sketch its own flights, sign the round, contribute; nothing leaves but by the pipe."""
+    """Run one party: read and sketch its own flights, sign the round, and contribute; data leave only by the pipe."""
     key, agreement = Key.generate(NAMES[place]), ss.Agreement.from_json(agreement_json)
     pipe.send_bytes(key.public.to_text().encode())
     rows = share_of(path, place)
@@ -145,7 +145,7 @@ def take_part(pipe: Connection, place: int, path: Path, agreement_json: str, eps
     pipe.close()
 
 
-def tell(ends: list[Connection], agreed: Round) -> None:
+def send_round(ends: list[Connection], agreed: Round) -> None:
     """Send a round to all parties."""
     for end in ends:
         end.send_bytes(agreed.to_json().encode())

@@ -2,13 +2,13 @@
 
     python -m pipelines.producer --policy policy.json --servers broker:9092 --topic flights < rows.jsonl
 
-Rows are JSON objects, one a line, with the policy's column of times. Each is a message whose timestamp is the row's
-time. Every second each partition gets a heartbeat, a message without content, whose timestamp is that of the oldest row
-that waits to be sent, or now. So with this producer alone no row is late, however long it waits here; where there are
-several, the policy's ``delay`` has to cover how far one is behind the others.
+Rows are JSON objects, one per line, with the policy's column of times. Each becomes a message with the row's time as
+its timestamp. Every second, each partition gets a heartbeat, a message without content. Its timestamp is that of the
+oldest row that waits to be sent, or the current time. So if this is the only producer, no row is late, however long it
+waits here. If there are several, the policy's ``delay`` must cover how far one is behind the others.
 
 After a silence that was longer than the policy's ``max_ahead``, ``--catch-up TIME`` first writes heartbeats from that
-time up to now, each within ``max_ahead`` of the one before: without them the stream drops all that comes.
+time up to now, each within ``max_ahead`` of the one before. Without them, the stream drops all later rows.
 """
 
 import argparse
@@ -59,7 +59,7 @@ class LogWriter:
             sent, self._waiting = self._waiting[:most], self._waiting[len(self._waiting[:most]) :]
             for at, content in sent:
                 self._send(zlib.crc32(content) % self._partitions, round(at * 1000), content)
-            # what waits is sent later, and must not be behind what a heartbeat says
+            # rows that wait are sent later, and must not be behind a heartbeat
             oldest = min(self._now(), *(at for at, _ in self._waiting[:1]), float("inf"))
             self._newest = max(self._newest, int(oldest * 1000))
             self.beat(self._newest)
@@ -71,7 +71,7 @@ class LogWriter:
 
 
 def steps(since: float, until: float, length: float) -> Iterator[int]:
-    """Yield times in milliseconds, each at most a length in seconds after the one before; the last is ``until``."""
+    """Yield times in milliseconds, each at most ``length`` seconds after the one before; the last is ``until``."""
     at = since
     while at + length < until:
         at += length

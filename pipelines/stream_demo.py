@@ -2,7 +2,7 @@
 
     python -m pipelines.stream_demo [--jars DIR]
 
-Nothing stays behind, also on Ctrl-C. All that listens does so on 127.0.0.1, but for what `FlinkCluster` says.
+Nothing stays behind, even after Ctrl-C. All servers listen on 127.0.0.1, except for those that `FlinkCluster` names.
 """
 
 import argparse
@@ -236,6 +236,6 @@ def _cell(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    for number in STOPPING - {signal.SIGINT}:  # as on Ctrl-C, nothing may stay behind
+    for number in STOPPING - {signal.SIGINT}:  # nothing may stay behind, as after Ctrl-C
         signal.signal(number, lambda received, _: sys.exit(128 + received))
     sys.exit(main())

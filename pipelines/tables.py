@@ -101,7 +101,7 @@ def _show_truth(console: Console, results: Results, truth: Truth) -> None:
 
 
 def _covers(row: dict[str, Any], value: float | None, exact: float) -> bool | None:
-    """Return whether an interval holds the exact value; None where there is none."""
+    """Return whether an interval contains the exact value; None without an interval."""
     if value is None or np.isnan(exact):
         return None
     return bool(row["low_95"] <= exact + 1e-12 and exact - 1e-12 <= row["high_95"])

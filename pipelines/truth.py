@@ -1,4 +1,4 @@
-"""What a demonstration may compute and a user of private releases could not: the exact answers."""
+"""The exact answers, which a demonstration may compute but a user of private releases could not."""
 
 import dataclasses
 import itertools

@@ -56,12 +56,12 @@ def train(message: Message, context: Context) -> Message:
 
 @server.main()
 def main(grid: Grid, context: Context) -> None:
-    """Ask for releases, verify them, say who is alike, and train twice: with all, and with those admitted."""
+    """Ask for releases, verify them, print which are alike, and train twice: with all, and with those admitted."""
     folder, rounds = Path(context.run_config["folder"]), int(context.run_config["rounds"])
     nodes, releases = releases_of(grid, folder / "server", folder / "keys")
     decision = hospitals.admission(releases)
     print(decision)
-    public = sites(4000, seed=1)  # invented patients of all five hospitals, on which anybody may test
+    public = sites(4000, seed=1)  # invented patients of all five hospitals, on which anyone may test
     inputs, labels = hospitals.examples(public.filter(np.isin(public["site"].to_pylist(), decision.admitted)))
     losses = {}
     for who, names in {"all": list(releases), "admitted": decision.admitted}.items():
@@ -73,7 +73,7 @@ def main(grid: Grid, context: Context) -> None:
 
 
 def releases_of(grid: Grid, folder: Path, keys: Path) -> tuple[dict[str, int], dict[str, ss.PrivateSketch]]:
-    """Return the node and the release of each hospital whose signature is valid; its key is known beforehand."""
+    """Return the node and the release of each hospital whose signature is valid; its key is known in advance."""
     asked = [Message(RecordDict(), dst_node_id=node, message_type=MessageType.QUERY) for node in connected(grid)]
     nodes, releases = {}, {}
     for reply in grid.send_and_receive(asked):

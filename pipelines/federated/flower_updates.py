@@ -46,7 +46,7 @@ def train(message: Message, context: Context) -> Message:
 
 @server.main()
 def main(grid: Grid, context: Context) -> None:
-    """Average the reports of some rounds, and say what was spent and how good the model is after each."""
+    """Average the reports of some rounds, and print the ε spent and the loss of the model after each."""
     rounds, losses = int(context.run_config["rounds"]), {}
 
     def evaluate(number: int, arrays: ArrayRecord) -> MetricRecord:

@@ -2,7 +2,7 @@
 
 Nothing here knows a framework. `publish` runs at a hospital and returns what leaves it. `received` and `admission` run
 at the server: signatures are verified, and hospitals that are too far from the others are refused by a rule that was
-fixed beforehand.
+fixed in advance.
 """
 
 import json
@@ -57,22 +57,22 @@ Weights = NDArray[np.float64]
 
 
 class Sent(NamedTuple):
-    """What leaves a hospital before training."""
+    """The bytes that leave a hospital before training."""
 
     release: bytes
     signature: bytes
 
 
 class Verdict(NamedTuple):
-    """What the server says of one hospital."""
+    """The judgement of the server on one hospital."""
 
     patients: ss.Estimate
     discrepancy: ss.Estimate | None
-    """From the central hospital; None for that one itself."""
+    """The discrepancy from the central hospital; None for that one itself."""
     p_value: float
-    """Of the hypothesis that both have samples of one population."""
+    """The p-value of the hypothesis that both have samples of one population."""
     columns: list[str]
-    """Those that differ clearly, the clearest first."""
+    """Columns that differ clearly, the clearest first."""
     admitted: bool
 
 

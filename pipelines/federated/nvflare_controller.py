@@ -18,12 +18,12 @@ ARRAY = "numpy_key"
 
 
 class AlikeFirst(ModelController):
-    """Ask every hospital for its release, verify it, say who is alike, and train twice: with all, and with those.
+    """Ask every hospital for its release, verify it, print which are alike, and train twice: with all, and with those.
 
     Parameters
     ----------
     folder
-        Holds the public keys, which the server knows beforehand, in ``keys``; releases are kept in ``server``.
+        Holds the public keys, which the server knows in advance, in ``keys``; releases are kept in ``server``.
     rounds
         Of each training.
     """
@@ -37,7 +37,7 @@ class AlikeFirst(ModelController):
         releases = self._releases()
         decision = hospitals.admission(releases)
         print(decision, flush=True)
-        public = sites(4000, seed=1)  # invented patients of all five hospitals, on which anybody may test
+        public = sites(4000, seed=1)  # invented patients of all five hospitals, on which anyone may test
         inputs, labels = hospitals.examples(public.filter(np.isin(public["site"].to_pylist(), decision.admitted)))
         losses = {}
         for who, names in {"all": list(releases), "admitted": decision.admitted}.items():
@@ -50,7 +50,7 @@ class AlikeFirst(ModelController):
         hospitals.keep_losses(Path(self.folder), losses)
 
     def _releases(self) -> dict[str, ss.PrivateSketch]:
-        """Return the release of each hospital whose signature is valid; FLARE says from whom a result is."""
+        """Return the release of each hospital whose signature is valid; FLARE states who sent a result."""
         folder, releases = Path(self.folder), {}
         asked = FLModel(params={ARRAY: np.zeros(1)}, params_type=ParamsType.FULL)  # FLARE sends no empty model
         for result in self.send_model_and_wait(task_name=RELEASE, data=asked):

@@ -3,9 +3,9 @@
     make web
     python -m pipelines.phones.collect --port 8000
 
-The page asks how somebody's day is shared among five activities, randomises the answer on the phone, and sends the
-report. What arrives here is ε-locally private: whoever runs this server learns little of anybody, and the mean of all.
-In production, a server in front has TLS and limits who may report, and how often.
+The page asks how a person's day is shared among five activities, randomises the answer on the phone, and sends the
+report. Reports are ε-locally private: the operator of this server learns little about anyone, and the mean of all. In
+production, a server in front provides TLS, and limits who may report and how often.
 """
 
 import argparse
@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base
-        """Log nothing: who reported, and when, is nobody's business."""
+        """Log nothing: who reported, and when, is private."""
 
 
 def mechanism_of(epsilon: float) -> Mechanism:
