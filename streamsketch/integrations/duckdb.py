@@ -217,7 +217,7 @@ def _agreement_of(release: PrivateSketch, agreements: dict[str, Agreement]) -> A
     if release.agreement is None or release.agreement in agreements:
         return agreements.get(release.agreement or "")
     raise IncompatibleAgreementsError(
-        f"a sketch follows the agreement {release.agreement}, which gives the types that items were hashed as; pass "
+        f"a sketch follows the agreement {release.agreement}, which states the types of hashed items; pass "
         "it to register(connection, agreements=[…])"
     )
 

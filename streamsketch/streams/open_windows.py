@@ -285,7 +285,7 @@ class Windows:
             most = policy.limit.most
             raise InvalidInputError(
                 f"the column {policy.time} has a time that is more than {most:,} window{'' if most == 1 else 's'} "
-                f"(max_ahead) after the rows before"
+                f"(max_ahead) after the rows before it; correct the time, or set a larger max_ahead"
             )
         far = kept & ahead
         kept &= ~ahead

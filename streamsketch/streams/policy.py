@@ -195,7 +195,7 @@ class StreamPolicy:
             first = windows.number(start)
             if windows.start(first) != start:
                 raise InvalidInputError(
-                    f"start must be where a window starts, such as {windows.name(first)}, got {short(self.start)}"
+                    f"start must be the start of a window, such as {windows.name(first)}, got {short(self.start)}"
                 )
         object.__setattr__(self, "windows", windows)
         object.__setattr__(self, "first", first)
@@ -244,8 +244,7 @@ class StreamPolicy:
         fields = [name for name in _OF_JOBS if not (is_named and name == "stream")]
         if given := [name for name in fields if getattr(self, name) is not None]:
             raise InvalidInputError(
-                f"the policy has {', '.join(given)} for `streamsketch job stream`: leave out what a log on one machine "
-                f"does not have"
+                f"the policy has {', '.join(given)}, for `streamsketch job stream` only; leave this out on one machine"
             )
 
     def check_job(self) -> None:
@@ -265,13 +264,13 @@ class StreamPolicy:
             )
         if self.is_enforced and schedule.gap > 1:
             raise InvalidInputError(
-                f"a job on a cluster keeps units to few windows, but not apart, and the schedule's gap is "
-                f"{schedule.gap}: take gap=1, or follow the policy by `streamsketch sketch --policy` on one machine"
+                f"a job on a cluster does not keep a unit's windows apart, but the schedule has gap={schedule.gap}; "
+                "use gap=1, or follow the policy by `streamsketch sketch --policy` on one machine"
             )
         if self.stop_micros is not None and self.stop_micros > windows.start(self.first + schedule.horizon):
             raise InvalidInputError(
-                f"stop must not be after the {schedule.horizon} windows of the schedule, got {short(self.stop)}: leave "
-                f"it out"
+                f"stop must not be after the {schedule.horizon} windows of the schedule, got {short(self.stop)}; leave "
+                "it out"
             )
 
     @property
@@ -279,8 +278,8 @@ class StreamPolicy:
         """The windows, for a job on a cluster; raise `InvalidInputError` for those of the calendar."""
         if isinstance(self.windows, Calendar):
             raise InvalidInputError(
-                f"a job on a cluster has windows of one length, such as '1 day', and the policy has a "
-                f"{self.windows.period} of the calendar: follow it by `streamsketch sketch --policy` on one machine"
+                f"a job on a cluster needs windows of one length, such as '1 day', but the policy has a "
+                f"{self.windows.period} of the calendar; follow it by `streamsketch sketch --policy` on one machine"
             )
         return self.windows
 

@@ -93,7 +93,7 @@ def start_of(window: int | dt.datetime) -> int:
         _1970 + int(window) * _MICRO
     except OverflowError:
         raise InvalidInputError(
-            f"a window starts in the years 1 to 9999, and {window} microseconds after 1970 is another one"
+            f"a window must start in the years 1 to 9999, got {window} microseconds after 1970"
         ) from None
     return int(window)
 

@@ -141,8 +141,8 @@ class Stream:
         header, policy = saved.header, self._policy
         if header["agreement"] != self._agreement.fingerprint:
             raise InvalidInputError(
-                f"{self._path} follows the agreement {header['agreement']}, and this is {self._agreement.fingerprint}; "
-                f"{ANEW}"
+                f"{self._path} follows the agreement {header['agreement']}, but this agreement is "
+                f"{self._agreement.fingerprint}; use its own agreement, or {ANEW}"
             )
         if changed := policy.changed(header["policy"]):
             raise InvalidInputError(f"{self._path} follows a policy with another {', '.join(changed)}; {ANEW}")
@@ -304,9 +304,9 @@ class Stream:
             if found and self._rows is not None:
                 name = self.sink.name(found[0].slot)
                 raise OtherRowsError(
-                    f"{name} is not the row of {self._path}, but of another state or of another "
-                    f"log. Rows of a schedule are read together: restore the newest backup of the state, with the log "
-                    f"that it was made of, or {ANEW}"
+                    f"{name} is not the row of {self._path}, but a row of another state or of another log. Rows of a "
+                    f"schedule are read together: restore the newest backup of the state, with the log that it was "
+                    f"made from, or {ANEW}"
                 )
             alarms += found
         self._waiting = {}

@@ -539,5 +539,5 @@ def test_a_row_that_differs_from_the_published_one_is_refused(folder: Path, fork
     for _ in range(2):
         done = forks.run(*FILE, cwd=folder)
         assert done.returncode == 2
-        assert "is not the row of s.raw-stream, but of another state or of another log" in done.stderr
+        assert "is not the row of s.raw-stream, but a row of another state or of another log" in done.stderr
         assert "continues from there" not in done.stderr

@@ -123,7 +123,7 @@ def test_the_command_runs_the_job(tmp_path: Path) -> None:
         ({"comparisons": "mean"}, "averages need the number of units"),
         (
             {"window": "month", "start": "2026-11", "stop": None},
-            "a job on a cluster has windows of one length, such as",
+            "a job on a cluster needs windows of one length, such as",
         ),
     ],
 )
@@ -299,7 +299,7 @@ def test_a_schedule_is_followed_under_one_charge_and_restored(runner: list[str],
     [
         ({"comparisons": "cosine"}, "rows of a schedule are weighted sums"),
         ({"period": "2 min"}, "leave out period and max_windows"),
-        ({"schedule": {**FOUR, "gap": 2}}, "not apart, and the schedule's gap is 2"),
+        ({"schedule": {**FOUR, "gap": 2}}, "does not keep a unit's windows apart, but the schedule has gap=2"),
         ({"stop": at(5)}, "stop must not be after the 4 windows"),
     ],
 )

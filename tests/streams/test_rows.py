@@ -196,7 +196,7 @@ def test_a_backup_goes_on_with_its_own_log_alone(place: Place) -> None:
     write_state(stream_of_backup, place.state)
     stream = place.stream()
     stream.add(batch_of([LOG[0]._replace(item="z"), *LOG[1:]]), 1)
-    with pytest.raises(ss.InvalidInputError, match="but of another state or of another log"):
+    with pytest.raises(ss.InvalidInputError, match="but a row of another state or of another log"):
         stream.save({})
     with pytest.raises(ss.InvalidInputError, match="is not the row of"):
         place.stream().save({})

@@ -151,7 +151,7 @@ def test_rows_of_a_schedule_need_their_state(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"stream": None}, "a stream's name must be"), ({"comparisons": "mean"}, "the policy has comparisons for")],
+    [({"stream": None}, "a stream's name must be"), ({"comparisons": "mean"}, "the policy has comparisons, for")],
 )
 def test_a_stream_with_a_sink_has_a_name_and_nothing_else_of_a_job(
     changes: dict[str, Any], said: str, tmp_path: Path

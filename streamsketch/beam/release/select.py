@@ -27,7 +27,7 @@ def selection_of(keys: beam.PCollection) -> Guarantee:
     if not isinstance(found, Guarantee):
         raise InvalidInputError(
             "selected_keys must be the output of SelectKeys, so that its share of epsilon and delta is known; pass "
-            "keys that you know beforehand as public_keys"
+            "keys that you know in advance as public_keys"
         )
     return found
 
