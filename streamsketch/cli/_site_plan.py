@@ -66,7 +66,7 @@ def _shift(given: dict[str, Any]) -> ss.planning.SiteShift:
     others = {name for names in _OF_SHIFTS.values() for name in names} - set(_OF_SHIFTS[kinds[0]])
     for name in sorted(others):
         if given[name] is not None:
-            raise ss.InvalidInputError(f"--{name.replace('_', '-')} says nothing of --{kinds[0]}: leave it out")
+            raise ss.InvalidInputError(f"--{name.replace('_', '-')} does not apply to --{kinds[0]}: leave it out")
     value, columns = given[kinds[0]], given["in_columns"]
     if kinds[0] == "shift":
         return ss.planning.MeanShift(value, **({} if columns is None else {"columns": columns}))

@@ -183,7 +183,7 @@ def check_bounds(output: Path, before: Bounds, added: Bounds, *, keyed: bool) ->
     if before.is_enforced:
         why = f"{output} is bounded to {before.neighbours}, and the new rows would be to {added.neighbours}"
     else:
-        why = f"{output} holds rows that nothing bounded, and the new ones would be bounded to {added.neighbours}"
+        why = f"{output} holds rows without a bound, and the new ones would be bounded to {added.neighbours}"
     raise ss.InvalidInputError(
         f"{why}: no bound would hold for both, whatever is released later. Sketch the new rows into a file of their "
         f"own, or all rows together"
@@ -197,7 +197,7 @@ def bounds_of_sum(output: Path, parts: str, before: Sequence[Bounds], after: Bou
         return ""
     if not after.is_enforced:
         were = " and to ".join(dict.fromkeys(str(bounds.neighbours) for bounds in enforced))
-        return f"warning: no bound holds of {output}, although rows in it were bounded to {were}: {after.ended}."
+        return f"warning: no bound holds for {output}, although rows in it were bounded to {were}: {after.ended}."
     if after.neighbours in [bounds.neighbours for bounds in enforced]:
         return ""
     uncounted = " Its units are no longer counted." if any(one.counted for one in before) and not after.counted else ""

@@ -178,7 +178,7 @@ def _wanted(
             f"2024-05.parquet or the key 'north 2024-05'"
         )
     if short:
-        say(f"Left out, of fewer than {least} windows: {join_names(short)}.")
+        say(f"Left out, with fewer than {least} windows: {join_names(short)}.")
     return {name: windows for name, windows in chosen.items() if name not in short}
 
 
@@ -275,5 +275,5 @@ def _fields(
 def _of_level(level: float, control: Control) -> str:
     share = f"{100 * level:g} %"
     if control == "any":
-        return f"The probability of any alarm in a series that does not change is {share} at most."
+        return f"The probability of any alarm in a series that does not change is at most {share}."
     return f"Of the alarms of a series, at most {share} are false on average."

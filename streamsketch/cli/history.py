@@ -184,7 +184,7 @@ def _show_history(name: str, found: History, *, as_json: bool) -> None:
         "windows": f"{found.windows:,} of {schedule.horizon:,}, {names[0]} to {names[-1]}",
         "schedule": str(schedule),
         "guarantee": str(found.guarantee),
-        "": "It is one for all windows, and all ranges of them.",
+        "": "It holds for all windows together, and for all their ranges.",
     }
     show_facts(name or "history", facts)
     columns = {
@@ -253,7 +253,7 @@ def _show_changes(changes: Changes, length: int, level: float, *, as_json: bool)
     alarms = changes.alarms
     say(
         f"{plural(len(alarms), 'alarm')}{': ' + join_names(alarms) if alarms else ''}. The probability of any alarm in "
-        f"a series that does not change is {100 * level:g} % at most."
+        f"a series that does not change is at most {100 * level:g} %."
     )
 
 

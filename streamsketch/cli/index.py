@@ -36,7 +36,7 @@ def index(
         raise ss.InvalidInputError(f"{twice}; index takes each release once")
     for path in files:
         if not holds_signs(path):
-            raise ss.InvalidInputError(f"{path} holds no published signs, and an index is of signs")
+            raise ss.InvalidInputError(f"{path} holds no published signs; an index holds signs only")
     made = SignIndex.from_files(files, signer=public_keys(signer))
     warn_of_mismatches(files[0], {None: made.first})
     made.save(output)

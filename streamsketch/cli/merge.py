@@ -56,7 +56,7 @@ def merge(
         _merge_raw(files, output, disjoint_units=disjoint_units, as_json=as_json)
         return
     if disjoint_units:
-        raise ss.InvalidInputError("--disjoint-units is about raw sketches; of releases give --populations disjoint")
+        raise ss.InvalidInputError("--disjoint-units is for raw sketches; for releases, give --populations disjoint")
     new_file(output, ".sketch", "a sum of releases")
     total = sum_of_releases(files, populations, signer)
     total.save(output)

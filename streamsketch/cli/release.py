@@ -183,8 +183,8 @@ def _checked(
         return neighbours
     if bool(public_keys) == keys_are_public:
         raise ss.InvalidInputError(
-            f"{file} holds many keys, and which ones is private unless you say: --public-key NAME for each key that "
-            f"you name without a look at the data, or --keys-are-public; one of the two"
+            f"{file} holds many keys, and their names may be private: give --public-key NAME for each key that you "
+            f"name without looking at the data, or --keys-are-public; one of the two"
         )
     if keys_are_public and not header.keys:
         raise ss.InvalidInputError(f"{file} holds no key yet; there is nothing to release")

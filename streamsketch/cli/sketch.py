@@ -58,7 +58,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
         bool,
         typer.Option(
             "--follow",
-            help="Wait for what the file grows by. Continue with the next file after a rotation.",
+            help="Wait for lines that are appended. Continue with the next file after a rotation.",
         ),
     ] = False,
     messages: Annotated[
@@ -69,7 +69,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     ] = False,
     accept_loss: Annotated[
         bool,
-        typer.Option("--accept-loss", help="Continue with what is there if the log has lost what follows."),
+        typer.Option("--accept-loss", help="Continue with the lines that remain if the log has lost some."),
     ] = False,
     dead_letters: Annotated[
         Path | None,

@@ -58,5 +58,5 @@ def release(
         given: dict[str, Any] = {"public_keys": keys, "keys_are_public": keys_are_public}
         rows.append(releaser.add(window, **given, ledger=ledger, dataset=dataset))
     if not rows:
-        raise InvalidInputError("there is no window to release; give at least one")
+        raise InvalidInputError("there is no window to release; pass at least one")
     return rows

@@ -345,7 +345,7 @@ class History:
                 raise InvalidInputError(f"a window is a number or a name, got {short(window)}")
             return int(window)
         if self._times is None:
-            raise InvalidInputError(f"the windows have numbers only, got the name {short(window)}: give names")
+            raise InvalidInputError(f"the windows have numbers only, got the name {short(window)}: pass names")
         time = window_time(window)
         if time is None:
             raise InvalidInputError(f"{short(window)} is not the name of a window, such as {self._name(0)}")
@@ -360,7 +360,7 @@ class History:
     def _of_period(self, name: str) -> tuple[int, int]:
         """Return the windows that begin in a year, a month, a date, or at a time."""
         if self._times is None:
-            raise InvalidInputError(f"the windows have numbers only, got the name {short(name)}: give names")
+            raise InvalidInputError(f"the windows have numbers only, got the name {short(name)}: pass names")
         found = _PERIOD.fullmatch(name)
         if found is None:
             begin = self._number(name)
@@ -387,7 +387,7 @@ def _row_of(release: Any, key: Any) -> PrivateSketch:
     if isinstance(release, PrivateTable):
         keys = list(release)
         if key is None and len(keys) > 1:
-            raise InvalidInputError(f"the rows are tables of {len(keys)} keys: give one, such as key={keys[0]!r:.40}")
+            raise InvalidInputError(f"the rows are tables of {len(keys)} keys: pass one, such as key={keys[0]!r:.40}")
         if key is not None and key not in release:
             raise InvalidInputError(
                 f"there is no key {key!r:.40} in the rows: they have {', '.join(map(repr, keys))[:80]}"

@@ -299,7 +299,7 @@ def typical_tolerance(found: list[Estimate]) -> float:
     """Return the distance that the windows of a series usually have, by robust statistics of its estimates."""
     if len(found) < _LEAST_TYPICAL:
         raise InvalidInputError(
-            f"tolerance='typical' needs at least {_LEAST_TYPICAL} distances, got {len(found)}: give a tolerance as a "
+            f"tolerance='typical' needs at least {_LEAST_TYPICAL} distances, got {len(found)}: pass a tolerance as a "
             "number, in data units"
         )
     return typical_distance(np.array([one.value for one in found]), np.array([one.standard_error for one in found]))

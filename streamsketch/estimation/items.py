@@ -39,7 +39,7 @@ def distinct_items(given: Any, sketch: AnySketch, agreement: Agreement | None) -
     items = items_of(given, sketch, agreement)
     _, first = np.unique(items.indices, return_index=True)
     if not first.size:
-        raise InvalidInputError("the dictionary has no items: give those that may occur")
+        raise InvalidInputError("the dictionary has no items: pass those that may occur")
     first.sort()
     return Items(items.column.take(pa.array(first)), items.indices[first])
 
@@ -56,7 +56,7 @@ def groups_of(given: Any, category: Any, sketch: AnySketch, agreement: Agreement
     if isinstance(category, str):
         if is_one(given) or not _is_table(given):
             raise InvalidInputError(
-                f"the category {category!r:.60} names a column, but the dictionary is not a table: give a table, or "
+                f"the category {category!r:.60} names a column, but the dictionary is not a table: pass a table, or "
                 "the categories as a column"
             )
         names, columns = _table_columns(given, None)
@@ -72,7 +72,7 @@ def groups_of(given: Any, category: Any, sketch: AnySketch, agreement: Agreement
     if len(column) != items.indices.size:
         raise InvalidInputError(f"the dictionary has {items.indices.size:,} items and {len(column):,} categories")
     if not len(column):
-        raise InvalidInputError("the dictionary has no items: give those that may occur")
+        raise InvalidInputError("the dictionary has no items: pass those that may occur")
     plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     encoded = pc.dictionary_encode(_plain_text(plain), null_encoding="encode")
     indices, places = np.unique(items.indices, return_inverse=True)
@@ -173,7 +173,7 @@ def _named_columns(given: Any, agreed: Agreement | None) -> "tuple[list[str], li
     if agreed is not None and len(columns) != len(agreed.index):
         raise InvalidInputError(
             f"the agreement's index has the columns {', '.join(one.name for one in agreed.index)}, and items have "
-            f"{len(columns)}: give one for each, in this order"
+            f"{len(columns)}: pass one for each, in this order"
         )
     return names, columns
 

@@ -175,7 +175,7 @@ def _log_weights(noise: Noise, steps: Floats) -> Floats:
     """Return log P(n) / P(0)."""
     log = noise.log_weights(np.append(steps, 0.0))
     if log is None:
-        raise InvalidInputError(f"the distribution of {noise} is not known: give its cumulants")
+        raise InvalidInputError(f"the distribution of {noise} is not known: pass its cumulants")
     found: Floats = log[:-1] - log[-1]
     return found
 

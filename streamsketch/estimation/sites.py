@@ -355,7 +355,8 @@ def _check_disjoint(releases: Mapping[str, PrivateSketch], sites: Sequence[str])
             first = owner.setdefault(data_id, site)
             if first != site:
                 raise InvalidInputError(
-                    f"{printable(first)} and {printable(site)} share data, so they are not two sites: give one of them"
+                    f"{printable(first)} and {printable(site)} share data, so they are not two sites: pass only one of "
+                    f"them"
                 )
 
 

@@ -64,9 +64,9 @@ class BaseExplanation(ABC):
                 f"most {bound}"
             )
         elif isinstance(neighbours, L2):
-            change = f"one {unit}, in the data or not, whose vector has a Euclidean norm of at most {bound}"
+            change = f"one {unit}, added or removed, whose vector has a Euclidean norm of at most {bound}"
         elif isinstance(neighbours, L1):
-            change = f"one {unit}, in the data or not, whose absolute values sum to at most {bound}"
+            change = f"one {unit}, added or removed, whose absolute values sum to at most {bound}"
         else:
             change = f"one {unit}, which changes one coordinate by at most {bound}"
         if neighbours.max_keys > 1 and not isinstance(neighbours, SketchL2):

@@ -38,15 +38,15 @@ _TO_FILL = {
     "basic.publication_date": "When was it published first (YYYY-MM-DD)?",
     "dp_variant.data_domain": "Which data sets could have been in the place of this one?",
     "dp_variant.unprotected_quantities": "Does the product hold anything that was computed without noise?",
-    "privacy_loss.number_of_privacy_units": "About how many units are in the data, if that may be said?",
+    "privacy_loss.number_of_privacy_units": "About how many units are in the data, if that may be public?",
     "deployment_model.actors": "Who sees the data or the product, and what is each of them trusted with?",
     "deployment_model.release_type": "One release, or Many releases?",
     "deployment_model.release_type_details": "How often, what do all of them spend, and when is the budget renewed? "
     "A ledger knows: streamsketch ledger show.",
     "deployment_model.data_source_type": "Static, or Dynamic: do new data come in?",
-    "deployment_model.data_source_type_details": "How do they?",
+    "deployment_model.data_source_type_details": "How do new data come in?",
     "implementation.preprocessing_and_hyperparameter_tuning": "How were the data cleaned and clipped, and how were the "
-    "bound, ε and the projection chosen: by a look at the data?",
+    "bound, ε and the projection chosen: by looking at the data?",
     "implementation.composition": "How does this release add up with others of the same people?",
     "implementation.post_processing": "What is done with the release before it is published?",
     "implementation.justification": "Why this unit, this bound and this ε?",

@@ -59,10 +59,10 @@ _CLIPS: dict[SketchClip, str] = {
     "estimates are about mixes, not amounts.",
 }
 _HISTORIES = {
-    True: "This is {part} of a history: a weighted sum of windows up to {last}, with its own noise. The guarantee is "
-    "one for all rows of the history together; estimates are made of ranges of windows, for which all rows are solved.",
-    False: "It is of {part} of a history, for which its rows were solved: post-processing, so the guarantee is one for "
-    "all of the history's rows and ranges together.",
+    True: "This is {part} of a history: a weighted sum of windows up to {last}, with its own noise. One guarantee "
+    "holds for all rows of the history together. Estimates are for ranges of windows, and are computed from all rows.",
+    False: "This is {part} of a history, computed from its rows: post-processing, so one guarantee holds for all rows "
+    "and ranges of the history together.",
 }
 _COUNTS = {"units": "the number of {units}", "total": "the total of what is left of them, in data units"}
 _COMPOSITIONS: dict[Composition | None, str] = {

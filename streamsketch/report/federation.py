@@ -293,11 +293,11 @@ def _drifts(
         found[site] = _drift(result, windows, agreement)
     absent = {}
     if lost:
-        absent["Changes of some sites"] = f"Too few are in the windows of {listed(lost)} for their noise."
+        absent["Changes of some sites"] = f"The windows of {listed(lost)} hold too few units for their noise."
     if many:
         absent["Changes of some sites"] = (
             f"There are too many windows for one page; {listed(many)} are left out. The command `streamsketch changes` "
-            f"takes all."
+            f"shows all of them."
         )
     return found, absent if found else absent | {"Since when": "No site has two windows with enough for their noise."}
 
@@ -340,7 +340,7 @@ def _absent_of_sites(
     ]
     if hashed:
         found["Shares"] = (
-            f"{listed([shorten(one) for one in hashed])} may hold any values: say whose shares to show, "
+            f"{listed([shorten(one) for one in hashed])} may hold any values: state whose shares to show: "
             f"--share {shorten(hashed[0])}=VALUE."
         )
     return found

@@ -68,9 +68,9 @@ def _by_themselves(verdicts: Mapping[Verdict, int]) -> str:
 
 def _only_if_enough(verdicts: Mapping[Verdict, int]) -> str:
     if verdicts["too little"]:
-        return " As too little noise is stated, this does not hold."
+        return " Too little noise is stated, so this does not hold."
     if verdicts["not checked"]:
-        return " As not all noise was checked, this holds only if it is enough."
+        return " Not all noise was checked, so this holds only if it is enough."
     return ""
 
 

@@ -21,8 +21,7 @@ from streamsketch.report.series import series_in
 _MOST_NAMED = 6
 _MOST_PAIRS = 5
 _NO_GROUP = (
-    "No set of streams is shown to be a group, of which any two are nearer to each other than either is to any stream "
-    "outside it."
+    "No group stands out: in a group, any two streams are nearer to each other than either is to any stream outside it."
 )
 _NOTHING_IN_COMMON = 2  # the squared distance of streams scaled to length 1 that have nothing in common
 _WIDE = 1.2  # of the median width of intervals; a stream of wider ones may be left out
@@ -190,8 +189,8 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
         )
         return Answer(
             "No difference between the streams stands out.",
-            f"No stream is shown to be nearer to one than to another. With 95\u00a0% confidence, every {title} is in "
-            f"{low} … {high}.",
+            f"No stream is shown to be nearer to one stream than to another. With 95\u00a0% confidence, every {title} "
+            f"is in {low} … {high}.",
             [],
         )
     return _of_pairs(names, chosen)

@@ -87,7 +87,7 @@ def test_rows_that_nothing_clips_end_the_bounds_whether_or_not_any_came(rows: st
         ended.append(forks.run(*merge, cwd=sales))
     for name, done in zip(("a", "both", "back"), ended, strict=True):
         assert done.returncode == 0
-        assert f"warning: no bound holds of {name}.raw-sketch, although rows in it were bounded" in done.stderr
+        assert f"warning: no bound holds for {name}.raw-sketch, although rows in it were bounded" in done.stderr
         assert "so the bound" not in done.stderr
         bounds = load_raw(sales / f"{name}.raw-sketch").state.bounds
         assert bounds.ended == "rows were added that nothing clipped"
@@ -192,8 +192,8 @@ def test_bounded_rows_are_added_only_where_a_bound_holds_afterwards(sales: Path,
     (sales / "sold.csv").write_text(MORE)
     plain = forks.run(*append, cwd=sales)
     assert plain.returncode == 0
-    assert "warning: no bound holds of a.raw-sketch, although rows in it were bounded to" in plain.stderr
-    assert "holds rows that nothing bounded" in forks.refused(*append, *BOUNDS, cwd=sales)
+    assert "warning: no bound holds for a.raw-sketch, although rows in it were bounded to" in plain.stderr
+    assert "holds rows without a bound" in forks.refused(*append, *BOUNDS, cwd=sales)
 
 
 def test_cut_values_stay_within_the_bound_of_one_stream(sales: Path, forks: Forks) -> None:

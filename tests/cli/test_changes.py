@@ -116,7 +116,7 @@ def test_people_see_alarms_and_what_is_left_out(series: dict[str, Any], folder: 
     said = " ".join(done.stderr.split())
     assert "Left out, as secret: b.raw-sketch." in said
     assert "Left out, as their names are not those of windows: all." in said
-    assert "Left out, of fewer than 2 windows: west." in said
+    assert "Left out, with fewer than 2 windows: west." in said
     assert "1 alarm: north 2024-04." in said
     typical = forks.run("changes", ".", "--tolerance", "typical", cwd=folder)
     assert "Typical distances: north " in typical.stderr

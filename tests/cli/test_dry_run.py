@@ -133,7 +133,7 @@ def test_one_stream_and_asserted_bounds(tmp_path: Path, forks: Forks) -> None:
     ("arguments", "message"),
     [
         (("--epsilon", 1), "state where the release is written: --output FILE, or --dry-run for none"),
-        (("--epsilon", 1, "--dry-run"), "which ones is private unless you say"),
+        (("--epsilon", 1, "--dry-run"), "their names may be private"),
         ((*PRIVACY, "--dry-run", "--keys-are-public", "-o", "a.sketch"), "written to a file named *.parquet"),
         ((*PRIVACY, "--dry-run", "--keys-are-public", "--l1", 3), "which does not imply one event"),
         (("--epsilon", 1, "--dry-run", "--keys-are-public"), "delta"),

@@ -64,7 +64,7 @@ def test_a_plan_of_sites_in_json(forks: Forks) -> None:
         (("--shift", 0.5), "state what is compared"),
         (("--numbers", 3), "state one difference to be found"),
         (("--numbers", 3, "--shift", 1, "--moved", 0.1), "state one difference"),
-        (("--numbers", 3, "--shift", 1, "--class-share", 0.1), "--class-share says nothing of --shift"),
+        (("--numbers", 3, "--shift", 1, "--class-share", 0.1), "--class-share does not apply to --shift"),
         (("--numbers", 3, "--shift", 1, "--items", 3), "--items: not an option for --sites"),
         (("--numbers", 3, "--shift", 0.9, "--write-features", "x.json"), "which --numbers does not"),
         (("--numbers", 3, "--shift", 0.5, "--units", "few"), "takes one number or two"),

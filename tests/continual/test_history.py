@@ -170,7 +170,7 @@ def test_units_of_a_range_are_counted(schedule: Schedule) -> None:
     curve = north.series(2, every=2, what="units")
     assert curve["start"].to_pylist() == [0, 2, 4]
     assert (curve["high"].to_numpy() > curve["low"].to_numpy()).all()
-    with pytest.raises(InvalidInputError, match="tables of 2 keys: give one"):
+    with pytest.raises(InvalidInputError, match="tables of 2 keys: pass one"):
         History(rows)
     with pytest.raises(InvalidInputError, match="no key 'x'"):
         History(rows, key="x")

@@ -373,7 +373,7 @@ def test_a_weekly_sum_says_what_seven_days_cost() -> None:
 def test_l1_is_the_sum_of_absolute_values_not_the_absolute_value_of_the_sum() -> None:
     release = SJLT.sketch().release(epsilon=0.5, neighbours=ss.L1("3/2", unit="trip"))
     assert release.explain().who == (
-        "one trip, in the data or not, whose absolute values sum to at most 3/2; nothing was clipped to that bound: "
+        "one trip, added or removed, whose absolute values sum to at most 3/2; nothing was clipped to that bound: "
         "the releaser asserts that it holds"
     )
 

@@ -140,7 +140,7 @@ def test_a_release_with_too_little_noise_is_marked() -> None:
     text = " ".join("".join(page.text).split())
     assert "WARNING" in text
     assert "Warning: 1 of the releases state too little noise for their guarantee." in text
-    assert "if one may be in all. As too little noise is stated, this does not hold." in text
+    assert "if one may be in all. Too little noise is stated, so this does not hold." in text
     assert "The noise that the others state is enough for their guarantee." in text
     assert "this does not hold" not in page_of(releases(["a", "b"]), title="t")
 

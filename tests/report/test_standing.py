@@ -99,7 +99,7 @@ def test_the_answer_names_groups_or_the_nearest_pair_or_the_noise() -> None:
     assert said.short == "All 10 pairs are similar beyond the noise, most surely north and east."
     low, high = single.estimates[0, 2].selected_interval(10)
     assert said.listed[0] == ("north and east", f"cosine 0.930 ± 0.020, in {low:.3f} … {high:.3f}")
-    assert "No set of streams is shown to be a group" in said.detail
+    assert "No group stands out" in said.detail
     noisy = chosen_by(blocks(2, 3), 0.5)
     said = answer(NAMES, noisy, groups_of(noisy), drawn=True)
     assert said.short == "No difference between the streams stands out."

@@ -64,9 +64,9 @@ function protectedUnit(guarantee: Readonly<Guarantee>): string {
     const all = many === 1 ? "sketch" : "sketches of all keys together";
     change = `one ${unit}${keys}${rows}: adding or removing it changes the exact ${all} by an L2 norm of at most ${bound}`;
   } else if (neighbours.kind === "l2") {
-    change = `one ${unit}, in the data or not, whose vector has a Euclidean norm of at most ${bound}`;
+    change = `one ${unit}, added or removed, whose vector has a Euclidean norm of at most ${bound}`;
   } else if (neighbours.kind === "l1") {
-    change = `one ${unit}, in the data or not, whose absolute values sum to at most ${bound}`;
+    change = `one ${unit}, added or removed, whose absolute values sum to at most ${bound}`;
   } else {
     change = `one ${unit}, which changes one coordinate by at most ${bound}`;
   }
@@ -124,9 +124,9 @@ function mechanismSentences(release: Release): string[] {
   if (guarantee.steps?.some((step) => step.noise?.layers === 2)) out.push("Noise was added before the first update, and fresh noise on release.");
   out.push(...keysSentence(guarantee));
   if (history?.row) {
-    out.push(`This is ${historyText(history)} of a history: a weighted sum of windows up to ${history.start}, with its own noise. The guarantee is one for all rows of the history together; estimates are made of ranges of windows, for which all rows are solved.`);
+    out.push(`This is ${historyText(history)} of a history: a weighted sum of windows up to ${history.start}, with its own noise. One guarantee holds for all rows of the history together. Estimates are for ranges of windows, and are computed from all rows.`);
   } else if (history !== null) {
-    out.push(`It is of ${historyText(history)} of a history, for which its rows were solved: post-processing, so the guarantee is one for all of the history's rows and ranges together.`);
+    out.push(`This is ${historyText(history)} of a history, computed from its rows: post-processing, so one guarantee holds for all rows and ranges of the history together.`);
   }
   if (release.releaseIds.length > 1) out.push(...sumSentences(release));
   if (multiplier.numerator !== 1n || multiplier.denominator !== 1n) out.push(`The cells count ${multiplier} times: post-processing, with an unchanged guarantee.`);

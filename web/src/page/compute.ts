@@ -15,7 +15,7 @@ const MOST_PAIRS = 5;
 const LEAST_TYPICAL = 6; // windows, for what is typical of a series
 /** Windows that are tested, of which some take a second. */
 export const MOST_TESTS = 100;
-const NO_GROUP = "No set of streams is shown to be a group, of which any two are nearer to each other than either is to any stream outside it.";
+const NO_GROUP = "No group stands out: in a group, any two streams are nearer to each other than either is to any stream outside it.";
 
 /** The first sentences of a page. */
 export interface Answer {
@@ -294,7 +294,7 @@ function answerOf(data: PageData, pairs: PairTable, shown: Comparison, found: Gr
     const error = median(Array.from(pairs.error));
     return {
       short: "No difference between the streams stands out.",
-      detail: `No stream is shown to be nearer to one than to another. With 95\u00a0% confidence, every ${quantity} is in ${formatValue(low, error)} … ${formatValue(high, error)}.`,
+      detail: `No stream is shown to be nearer to one stream than to another. With 95\u00a0% confidence, every ${quantity} is in ${formatValue(low, error)} … ${formatValue(high, error)}.`,
       listed: [],
     };
   }
