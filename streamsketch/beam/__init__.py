@@ -1,4 +1,4 @@
-"""The same on a cluster: Apache Beam transforms for data that does not fit one machine.
+"""Apache Beam transforms that sketch, release and compare data that does not fit one machine.
 
 The merged sketches have the same bits as one loop over the data, on any runner, with any bundling and any
 retries; releases carry noise that is drawn once (Theory 4.2).

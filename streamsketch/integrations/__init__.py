@@ -1,1 +1,1 @@
-"""The same inside other libraries: scikit-learn, DuckDB, Flower and NVIDIA FLARE."""
+"""Sketches, releases and reports inside other libraries: scikit-learn, DuckDB, Flower and NVIDIA FLARE."""

@@ -119,7 +119,7 @@ class MixedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Map rows of numbers, categories and embeddings to vectors of length 1, by public `Features`.
 
     These are the rows that releases of the same `Features` sum up, so a model of them sees what such releases compare.
-    The map is public and learned from nothing: fitting only checks that the columns are there. The output is not
+    The map is public and not learned: fitting only checks that the columns are there. The output is not
     private, but as secret as the rows; release sums of features by `streamsketch.bound`, under an agreement.
 
     Parameters
@@ -130,7 +130,7 @@ class MixedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     feature_names_in_, n_features_in_
-        Names of the columns that are read, and how many they are, set by `fit`. Other columns are left alone.
+        Names and number of the columns that are read, set by `fit`. Other columns are ignored.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class MixedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         TypeError
-            If ``features`` are no `Features`, or ``X`` is no table with named columns, as a matrix is.
+            If ``features`` is not a `Features`, or ``X`` is not a table with named columns, such as a matrix.
         ValueError
             For columns that are missing, or of a type that can never be such a column (`InvalidInputError`).
         """
@@ -191,6 +191,6 @@ class MixedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.input_tags.two_d_array = False  # but tables whose columns have names and types
+        tags.input_tags.two_d_array = False  # it takes tables whose columns have names and types
         tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         return tags

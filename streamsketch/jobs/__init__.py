@@ -1,4 +1,4 @@
-"""What operators run on a cluster, and beside it: jobs on files and streams, by an agreement and a policy."""
+"""Jobs on files and streams, which operators run on a cluster or beside it, by an agreement and a policy."""
 
 from streamsketch._lazy import attach
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeAlias
 
 from streamsketch.errors import InvalidInputError
 
-_SECONDS = 5.0  # Flink has to answer
-_LARGEST = 1 << 22  # bytes of an answer
+_SECONDS = 5.0  # in which Flink must answer
+_LARGEST = 1 << 22  # largest answer, in bytes
 
 
 Found: TypeAlias = tuple[list[str], dict[str, float | Mapping[int, float]]]

@@ -10,10 +10,10 @@ from confluent_kafka import Message as Received
 from streamsketch.jobs.brokers import Brokers, TopicError
 from streamsketch.jobs.payloads import Message
 
-_SECONDS = 30.0  # a broker has to answer
-_LOOK_SECONDS = 5.0  # while records are read
+_SECONDS = 30.0  # in which a broker must answer
+_LOOK_SECONDS = 5.0  # the same, while records are read
 _MOST = 4096  # messages at once
-_KILOBYTES = 1 << 15  # of messages that wait to be read
+_KILOBYTES = 1 << 15  # size of messages that wait to be read
 _ENDS = {  # errors of records after which no later record can be read
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,

@@ -10,7 +10,7 @@ from confluent_kafka.admin import ConfigResource, NewTopic  # type: ignore[attr-
 from streamsketch.jobs.brokers import GROUP, Brokers, TopicError
 from streamsketch.jobs.causes import Found
 
-_SECONDS = 30.0  # a broker has to answer
+_SECONDS = 30.0  # in which a broker must answer
 _LOOK_SECONDS = 5.0
 _SUFFIX = ".sketch"
 

@@ -1,4 +1,4 @@
-"""The same on Apache Spark: exact sketches of a data frame on the cluster, released once on the driver."""
+"""Sketches of Spark data frames: computed exactly on the cluster, and released once on the driver."""
 
 from streamsketch._lazy import attach
 

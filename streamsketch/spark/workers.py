@@ -1,7 +1,7 @@
-"""What Spark's Python workers run: rows become partial sketches, or parts of shards, and these become sums.
+"""Steps of Spark's Python workers: rows become partial sketches, or parts of shards, and these become sums.
 
-Everything here is **secret**, exact, and a function of its input and of the secret that the driver drew. So a task may
-be run again, or twice at the same time.
+All values here are **secret** and exact. They are functions of the input and of the secret that the driver drew. So a
+task may be run again, or twice at the same time.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -33,11 +33,11 @@ Work: TypeAlias = Callable[[Batches], Batches]
 SHARDS = "shard int, part binary"
 SKETCHES = "key binary, sketch binary, largest bigint"
 
-_TABLE_BYTES = 1 << 26  # of the sketches of a task that are kept as a table
-_FLUSH_BYTES = 1 << 27  # of a task; then its partial sketches move on
-_CHUNK_ROWS = 1 << 20  # of a task, 40 bytes each; then they move on to their shards
-_BATCH_ROWS = 1 << 17  # that enter at once: batches of Spark have 10,000, and each has a fixed cost
-_SENT_BYTES = 1 << 24  # of sketches that go back to Spark at a time
+_TABLE_BYTES = 1 << 26  # size of a task's sketches up to which they are a table
+_FLUSH_BYTES = 1 << 27  # size of a task's partial sketches at which they are emitted
+_CHUNK_ROWS = 1 << 20  # number of a task's rows, 40 bytes each, at which they are sent to their shards
+_BATCH_ROWS = 1 << 17  # rows that enter at once: Spark's batches have 10,000, and each batch has a fixed cost
+_SENT_BYTES = 1 << 24  # size of sketches that are sent to Spark at a time
 _SHARDS = pa.schema([("shard", pa.int32()), ("part", pa.binary())])
 _SKETCHES = pa.schema([("key", pa.binary()), ("sketch", pa.binary()), ("largest", pa.int64())])
 
@@ -64,7 +64,7 @@ def sketching(intake: Intake, public: frozenset[Any] | None) -> Work:
 
 
 def sharding(intake: Intake, bounds: UnitBounds, secret: bytes, shards: int) -> Work:
-    """Return a step from rows to parts of shards, those of a unit in one shard."""
+    """Return a step from rows to parts of shards, with all rows of a unit in one shard."""
 
     def work(batches: Batches) -> Batches:
         parts: list[Contributions] = []
@@ -80,7 +80,7 @@ def sharding(intake: Intake, bounds: UnitBounds, secret: bytes, shards: int) -> 
 
 
 def clipping(projection: Projection, bounds: UnitBounds, secret: bytes) -> Work:
-    """Return a step from all parts of shards, in the order of these, to partial sketches of what the bounds leave."""
+    """Return a step from all parts of shards, in their order, to partial sketches of the clipped contributions."""
 
     def work(batches: Batches) -> Batches:
         sketches = _partials(projection)
@@ -98,7 +98,7 @@ def clipping(projection: Projection, bounds: UnitBounds, secret: bytes) -> Work:
 
 
 def merging(batches: Batches) -> Batches:
-    """Yield the sums of all partial sketches of a key, which are in the order of keys."""
+    """Yield the sum of each key's partial sketches, which come in the order of keys."""
     yield from _batches(_merged(batches))
 
 
@@ -140,7 +140,7 @@ def _sharded(parts: list[Contributions], shards: int) -> Batches:
 
 
 def _runs(batches: Batches) -> Iterator[list[bytes]]:
-    """Yield the parts of each shard; rows are in the order of shards."""
+    """Yield the parts of each shard; rows come in the order of shards."""
     shard = -1
     parts: list[bytes] = []
     for batch in batches:

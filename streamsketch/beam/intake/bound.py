@@ -33,7 +33,7 @@ from streamsketch.privacy import Clip, Neighbours
 from streamsketch.projections import Projection
 from streamsketch.sketching import Bounded, Contributions, UnitBounds, UnitDigests, by_shard, decoded
 
-_CHUNK_ROWS = 1 << 20  # of one bundle, all windows together, 40 bytes each; then they move on to their shards
+_CHUNK_ROWS = 1 << 20  # number of a bundle's rows, 40 bytes each, for all windows, at which they go to their shards
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Intake, salvage
 
 _EVERYWHERE = GlobalWindow()
-_ROWS = 8192  # that wait to enter a batch together
+_ROWS = 8192  # rows that wait to enter a batch together
 
 
 class RowsToBatches(beam.PTransform):

@@ -20,9 +20,9 @@ from streamsketch.intake import Intake
 from streamsketch.projections import Projection
 from streamsketch.sketching import PartialSketches, Sketch, codes_of, table_keys
 
-_BATCH_ROWS = 1 << 17  # that enter at once
-_TABLE_BYTES = 1 << 26  # of the sketches of one bundle and window that are kept as a table
-_FLUSH_BYTES = 1 << 27  # of one bundle, all windows together; then partial sketches move on
+_BATCH_ROWS = 1 << 17  # rows that enter at once
+_TABLE_BYTES = 1 << 26  # size of the sketches of one bundle and window up to which they are a table
+_FLUSH_BYTES = 1 << 27  # size of a bundle's partial sketches, for all windows, at which they are emitted
 
 
 class SketchPerKey(beam.PTransform):

@@ -32,7 +32,7 @@ from streamsketch.estimation import (
 from streamsketch.intake import EventWindows
 from streamsketch.release import PrivateSketch
 
-_KEPT = 4  # windows that a key waits for, should they come out of order
+_KEPT = 4  # windows that a key waits for if they arrive out of order
 
 
 @dataclasses.dataclass(frozen=True)
