@@ -1,12 +1,13 @@
 // Shows releases in the viewer, in a headless Chromium at three sizes, and runs axe over it; says so where there is none.
 // The screenshots are in out/.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
+import { findBrowser } from "./chromium.mjs";
 
 const here = fileURLToPath(new URL("..", import.meta.url));
-const browser = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/google-chrome"].find((path) => path && existsSync(path));
+const browser = findBrowser();
 if (browser === undefined) {
   console.log("The viewer is not looked at: there is no Chromium. Say CHROMIUM=PATH if it is elsewhere.");
   process.exit(0);

@@ -1,12 +1,13 @@
 // Runs the same tests in a headless Chromium, as one page without requests; says so where there is none.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { findBrowser } from "./chromium.mjs";
 
 const here = fileURLToPath(new URL("..", import.meta.url));
-const browser = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/google-chrome"].find((path) => path && existsSync(path));
+const browser = findBrowser();
 if (browser === undefined) {
   console.log("The browser's tests are skipped: there is no Chromium. Say CHROMIUM=PATH if it is elsewhere.");
   process.exit(0);
