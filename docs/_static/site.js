@@ -9,9 +9,22 @@ function focusScrolling() {
   }
 }
 
+// A picture is a link to itself; those of the gallery's cards are links to their pages.
+function linkPictures() {
+  for (const picture of document.querySelectorAll("article img")) {
+    if (picture.closest("a, .cards") !== null) continue;
+    const link = document.createElement("a");
+    link.className = `whole-picture ${picture.className}`; // with its theme
+    link.href = picture.src;
+    picture.replaceWith(link);
+    link.append(picture);
+  }
+}
+
 addEventListener("DOMContentLoaded", () => {
   document.querySelector(".sidebar-drawer")?.setAttribute("aria-label", "Pages");
   document.querySelector(".toc-drawer")?.setAttribute("aria-label", "On this page");
+  linkPictures();
   focusScrolling();
 });
 addEventListener("resize", focusScrolling);
