@@ -1,5 +1,6 @@
 """How Sphinx builds the documentation: ``make docs``, without a network."""
 
+import hashlib
 import logging
 import os
 import sys
@@ -89,6 +90,11 @@ pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 
 
+extensions_digest = hashlib.sha256(
+    b"".join(path.read_bytes() for path in sorted((Path(__file__).parent / "_ext").glob("*.*")))
+).hexdigest()
+
+
 def name_the_repository(_app: Sphinx, _page: str, source: list[str]) -> None:
     """Complete the commands that clone the repository, where it is known."""
     source[0] = source[0].replace("git clone …", f"git clone {html_context['repository'] or '…'}")
@@ -97,3 +103,5 @@ def name_the_repository(_app: Sphinx, _page: str, source: list[str]) -> None:
 def setup(app: Sphinx) -> None:
     """Read pages so."""
     app.connect("source-read", name_the_repository)
+    # what extensions did to pages is done again when they change
+    app.add_config_value("extensions_digest", "", "env", types=frozenset({str}))

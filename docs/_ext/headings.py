@@ -4,7 +4,7 @@ Search and the list of contents then find them. What autodoc writes is left as i
 """
 
 from docutils import nodes
-from sphinx.addnodes import desc, desc_signature
+from sphinx.addnodes import desc, desc_signature, tabular_col_spec
 from sphinx.application import Sphinx
 
 FOLDER = "reference/api/"
@@ -14,6 +14,13 @@ def add(app: Sphinx, page: nodes.document) -> None:
     """Put each class and function that stands in a section into a section of its own."""
     if not app.env.current_document.docname.startswith(FOLDER):
         return
+    for unseen in page.findall(tabular_col_spec):
+        # a module's anchor, which Docutils moved to what follows it: a list of names, whose widths are not of HTML
+        around = unseen.parent
+        while not isinstance(around, nodes.section):
+            around = around.parent
+        around["ids"] += unseen["ids"]
+        unseen["ids"] = []
     for thing in [each for each in page.findall(desc) if isinstance(each.parent, nodes.section)]:
         signature = next(thing.findall(desc_signature))
         name = signature["fullname"]

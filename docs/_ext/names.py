@@ -2,6 +2,7 @@
 
 import functools
 import re
+import sys
 from collections import defaultdict
 from pkgutil import resolve_name
 from typing import Any
@@ -10,6 +11,7 @@ from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.nodes import make_refnode
 
 
@@ -54,16 +56,29 @@ def exists(name: str) -> bool:
     return True
 
 
+def words_of(name: str, thing: Any) -> list[str]:
+    """Return the words below the definition of a constant or an alias, in whichever module that is."""
+    last = name.rpartition(".")[2]
+    for module in [each for each in sys.modules if each.startswith(f"{name.partition('.')[0]}.")]:
+        if vars(sys.modules[module]).get(last) is thing:
+            found = ModuleAnalyzer.for_module(module).find_attr_docs().get(("", last))
+            if found:
+                return list(found)
+    return []
+
+
 _PAGES = {"WIRE.md": "reference/wire"}
 
 
-def escape(app: Sphinx, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+def escape(app: Sphinx, what: str, full: str, thing: Any, _options: Any, lines: list[str]) -> None:
     """Let docstrings be what they are for a reader of the source: |value| is no substitution, a page is a link."""
 
     def link(page: re.Match[str]) -> str:
         name = _PAGES.get(page[0], page[0].removeprefix("docs/").removesuffix(".md"))
         return f":doc:`{page[0]} </{name}>`" if name in app.env.found_docs else page[0]
 
+    if what == "data":
+        lines[:] = words_of(full, thing) or lines  # instead of those of its type
     for place, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             parts = re.split(r"(``.*?``)", line)

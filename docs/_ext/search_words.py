@@ -27,8 +27,8 @@ class SearchWords(SphinxTransform):
         if words is None:
             return
         page = next(self.document.findall(nodes.section))
-        place = page["ids"][0]
-        entries = [("single", word, place, "main", None) for word in words]
+        # the page itself and no place in it: the search would show it once more for its title
+        entries = [("single", word, "", "main", None) for word in words]
         page.insert(1, index(entries=entries, inline=False))
 
 
