@@ -158,7 +158,7 @@ class Agreement:
             raise TypeError(f"features must be Features, got a {type(features).__name__}")
         if self.projection not in (None, features.projection):
             raise InvalidInputError(
-                f"features have the projection {features.projection!r}: leave out projection, or give this one"
+                f"features have the projection {features.projection!r}: leave out projection, or pass this one"
             )
         if self.index not in (None, (), []) or self.value is not None:
             raise InvalidInputError(
@@ -184,7 +184,7 @@ class Agreement:
     def _check_neighbours(self) -> None:
         if self.neighbours is None:
             if self.clip is not None:
-                raise InvalidInputError(f"clip={short(self.clip)} needs a bound to clip to; also give neighbours")
+                raise InvalidInputError(f"clip={short(self.clip)} needs a bound to clip to; also pass neighbours")
             return
         if not isinstance(self.neighbours, Neighbours) or self.neighbours.kind not in NEIGHBOURS:
             raise TypeError(
@@ -196,7 +196,7 @@ class Agreement:
         if self.key is None and self.neighbours.max_keys != 1 and not self.neighbours.any_keys:
             raise InvalidInputError(
                 "without a key column each unit is in one stream: neighbours must have max_keys=1, got "
-                f"{self.neighbours.max_keys}; or give the key column"
+                f"{self.neighbours.max_keys}; or pass the key column"
             )
         bound = Fraction(self.neighbours.bound)
         if max(bound.numerator, bound.denominator) > _LARGEST:
@@ -211,7 +211,7 @@ class Agreement:
             raise TypeError(f"counting must be a Counting, got a {type(self.counting).__name__}")
         if self.unit is None or self.neighbours is None:
             missing = "column of units (unit=…)" if self.unit is None else "bound on what one adds (neighbours=…)"
-            raise InvalidInputError(f"counting units needs the {missing}: give it, or leave out counting")
+            raise InvalidInputError(f"counting units needs the {missing}: pass it, or leave out counting")
         self.counting.check_for(self.neighbours)
         if self.counting.slack and not self.projection.enumerated_entries("sensitivities"):
             self.counting.check_free(self.projection)  # of other maps when they are released
@@ -406,7 +406,7 @@ class Agreement:
         """
         if self.counting is not None and "neighbours" in changes and "counting" not in changes:
             raise InvalidInputError(
-                f"units are counted by weights that fit {self.neighbours!r}; with other neighbours, also give "
+                f"units are counted by weights that fit {self.neighbours!r}; with other neighbours, also pass "
                 "counting, such as Counting.of(projection, neighbours, delta=…), or counting=None"
             )
         return dataclasses.replace(self, **changes)

@@ -112,6 +112,6 @@ def logical_type(name: str, kind: "pa.DataType") -> str:
     if types.is_decimal(kind) and 0 <= kind.scale <= MAX_PLACES:
         return f"decimal({kind.scale})"
     raise InvalidInputError(
-        f"the column {name} holds {kind}, which is not a type of an agreement; give one of {', '.join(TYPES)}, such "
+        f"the column {name} holds {kind}, which is not a type of an agreement; pass one of {', '.join(TYPES)}, such "
         f"as {{{name!r}: 'integer'}} for whole numbers that a data frame holds as floats"
     )

@@ -149,7 +149,7 @@ def whole_unit_bounds(
     """
     if clip not in (None, "equal"):
         raise InvalidInputError(
-            f"clip={clip!r} needs a bound to clip to; also give neighbours=SketchL2(bound) or L1(bound)"
+            f"clip={clip!r} needs a bound to clip to; also pass neighbours=SketchL2(bound) or L1(bound)"
         )
     if not keyed and max_keys not in (None, 1):
         raise InvalidInputError(

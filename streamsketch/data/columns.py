@@ -205,7 +205,7 @@ def _from_list(column: list[Any], name: str) -> "pa.Array":
         return _from_times(column, name)
     if families & {tuple, list}:
         raise InvalidInputError(
-            f"the {name} column holds tuples; give each part as a column to projection.indices_of(…)"
+            f"the {name} column holds tuples; pass each part as a column to projection.indices_of(…)"
         )
     return pa.array(column)
 

@@ -166,7 +166,7 @@ def plan_bounds(
     if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values >= 0)).all() or not values.any():
         raise InvalidInputError("totals must be numbers of at least 0, (n_units,), not all of them 0; see unit_totals")
     if not grid:
-        raise InvalidInputError("bounds is empty; give at least one bound")
+        raise InvalidInputError("bounds is empty; pass at least one bound")
     if not (isinstance(squared_distance, int | float) and 0 < squared_distance < math.inf):
         raise InvalidInputError(f"squared_distance must be a number > 0, got {short(squared_distance)}")
     options = []

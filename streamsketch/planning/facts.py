@@ -86,7 +86,7 @@ class StreamFacts:
                     f"{distance!r:.40}"
                 )
         if not found:
-            raise InvalidInputError("squared_distances is empty; give at least one")
+            raise InvalidInputError("squared_distances is empty; pass at least one")
         return tuple(sorted({float(distance) for distance in found}))
 
     @property

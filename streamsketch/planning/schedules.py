@@ -143,7 +143,7 @@ def plan_schedule(
     """
     wanted = tuple(dict.fromkeys(_checked(one, horizon) for one in ranges))
     if not wanted:
-        raise InvalidInputError("ranges is empty; give numbers of windows, such as 7, or 'prefix'")
+        raise InvalidInputError("ranges is empty; pass numbers of windows, such as 7, or 'prefix'")
     who: dict[str, Any] = {"horizon": horizon, "max_windows": max_windows, "gap": gap}
     found = []
     for schedule in _candidates(who, wanted, laplace=delta == 0):

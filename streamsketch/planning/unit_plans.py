@@ -298,7 +298,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
         )
     wanted = None if bounds is None else [exact_fraction(bound, "a bound") for bound in bounds]
     if wanted == []:
-        raise InvalidInputError("bounds is empty; give at least one bound, or leave the argument out")
+        raise InvalidInputError("bounds is empty; pass at least one bound, or leave the argument out")
     budget = Budget(epsilon, delta).warn_if_weak()
     goal = UnitGoal(
         question, _typical_sizes(many), unit, count, Goal(max_cells=max_cells, max_nonzeros=max_nonzeros), dim, max_keys

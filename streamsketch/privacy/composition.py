@@ -80,7 +80,7 @@ def account(parts: Sequence[PrivacyCost], delta: float) -> Accounted | None:
     2.073
     """
     if not parts:
-        raise InvalidInputError("there is no release to account for; give at least one")
+        raise InvalidInputError("there is no release to account for; pass at least one")
     if not 0 <= delta < 1:
         raise InvalidInputError(f"delta must be a number in [0, 1), got {short(delta)}")
     if delta < _LEAST_DELTA:

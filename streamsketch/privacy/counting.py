@@ -132,7 +132,7 @@ class Counting:
         if tolerance is None:
             return cls(most, slack)
         if epsilon is None:
-            raise InvalidInputError("the standard error of a count depends on ε: give epsilon with tolerance")
+            raise InvalidInputError("the standard error of a count depends on ε: pass epsilon with tolerance")
         budget = Budget(epsilon, delta)
         if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | Fraction) or not tolerance > 0:
             raise InvalidInputError(
@@ -248,7 +248,7 @@ def check_counted(neighbours: Neighbours) -> None:
         )
     if neighbours.any_keys:
         raise InvalidInputError(
-            "a unit may be in any number of keys, and is counted in each of them: give the largest number, "
+            "a unit may be in any number of keys, and is counted in each of them: pass the largest number, "
             f"{type(neighbours).__name__}({neighbours.bound}, …, max_keys=…), or release without a count"
         )
 

@@ -221,7 +221,7 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
             f"populations must be 'disjoint' (no privacy unit is in two streams) or 'overlapping', got {populations!r}"
         )
     if not parts:
-        raise InvalidInputError("there is no guarantee to compose; give at least one")
+        raise InvalidInputError("there is no guarantee to compose; pass at least one")
     neighbours = _for_one_relation(parts).neighbours
     if populations == "disjoint" and (sharing := sharing_data(given)):
         first, second = sharing[0]

@@ -401,6 +401,6 @@ def check_delta_for(neighbours: Neighbours, delta: float, mechanism: str) -> Non
     """
     if isinstance(neighbours, SketchL2) and delta == 0 and mechanism == "auto":
         raise InvalidInputError(
-            "a bound on sketches is meant for Gaussian noise: give delta, such as 1e-6. With delta=0 the noise is "
-            "Laplace and many times as wide; if you want that, give mechanism='laplace'"
+            "a bound on sketches is meant for Gaussian noise: pass delta, such as 1e-6. With delta=0 the noise is "
+            "Laplace and many times as wide; if you want that, pass mechanism='laplace'"
         )

@@ -32,7 +32,7 @@ def sketches_to_release(
     """
     if (public_keys is not None) == keys_are_public:
         raise InvalidInputError(
-            "which keys have data is private: give public_keys, the keys to release, chosen without looking at the "
+            "which keys have data is private: pass public_keys, the keys to release, chosen without looking at the "
             "data, or assert keys_are_public=True (one of the two)"
         )
     if public_keys is None:
@@ -41,7 +41,7 @@ def sketches_to_release(
         agreed = table.agreement
         names = public_names(public_keys if agreed is None or agreed.key is None else agreed.keys_of(public_keys))
     if not names:
-        raise InvalidInputError("there is no key to release; give at least one")
+        raise InvalidInputError("there is no key to release; pass at least one")
     warn_of_other_types(names, table)
     order = pc.sort_indices(key_column(names, "key")).to_pylist()
     return {names[place]: table.sketch_of(names[place]) for place in order}

@@ -344,7 +344,7 @@ def _unit_over(unit: str, schedule: Schedule) -> str:
     if f" of {schedule.horizon} windows" in unit:
         raise InvalidInputError(
             f"the unit is {unit!r}, and the noise of the schedule is for a unit{schedule.unit_text('')}: name the unit "
-            f"alone, or give a schedule with its max_windows and gap"
+            f"alone, or pass a schedule with its max_windows and gap"
         )
     return schedule.unit_text(unit)
 
@@ -415,7 +415,7 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         if self.schedule is not None:
             raise InvalidInputError(
                 f"{self.schedule} publishes rows, which are weighted sums of windows, not a single sketch or table: "
-                "add each window to streamsketch.continual.Releaser(publisher, projection), or give all windows to "
+                "add each window to streamsketch.continual.Releaser(publisher, projection), or pass all windows to "
                 "streamsketch.continual.release"
             )
 

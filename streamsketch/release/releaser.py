@@ -107,7 +107,7 @@ class Releaser:
         projection.check_same(noise.projection)
         if noise.schedule is None:
             raise InvalidInputError(
-                "the publisher has no schedule: give AdditiveNoise(…, schedule=…), or release each window by itself"
+                "the publisher has no schedule: pass AdditiveNoise(…, schedule=…), or release each window by itself"
             )
         self._schedule: Schedule = noise.schedule
         self._noise, self._assert_bounds = noise, assert_bounds
@@ -289,7 +289,7 @@ class Releaser:
         if before is not None and before.keys != keys:
             raise InvalidInputError(
                 f"all windows of a history have the keys of the first, {_keys_text(before.keys)}, and window "
-                f"{self.windows} has {_keys_text(keys)}: give the same public_keys for all of them"
+                f"{self.windows} has {_keys_text(keys)}: pass the same public_keys for all of them"
             )
         agreement = None if window.agreement is None else fingerprint_of(window.agreement)
         if before is not None and before.agreement != agreement:
@@ -311,7 +311,7 @@ class Releaser:
     ) -> dict[Any, Sketch]:
         if isinstance(window, Sketch):
             if public_keys is not None or keys_are_public:
-                raise InvalidInputError("a sketch has no keys: give public_keys for the windows of a table")
+                raise InvalidInputError("a sketch has no keys: pass public_keys for the windows of a table")
             return {None: window}
         if public_keys is None and not keys_are_public and self._of is not None and self._of.keys is not None:
             public_keys = self._of.keys

@@ -50,7 +50,7 @@ def _check_flips(
 ) -> NoiseCheck:
     del limits  # what was not checked may be, once limits are raised
     if any(step.law != law for step in guarantee.mechanism.flips):
-        return NoiseCheck("too little", f"the estimates assume {law}, and its mechanism has others")
+        return NoiseCheck("too little", f"the estimates assume {law}, but its mechanism has others")
     try:
         mechanism = mechanism_of(guarantee)
         # the stated law and the named mechanism may differ, and only one of them may need the matrix
@@ -69,7 +69,7 @@ def _judge(guarantee: Guarantee, law: FlipLaw, mechanism: SignMechanism, allowed
     known = {*guarantee.conditions, WITHIN_63_BITS}  # which the first releases do not state
     missing = [condition for condition in mechanism.conditions if condition not in known]
     if missing:
-        return NoiseCheck("too little", f"it holds only if {' and '.join(missing)}, which it does not say")
+        return NoiseCheck("too little", f"it holds only if {' and '.join(missing)}, which it does not state")
     keys = f", less {guarantee.epsilon - mechanism.epsilon:g} for the keys" if guarantee.mechanism.keys else ""
     found = f"{mechanism.name} {allowed} for the stated ε = {guarantee.epsilon:g}{keys}"
     if law.shape != allowed.shape:
@@ -108,7 +108,7 @@ def _check_individual(
                 _INDIVIDUAL[method](epsilon=epsilon, neighbours=neighbours).calibrated(projection)
         except InvalidInputError as error:
             return NoiseCheck("too little", f"the mechanism named would not release it: {error}")
-    return NoiseCheck("not checked", "which signs were perturbed, and how much, the data decided and no file says")
+    return NoiseCheck("not checked", "the data decided which signs were perturbed, and how much; no file states it")
 
 
 def check_signs(release: Signs, *, most_entries: int | None = None) -> NoiseCheck:
@@ -150,4 +150,4 @@ def mechanism_of(guarantee: Guarantee) -> SignMechanism | None:
 def _unknown(guarantee: Guarantee) -> str:
     if not guarantee.mechanism.is_record:
         return "its mechanism is stated only as text"
-    return "its mechanism is no single one of the library"
+    return "its mechanism is not a single mechanism of the library"

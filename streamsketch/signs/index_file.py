@@ -60,9 +60,9 @@ def read_index(path: str | os.PathLike[str]) -> Content:
     content: Words = np.asarray(np.memmap(path, "<u8", "r", start, (words + count,)))
     blocks, ids, unused = content[:words], content[words:], first.projection.sketch_dim % _WORD_BITS
     if unused and (blocks.reshape(-1, first.words.size, COLUMNS)[:, -1] >> np.uint64(unused)).any():
-        raise WireFormatError("codes", "there are bits behind the last sign, which must be 0")
+        raise WireFormatError("codes", "the bits after the last sign must be 0")
     if (ids[1:] <= ids[:-1]).any():
-        raise WireFormatError("ids", "they are not in order, or not different")
+        raise WireFormatError("ids", "they are not in order, or not distinct")
     keys = np.memmap(path, "u1", "r", expected - of_keys, (of_keys,)) if of_keys else None
     return Content(first, count, blocks, ids, None if keys is None else _keys_in(keys, count))
 

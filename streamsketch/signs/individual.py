@@ -141,7 +141,9 @@ class IDPSignRPG(IndividualSignMechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.delta == 0:
-            raise InvalidInputError("Gaussian noise never gives delta = 0: set delta (say 1e-6), or use IDPSignRPRR")
+            raise InvalidInputError(
+                "Gaussian noise never gives delta = 0: set delta (such as 1e-6), or use IDPSignRPRR"
+            )
         object.__setattr__(self, "delta", float(self.delta))
 
     @property

@@ -317,7 +317,7 @@ class DPSignRPRR(SignMechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.delta == 0:
-            raise InvalidInputError("DP-SignRP-RR needs delta > 0, say 1e-6; DPSignRPRRSmooth gives delta = 0")
+            raise InvalidInputError("DP-SignRP-RR needs delta > 0, such as 1e-6; DPSignRPRRSmooth gives delta = 0")
         norm = exact_fraction(self.norm_bound, "norm_bound")
         if max(norm.numerator, norm.denominator) > _INT64_MAX:
             raise InvalidInputError(

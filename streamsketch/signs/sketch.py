@@ -63,7 +63,7 @@ class Signs(Published):
         if len(packed) != -(-k // 8):
             raise InvalidInputError(f"{k} signs are {-(-k // 8)} bytes, got {len(packed)}")
         if k % 8 and packed[-1] >> k % 8:
-            raise InvalidInputError("the bits behind the last sign must be 0")
+            raise InvalidInputError("the bits after the last sign must be 0")
         if len(release_id) != RELEASE_ID_BYTES:
             raise InvalidInputError(f"a release id must have {RELEASE_ID_BYTES} bytes, got {len(release_id)}")
         self._projection, self._release_id = projection, release_id

@@ -53,7 +53,7 @@ def warn_of_other_types(named: Collection[Any], held: Iterable[Any]) -> None:
         found, asked = (" and ".join(sorted(kind.__name__ for kind in kinds)) for kinds in (own, wanted))
         warn_outside(
             f"the data's keys are {found}, and public_keys are {asked}: none of them has data, because 7 and '7' are "
-            "different keys. Give keys of the data's type, or sketch under an agreement, which casts both. This "
+            "different keys. Pass keys of the data's type, or sketch under an agreement, which casts both. This "
             "warning depends on the data: do not publish it",
             KeyTypeWarning,
         )

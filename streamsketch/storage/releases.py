@@ -104,7 +104,7 @@ class ReleasedBeforeError(InvalidInputError):
     def __init__(self, data: str, releases: tuple[PastRelease, ...]) -> None:
         before = "; ".join(str(past.guarantee) for past in releases)
         super().__init__(
-            f"{data} released before: {before}. Use that release, or give again=True to release again, which spends "
+            f"{data} released before: {before}. Use that release, or pass again=True to release again, which spends "
             "the same people's privacy again"
         )
         self.data, self.releases = data, releases

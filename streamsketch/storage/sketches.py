@@ -259,7 +259,7 @@ def read_sketch(database: Database, part: str) -> RawSketch:
     header = read_header_of(database, part)
     rows, dim = (1 if header.keys is None else header.keys), header.projection.sketch_dim
     if 8 * rows * dim > database.size:
-        raise WireFormatError("header", f"says {rows} sketches of {dim} cells, which are more than the file has")
+        raise WireFormatError("header", f"states {rows} sketches of {dim} cells, more than the file holds")
     cells, masses, keys = np.zeros((rows, dim), np.int64), np.zeros(rows, np.int64), []
     counts = np.zeros((rows, _COUNTS), np.int64)
     for place, row in enumerate(database.rows(part)):

@@ -75,8 +75,8 @@ def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Sign
         if not stated.conditions and any(step.norm_bound is not None for step in stated.mechanism.flips):
             raise WireFormatError(
                 "guarantee.conditions",
-                "are missing: a mechanism for norms of at least a bound guarantees nothing for every vector; its maker "
-                "says of which",
+                "are missing: the mechanism's guarantee is for vectors whose norm has a lower bound, and the release "
+                "must state that condition",
             )
         law = at("law", lambda: law_of("law", message.law))
         return SignSketch(

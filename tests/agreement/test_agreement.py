@@ -197,11 +197,11 @@ def test_a_name_alone_is_text_where_indices_are_hashed_and_an_integer_elsewhere(
         ({"index": "item", "neighbours": ss.SketchL2(500, max_keys=2)}, "without a key column"),
         (
             {"index": "item", "neighbours": ss.L1(5), "counting": Counting(1)},
-            r"column of units \(unit=…\): give it, or leave out",
+            r"column of units \(unit=…\): pass it, or leave out",
         ),
         ({"index": "item", "unit": "u", "counting": Counting(1)}, r"bound on what one adds \(neighbours=…\)"),
         ({"index": "item", "unit": "u", "neighbours": ss.L2(5), "counting": Counting(1)}, "counted under L1"),
-        ({"index": "item", "unit": "u", "neighbours": PEOPLE, "counting": Counting(1)}, "give the largest number"),
+        ({"index": "item", "unit": "u", "neighbours": PEOPLE, "counting": Counting(1)}, "pass the largest number"),
         (
             {
                 "index": "item",
@@ -212,7 +212,7 @@ def test_a_name_alone_is_text_where_indices_are_hashed_and_an_integer_elsewhere(
             "slack is free where",
         ),
         ({"index": "item", "unit": "u", "neighbours": ss.L1(5), "counting": Counting(1, slack=3)}, "at most Δ2"),
-        ({"index": "item", "neighbours": ss.L1(5, max_keys=2)}, "without a key column .* max_keys=1, got 2; or give"),
+        ({"index": "item", "neighbours": ss.L1(5, max_keys=2)}, "without a key column .* max_keys=1, got 2; or pass"),
     ],
 )
 def test_what_cannot_be_agreed_on_is_refused(fields: dict[str, Any], says: str) -> None:
@@ -393,7 +393,7 @@ def test_another_bound_takes_another_weight_of_counts() -> None:
     one, wider = (ss.SketchL2(bound, unit="customer", max_keys=2) for bound in (1, 20))
     fine = HASHED.replace(resolution="1/12800")
     counted = AGREEMENT.replace(projection=fine, neighbours=one, clip="equal", counting=Counting(100))
-    with pytest.raises(ss.InvalidInputError, match="also give counting"):
+    with pytest.raises(ss.InvalidInputError, match="also pass counting"):
         counted.replace(neighbours=wider)
     for other in (None, Counting(2000)):
         assert counted.replace(neighbours=wider, counting=other).counting == other

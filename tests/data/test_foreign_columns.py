@@ -64,7 +64,7 @@ def test_series_of_other_libraries_are_columns_too() -> None:
 def test_messages_name_what_is_mixed_and_what_tuples_need() -> None:
     with pytest.raises(InvalidInputError, match="must hold one type, got int, str; cast them to one"):
         indices_of([[1, "a"]], HASHED_DIM, 5)
-    with pytest.raises(InvalidInputError, match=r"holds tuples; give each part as a column to projection.indices_of"):
+    with pytest.raises(InvalidInputError, match=r"holds tuples; pass each part as a column to projection.indices_of"):
         indices_of([[("a", 1)]], HASHED_DIM, 5)
 
 

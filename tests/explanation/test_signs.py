@@ -122,7 +122,7 @@ def test_a_guarantee_that_drops_what_it_rests_on_is_found_out() -> None:
     release = SOUND["randomised response"][1]()
     dropped = changed(release, conditions=release.guarantee.conditions[:-1]).explain()
     assert dropped.check.verdict == "too little"
-    assert f"it holds only if {release.guarantee.conditions[-1]}, which it does not say" in dropped.check.reason
+    assert f"it holds only if {release.guarantee.conditions[-1]}, which it does not state" in dropped.check.reason
 
 
 def test_a_choice_of_keys_takes_its_share() -> None:

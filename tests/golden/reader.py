@@ -293,7 +293,7 @@ def check_signs(message: dict[str, Any]) -> None:
     check_projection(message["projection"])
     k, guarantee = message["projection"]["sketch_dim"], message["guarantee"]
     need(len(message["signs"]) == -(-k // 8), "another number of signs than sketch_dim")
-    need(int.from_bytes(message["signs"], "little") < 1 << k, "bits behind the last sign")
+    need(int.from_bytes(message["signs"], "little") < 1 << k, "bits after the last sign")
     check_guarantee(guarantee)
     need(len(message["release_id"]) == 8, "a release id of other than 8 bytes")
     need(len(message.get("agreement", bytes(16))) == 16, "a fingerprint of other than 16 bytes")

@@ -128,7 +128,7 @@ def test_other_neighbours_are_refused(neighbours: ss.L2, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tolerance": 10}, "give epsilon"),
+        ({"tolerance": 10}, "pass epsilon"),
         ({"tolerance": 0, "epsilon": 1}, "positive number"),
         ({"tolerance": math.nan, "epsilon": 1}, "positive number"),
         ({"tolerance": "10", "epsilon": 1}, "positive number"),

@@ -176,7 +176,7 @@ def test_laplace_noise_needs_a_number_of_keys(publish: Callable[..., Any], optio
 
 @pytest.mark.parametrize("publish", [ss.AdditiveNoise, round_of])
 def test_laplace_noise_must_be_named(publish: Callable[..., Any]) -> None:
-    with pytest.raises(ss.InvalidInputError, match="meant for Gaussian noise: give delta"):
+    with pytest.raises(ss.InvalidInputError, match="meant for Gaussian noise: pass delta"):
         publish(epsilon=1, neighbours=of(4, 3))
 
 
@@ -280,5 +280,5 @@ def test_laplace_noise_on_a_bound_on_sketches_must_be_named() -> None:
     people = ss.SketchL2(1, max_keys=3)
     for neighbours, delta, mechanism in [(people, 1e-6, "auto"), (people, 0.0, "laplace"), (ss.L1(1), 0.0, "auto")]:
         check_delta_for(neighbours, delta, mechanism)
-    with pytest.raises(ss.InvalidInputError, match="give delta, such as 1e-6"):
+    with pytest.raises(ss.InvalidInputError, match="pass delta, such as 1e-6"):
         check_delta_for(people, 0.0, "auto")

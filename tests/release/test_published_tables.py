@@ -303,7 +303,7 @@ def test_a_raw_file_remembers_what_was_released_from_it(tmp_path: Path) -> None:
         assert ss.storage.load_raw(path).state == state
         release = ss.storage.release_raw(path, epsilon=1.0, neighbours=SALE, **keys)
         assert [str(past.guarantee) for past in ss.storage.load_raw(path).releases] == [str(release.guarantee)]
-        with pytest.raises(ss.InvalidInputError, match=r"was released before: ε = 1, .* or give again=True"):
+        with pytest.raises(ss.InvalidInputError, match=r"was released before: ε = 1, .* or pass again=True"):
             ss.storage.release_raw(path, epsilon=1.0, neighbours=SALE, **keys)
         ss.storage.release_raw(path, epsilon=1.0, neighbours=SALE, again=True, **keys)
         ss.storage.save_raw(state, path)

@@ -392,7 +392,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         (good[:16] + len(release.to_bytes()).to_bytes(8, "little") + bytes(8) + release.to_bytes(), "PrivateSketch"),
         (good[:-1], "bytes, and the file has"),
         (good + bytes(8), "bytes, and the file has"),
-        (good[: words - 1] + b"\x80" + good[words:], "behind the last sign"),
+        (good[: words - 1] + b"\x80" + good[words:], "after the last sign"),
         (good[:-16] + good[-8:] + good[-16:-8], "not in order"),
         *((with_keys(good, keys), "keys: ") for keys in bad_keys),
     ):

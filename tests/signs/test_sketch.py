@@ -72,7 +72,7 @@ def test_invalid_parts_are_refused() -> None:
     for packed in (b"", b"\0", b"\0" * 3):
         with pytest.raises(ss.InvalidInputError, match="13 signs are 2 bytes"):
             release_of(packed)
-    with pytest.raises(ss.InvalidInputError, match="behind the last sign"):
+    with pytest.raises(ss.InvalidInputError, match="after the last sign"):
         release_of(b"\0\x20")
     with pytest.raises(ss.InvalidInputError, match="8 bytes, got 3"):
         signs.SignSketch(PROJECTION, b"\0\0", LAW, GUARANTEE, release_id=b"123")

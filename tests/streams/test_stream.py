@@ -265,7 +265,7 @@ def test_units_are_clipped_as_agreed_on_and_a_policy_that_says_otherwise_is_refu
 def test_windows_clipped_in_sketch_space_go_on_after_restarts(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every customer of a window moves it alike, by 2^15 steps over all shops; Gaussian noise is some 100 steps."""
     agreement = PEOPLE.replace(neighbours=ss.SketchL2(2, unit="customer"))
-    with pytest.raises(ss.InvalidInputError, match="give delta, such as 1e-6"):
+    with pytest.raises(ss.InvalidInputError, match="pass delta, such as 1e-6"):
         policy_of(out).noise(agreement)
     policy = policy_of(out, delta=1e-6)
     before: dict[str, bytes] = {}

@@ -323,7 +323,7 @@ def test_a_header_with_more_sketches_than_the_file_has_cells_is_refused(keys: in
     data = rewritten(data, lambda database, _: database._put("sketch", _with_rows(database, keys)))
 
     def refused() -> None:
-        with pytest.raises(ss.WireFormatError, match=r"header (says .* sketches of|is not one that)"):
+        with pytest.raises(ss.WireFormatError, match=r"header (states .* sketches of|is not one that)"):
             raw_from_bytes(data)
 
     assert peak_of(refused) < MEGABYTE

@@ -234,7 +234,7 @@ export function checkSigns(message: SignSketchMessage | IndividualSignSketchMess
   const { projection, guarantee, signs } = message;
   const k = projection.sketchDim;
   need(signs.length === Math.ceil(k / 8), "another number of signs than sketch_dim");
-  need(k % 8 === 0 || signs[signs.length - 1] >> (k % 8) === 0, "bits behind the last sign");
+  need(k % 8 === 0 || signs[signs.length - 1] >> (k % 8) === 0, "bits after the last sign");
   checkGuarantee(guarantee);
   need(message.releaseId.length === ID, "a release id of other than 8 bytes");
   checkAgreement(message.agreement);

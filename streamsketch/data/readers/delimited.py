@@ -122,7 +122,7 @@ def csv_header(line: bytes, path: str, columns: list[str], delimiter: str = ",")
         raise InvalidInputError(f"{path} does not begin with a header line of CSV in UTF-8") from None
     if len(names) == 1 and names[0] not in columns and (other := next((one for one in ";\t|," if one in names[0]), "")):
         raise InvalidInputError(
-            f"{path} has one column only, {names[0]!a:.60}; if {other!a} is its delimiter, give that as delimiter"
+            f"{path} has one column only, {names[0]!a:.60}; if {other!a} is its delimiter, pass that as delimiter"
         )
     check_columns(path, columns, names)
     twice = [name for name in columns if names.count(name) > 1]
