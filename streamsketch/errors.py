@@ -50,7 +50,7 @@ class SignatureError(StreamsketchError, ValueError):
 
 
 _VERBS = frozenset(
-    {"are", "begins", "do", "does", "has", "have", "holds", "is", "must", "needs", "says", "should", "state"}
+    {"are", "begins", "do", "does", "has", "have", "holds", "is", "must", "needs", "should", "state", "states"}
 )
 
 

@@ -379,7 +379,7 @@ class Ledger:
         if guarantee.neighbours.unit != dataset.unit:
             raise LedgerError(
                 f"the release protects one {guarantee.neighbours.unit}, and the budget of {dataset.name!r} is for one "
-                f"{dataset.unit}: bound what each {dataset.unit} contributes, and give unit={dataset.unit!r}"
+                f"{dataset.unit}: bound what each {dataset.unit} contributes, and pass unit={dataset.unit!r}"
             )
 
 
