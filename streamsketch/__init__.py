@@ -5,7 +5,7 @@ vectors add up exactly; each is published once with just enough noise for differ
 estimate distances, inner products and angles, with error bars.
 
 Names are loaded on first use, so that ``import streamsketch`` itself is quick. The documentation begins with
-docs/index.md in the repository; its words are in docs/reference/glossary.md.
+docs/index.md in the repository; docs/reference/glossary.md explains its terms.
 """
 
 from streamsketch._lazy import attach

@@ -20,7 +20,7 @@ HASHED_DIM = MAX_KEY + 1
 PERSON = b"streamsketch.key"
 OUT_OF_RANGE = (
     "index {which}: indices must lie in [0, {dim}). "
-    "Give the projection a larger dim (up to 2**60), or pass keys as text to have them hashed"
+    "Use a projection with a larger dim (up to 2**60), or pass keys as text to have them hashed"
 )
 
 

@@ -214,7 +214,7 @@ def _from_times(column: list[Any], name: str) -> "pa.Array":
     if any(time != time for time in column):  # noqa: PLR0124 - pandas' NaT
         raise InvalidInputError(f"the {name} column has nulls; drop or fill those rows first")
     if len({time.tzinfo is None for time in column}) > 1:
-        raise InvalidInputError(f"the {name} column mixes times with and without a zone; give all of them one")
+        raise InvalidInputError(f"the {name} column mixes times with and without a zone; add a zone to those without")
     if len({hasattr(time, "nanosecond") for time in column}) > 1:
         raise InvalidInputError(f"the {name} column mixes datetime and pandas.Timestamp; cast them to one")
     if not hasattr(column[0], "nanosecond"):

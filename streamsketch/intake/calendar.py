@@ -224,7 +224,7 @@ def _zone(name: str) -> dt.tzinfo:
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         pass
     raise InvalidInputError(
-        f"{short(name)} is not a time zone in this machine's IANA database. Give a name of the form Area/City, or run "
+        f"{short(name)} is not a time zone in this machine's IANA database. Use a name of the form Area/City, or run "
         "pip install tzdata for the newest database"
     )
 

@@ -296,7 +296,7 @@ def file_blocks(stream: Any, path: str) -> Iterator[bytes]:
         if error.errno is not None:  # of the file system
             raise
         raise InvalidInputError(
-            f"{path} cannot be decompressed: it is damaged or truncated; give the complete file"
+            f"{path} cannot be decompressed: it is damaged or truncated; pass the complete file"
         ) from None
 
 

@@ -367,12 +367,12 @@ class Log:
     def _other(self) -> str:
         return (
             f"{self._name} is not the log that was read before: the bytes at the beginning or the end of what was "
-            "read differ. Give the same log from its beginning, or begin a new state and a new folder"
+            "read differ. Pass the same log from its beginning, or begin a new state and a new folder"
         )
 
     def _shorter(self, size: int, consumed: int) -> str:
         return (
-            f"{self._name} has {size:,} byte{'' if size == 1 else 's'}, but {consumed:,} were read before: give the "
+            f"{self._name} has {size:,} byte{'' if size == 1 else 's'}, but {consumed:,} were read before: pass the "
             "same log from its beginning, or begin a new state and a new folder"
         )
 

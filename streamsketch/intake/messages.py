@@ -114,7 +114,7 @@ class Messages:
             if not block and self._at is not None and 0 <= self._before < self._at["next"] - 1:
                 raise InvalidInputError(
                     f"{self._name} ended at offset {self._before:,}, but messages up to {self._at['next'] - 1:,} were "
-                    "read before; give the same partition"
+                    "read before; pass the same partition"
                 )
 
     def read(self, piece: bytes, add: Add) -> None:
@@ -155,7 +155,7 @@ class Messages:
         begins = self._before < 0
         if not begins and offset <= self._before:
             raise InvalidInputError(
-                f"{self._name} has offset {offset:,} after {self._before:,}; give one partition in its order, with "
+                f"{self._name} has offset {offset:,} after {self._before:,}; pass one partition in its order, with "
                 f"kcat -p {partition}"
             )
         at = self._at
@@ -164,7 +164,7 @@ class Messages:
         if (topic, partition) != (at["topic"], at["partition"]):
             raise InvalidInputError(
                 f"{self._name} has messages of partition {partition} of {topic!a:.80}, but earlier ones were of "
-                f"partition {at['partition']} of {at['topic']!a:.80}; give only that partition, or begin a new state"
+                f"partition {at['partition']} of {at['topic']!a:.80}; pass only that partition, or begin a new state"
             )
         if begins and offset < at["first"][0]:
             raise InvalidInputError(
@@ -174,7 +174,7 @@ class Messages:
         for known, its in (at["first"], at.get("last", at["first"])):
             if offset == known and content != its:
                 raise InvalidInputError(
-                    f"the message of {self._name} at offset {offset:,} differs from the one read before; give the "
+                    f"the message of {self._name} at offset {offset:,} differs from the one read before; pass the "
                     "same topic, or begin a new state and a new folder"
                 )
         gap: int = offset - at["next"]

@@ -175,7 +175,7 @@ def _check_types(projection: Projection, arrays: "list[pa.Array]", names: list[s
             raise InvalidInputError(
                 f"the {name} column must hold text, bytes or integers"
                 f"{'' if name == 'key' else ', dates or times'}, got {kind}; "
-                f"{'give it the type text in the agreement' if pa.types.is_date(kind) else 'cast it first'}"
+                f"{'declare it as text in the agreement' if pa.types.is_date(kind) else 'cast it first'}"
             )
     kinds = [value_type(array) for array in arrays[names.index("index") :]]
     if len(kinds) > 1:

@@ -136,7 +136,7 @@ def sum_contributions(
         if one.session != session:
             raise InvalidInputError(
                 f"the contribution of {signer} is to another round, or to this one with other signatures: its session "
-                f"is {one.session.hex()[:16]}…, not {session.hex()[:16]}…. Take the text that all signed"
+                f"is {one.session.hex()[:16]}…, not {session.hex()[:16]}…. Use the round's text that all parties signed"
             )
         if one.party != place:
             raise InvalidInputError(f"the contribution of {signer} states the place of another party, {one.party}")

@@ -23,11 +23,11 @@ class Envelope(NamedTuple):
     kind: str
     """The payload's media type."""
     claimed: str
-    """The fingerprint of who is said to have signed."""
+    """The fingerprint of the key that is claimed to have signed."""
     signature_bytes: bytes
 
     def signer_among(self, keys: Sequence[PublicKey]) -> PublicKey | None:
-        """Return who of ``keys`` is said to have signed."""
+        """Return which of ``keys`` is claimed to have signed."""
         return next((one for one in keys if one.fingerprint == self.claimed), None)
 
     def is_signed_by(self, key: PublicKey) -> bool:

@@ -206,14 +206,12 @@ def _check_line(
     if not found.is_signed_by(signer):
         raise _RefusedError(2, f"the signature of {path} is not by {signer}, as it claims; it was forged or changed")
     if found.kind != MEDIA_TYPE:
-        raise _RefusedError(
-            3, f"what {signer} signed beside {path} is {found.kind[:80]!a}, not a statement about a file"
-        )
+        raise _RefusedError(3, f"{signer} signed {found.kind[:80]!a}, not a statement about a file, beside {path}")
     try:
         statement = decode_statement(found.payload, signer, content, inside=inside)
     except SignatureError as error:
         raise _RefusedError(
-            3, f"what {signer} signed beside {path} is not a valid statement about it: {error}"
+            3, f"the text that {signer} signed beside {path} is not a valid statement about it: {error}"
         ) from None
     if statement.sha256 != digest and statement.name != path.name:
         raise _RefusedError(4, f"the signature of {signer} beside {path} is of another file, {statement.name}")

@@ -1,4 +1,4 @@
-"""Statements: what a signature says of a file, in the form of in-toto's Statement, version 1."""
+"""Statements: what a signature states about a file, in the form of in-toto's Statement, version 1."""
 
 import dataclasses
 import datetime as dt

@@ -32,8 +32,8 @@ def sketches_to_release(
     """
     if (public_keys is not None) == keys_are_public:
         raise InvalidInputError(
-            "which keys have data is private: pass public_keys, the keys to release, chosen without looking at the "
-            "data, or assert keys_are_public=True (one of the two)"
+            "which keys have data is private; pass exactly one of public_keys (the keys to release, chosen without "
+            "looking at the data) and keys_are_public=True (your assertion that the table's keys are public)"
         )
     if public_keys is None:
         names = list(table)

@@ -1,4 +1,4 @@
-"""How sketches are published: one protocol behind every release, and noise on the cells, the usual way."""
+"""How sketches are published: the protocol of every release, and additive noise on the cells, the usual mechanism."""
 
 import dataclasses
 import functools
@@ -49,8 +49,8 @@ PublishedT = TypeVar("PublishedT")
 def warn_of_exceeded(largest: int, neighbours: Neighbours, projection: Projection) -> None:
     """Warn if the largest |value| of a sketch, in grid steps, exceeds what one unit may contribute.
 
-    The warning depends on the data. It is for the operator, who may see them, and is in no published byte; a refusal
-    would be seen by all.
+    The warning depends on the data. Only the operator sees it, who may see the data; it changes no published byte. An
+    error would be visible to everyone.
     """
     if isinstance(neighbours, SketchL2):  # a row of |q| moves the cells by |q| or more, and clipped cells keep to it
         exceeds = largest > neighbours.cell_steps(projection)
@@ -59,9 +59,9 @@ def warn_of_exceeded(largest: int, neighbours: Neighbours, projection: Projectio
     if exceeds:
         warn_outside(
             f"an event in this sketch is larger than the bound of {neighbours.bound} for one {neighbours.unit}. "
-            "Unless it is a total of several, it is not protected: clip each contribution before it is sketched, or "
-            "release for a larger bound. This warning depends on the data, as does `largest` of the sketch (in grid "
-            "steps): do not publish them",
+            f"Unless it is the total of several {neighbours.units}, it is not protected: clip each contribution before "
+            "it is sketched, or release for a larger bound. This warning depends on the data, as does `largest` of the "
+            "sketch (in grid steps): do not publish them",
             BoundExceededWarning,
         )
 
@@ -72,7 +72,7 @@ def numbers_of(sketch: Sketch, neighbours: Neighbours, counting: Counting | None
     Parameters
     ----------
     sketch
-        Exact, with `counts` if they are asked for: whoever adds the noise refuses others before (`Bounds.counts_for`).
+        Exact, with `counts` if ``counting`` is set. The caller has checked that with `Bounds.counts_for`.
     neighbours, counting
         Of the release.
 
@@ -92,7 +92,7 @@ def numbers_of(sketch: Sketch, neighbours: Neighbours, counting: Counting | None
 
 
 class _Judged(NamedTuple):
-    """What is known of data, from which the basis of a guarantee's bound follows."""
+    """What is known about data, which determines whether a guarantee's bound is enforced or asserted."""
 
     bounds: Bounds
     agreed: Neighbours | None
@@ -112,13 +112,13 @@ class Calibrated(ABC, Generic[PublishedT]):
     projection
         The public map.
     guarantee
-        What each release states. The caller must ensure that what is drawn gives it.
+        What each release states. The caller must ensure that the drawn noise achieves it.
     """
 
     projection: Projection
     guarantee: Any
     _judged: _Judged | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
-    """The data for which `on` found the guarantee's basis; None where the caller stated it."""
+    """The data for which `on` determined the basis of the guarantee; None if the caller stated it."""
 
     def release(self, sketch: Sketch, bits: BitSource | None = None) -> PublishedT:
         """Return what may be published of a sketch.
@@ -137,7 +137,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         IncompatibleProjectionsError
             If it is of another projection. Never for what the sketch holds.
         InvalidInputError
-            As in `on`, where the guarantee has no basis yet, or one found for other data.
+            As in `on`, if the guarantee has no basis yet, or one that was determined for other data.
         """
         _check_sketch(sketch)
         self.projection.check_same(sketch.projection)
@@ -166,7 +166,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         """Raise `InvalidInputError` unless what is published is a release of one sketch or table by itself."""
 
     def with_guarantee(self, guarantee: Any) -> Self:
-        """Return the same, but that releases state another guarantee, such as one that key selection is part of."""
+        """Return a copy whose releases state another guarantee, such as one that includes key selection."""
         return dataclasses.replace(self, guarantee=guarantee)
 
     def on(self, data: Sketch | SketchTable, *, assert_bounds: bool = False) -> Self:
@@ -227,7 +227,7 @@ class Publisher(ABC, Generic[PublishedT]):
     """
 
     published: ClassVar[type[Any] | None] = None
-    """Type of what is published of one key of a table; None where no table has the guarantee."""
+    """Type of the release of one key of a table; None if the mechanism has no guarantee for tables."""
 
     neighbours: Neighbours
 
@@ -315,7 +315,7 @@ class Publisher(ABC, Generic[PublishedT]):
         ledger: Ledger | None,
         dataset: str | None,
     ) -> dict[Any, PublishedT]:
-        """Return a release of each key, as `SketchTable.release` does, which a class of tables holds as one release."""
+        """Return one release per key, as in `SketchTable.release`; a table class holds them as one release."""
         if not isinstance(table, SketchTable):
             raise TypeError(f"only a SketchTable is released as a table, got a {type(table).__name__}")
         calibrated = self.calibrated(table.projection).on(table, assert_bounds=assert_bounds)
@@ -332,27 +332,27 @@ def _check_sketch(sketch: Sketch) -> None:
 
 
 def _unit_over(unit: str, schedule: Schedule) -> str:
-    """Return the unit of a schedule's guarantee: what a unit does in the windows that it may be in, if not in all.
+    """Return the text of the unit in a schedule's guarantee, which states in how many windows it may be, if not all.
 
     Raises
     ------
     InvalidInputError
-        If it already states in how many of the windows a unit may be, and the schedule states another number.
+        If ``unit`` already states a number of windows, and the schedule has another one.
     """
     if schedule.is_unit(unit):
         return unit
     if f" of {schedule.horizon} windows" in unit:
         raise InvalidInputError(
             f"the unit is {unit!r}, and the noise of the schedule is for a unit{schedule.unit_text('')}: name the unit "
-            f"alone, or pass a schedule with its max_windows and gap"
+            f"alone, or pass a schedule with this max_windows and gap"
         )
     return schedule.unit_text(unit)
 
 
 def _over_windows(known: Neighbours, schedule: Schedule, unit: str) -> Neighbours:
-    """Return the relation of all windows of a unit, of data that keep to one in each window.
+    """Return the relation for all windows of a unit, from the relation ``known`` that holds in each window.
 
-    Its unit is ``unit``, that of the publisher, if it names the same one: it may say how long windows are.
+    Its unit is ``unit``, from the publisher, if both name the same one: that text may state the length of windows.
     """
     if isinstance(known, SketchL2):
         known = dataclasses.replace(known.in_windows(schedule.most), max_keys=known.max_keys)
@@ -383,13 +383,13 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
 
     @property
     def schedule(self) -> Schedule | None:
-        """Of whose rows this is the noise; None for single releases."""
+        """The schedule for whose rows the noise is; None for single releases."""
         schedule: Schedule | None = self.guarantee.mechanism.schedule
         return schedule
 
     @property
     def holds_together(self) -> bool:
-        """True: noise on all cells of all keys hides what moves them together."""
+        """True, because noise on all cells of all keys hides a change of all of them together."""
         return True
 
     @property
@@ -404,8 +404,8 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         Raises
         ------
         InvalidInputError
-            Also for counts of data whose units were not counted, which follows from what was done with them, never from
-            what they hold; for the rows of a schedule, which `Releaser` makes.
+            Also if counts are to be published but units were not counted, which depends on how the data were
+            processed, never on the data themselves; and for the rows of a schedule, which `Releaser` makes.
         """
         self.check_single()
         return self.on_window(data, assert_bounds=assert_bounds)
@@ -423,9 +423,9 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         """Return the same for the data of one window, or of single releases; as `on`."""
         if self.counting is not None and not data.bounds.counts_for(self.guarantee.neighbours):
             raise InvalidInputError(
-                f"there is no count of the {self.guarantee.neighbours.units} in these data: units are counted where "
-                f"they are bounded (streamsketch.bound) to neighbours of the same kind, each key by itself, until rows "
-                f"are added that may be of the same units. Release without counting"
+                f"there is no count of the {self.guarantee.neighbours.units} in these data. streamsketch.bound counts "
+                f"units while it bounds them, to neighbours of the same kind and each key by itself; rows added later "
+                f"drop the count. Bound all rows in this way, or release without counting"
             )
         return super().on(data, assert_bounds=assert_bounds)
 
@@ -457,7 +457,7 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         counts: Ints | None = None,
         history: HistoryPart | None = None,
     ) -> PrivateSketch:
-        """Return a release of cells, and of counts beside them, that hold their noise; without ids they are new data.
+        """Return a release of cells and counts that already contain their noise; without ids, the data are new.
 
         Parameters
         ----------

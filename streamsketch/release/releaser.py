@@ -24,7 +24,7 @@ from streamsketch.schedules import Progress, Schedule
 from streamsketch.sketching import Sketch, SketchTable
 
 BitsOfKey: TypeAlias = Callable[[Any, Ints], BitSource]
-"""From a key, None for a stream without keys, and the exact numbers of its row, the bits to draw its noise from."""
+"""A function of a key (None for a stream without keys) and the exact numbers of its row that returns secret bits."""
 
 
 class HistoryState(NamedTuple):
@@ -162,8 +162,8 @@ class Releaser:
     ) -> Self:
         """Return a releaser that continues from a state.
 
-        Do not draw a row again that was published after the state was taken, except with the same ``bits`` for the same
-        window. Otherwise it would be published twice, with two noises, and charged once.
+        If a row was published after the state was taken, do not draw that row again, except with the same ``bits``
+        for the same window. Otherwise it would be published twice, with two noises, and charged once.
 
         Parameters
         ----------
@@ -181,13 +181,17 @@ class Releaser:
         planned = found._noise.guarantee
         if dataclasses.replace(state.guarantee, basis=planned.basis, conditions=planned.conditions) != planned:
             raise InvalidInputError(
-                f"the state is of rows that state {state.guarantee}, and the publisher's state {planned}"
+                f"the rows of this state have the guarantee {state.guarantee}, but rows of the publisher would have "
+                f"{planned}. Pass the publisher and the projection from before the restart"
             )
         ids = tuple(tuple(one.tobytes() for one in row) for row in state.ids)
         found._of = _Windows(state.guarantee, state.agreement, state.keys, ids)
         width = found._width * found._of.number
         if len(ids) != found._of.number + 1 or state.held.ndim != 2 or state.held.shape[1] != width:
-            raise InvalidInputError(f"the state of {found._of.number} keys has sums of {width} numbers and their ids")
+            raise InvalidInputError(
+                f"a state of {found._of.number} keys must have sums of {width} numbers and ids of each key; pass the "
+                f"state as it was saved"
+            )
         found._progress = Progress.restored(found._schedule, state.window, state.held)
         return found
 
@@ -311,7 +315,9 @@ class Releaser:
     ) -> dict[Any, Sketch]:
         if isinstance(window, Sketch):
             if public_keys is not None or keys_are_public:
-                raise InvalidInputError("a sketch has no keys: pass public_keys for the windows of a table")
+                raise InvalidInputError(
+                    "a Sketch has no keys: pass public_keys and keys_are_public only with a SketchTable"
+                )
             return {None: window}
         if public_keys is None and not keys_are_public and self._of is not None and self._of.keys is not None:
             public_keys = self._of.keys

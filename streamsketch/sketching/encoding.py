@@ -1,4 +1,4 @@
-"""What goes into sketches: events as integers, that is encoded indices and values in grid steps, and given cells."""
+"""Input of sketches: events as integers (encoded indices, values in grid steps), and checks of given cells."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ _INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
 
 
 def encode_batch(projection: Projection, indices: Any, values: Any, *, warn: bool = True) -> tuple[Ints, Ints]:
-    """Return encoded indices and quantised values as int64 arrays of equal length, (n,); warn of what truncation loses.
+    """Return encoded indices and quantised values as int64 arrays of equal length, (n,); warn of truncation.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def encode_batch(projection: Projection, indices: Any, values: Any, *, warn: boo
 
 
 def check_disjoint(one: data.DataIds, other: data.DataIds, *, disjoint_units: bool) -> None:
-    """Raise `InvalidInputError` if no unit is said to be in two data sets, and they share data."""
+    """Raise `InvalidInputError` if ``disjoint_units`` is asserted of two data sets that share data."""
     if disjoint_units and not one.parts.isdisjoint(other.parts):
         raise InvalidInputError(
             "disjoint_units asserts that no unit is in both, but their ids show that they share data: one is a copy "
@@ -71,20 +71,20 @@ def events_of(
     key: str | None = None,
     keyed: bool = False,
 ) -> Iterator["Events"]:
-    """Yield the rows of a table: cast by an agreement, or as they are, by the names of columns.
+    """Yield the rows of a table, cast by an agreement or, without one, uncast from the named columns.
 
-    Without an agreement integers are hashed as integers, whatever the column is called, and nothing is cast.
+    Without an agreement, integers are used as indices, whatever the name of their column.
 
     Raises
     ------
     TypeError, InvalidInputError
-        As in `Sketch.update_rows`; for columns that an agreement says already, or of a key where there should be none.
+        As in `Sketch.update_rows`, and if a column is named although the agreement names the columns.
     """
     from streamsketch.intake import Events, Intake  # noqa: PLC0415 - loads Arrow, which few sketches need
 
     if agreement is not None:
         if named := [name for name, given in {"key": key, "index": index, "value": value}.items() if given is not None]:
-            raise InvalidInputError(f"the agreement gives the columns to sketch; leave out {', '.join(named)}")
+            raise InvalidInputError(f"the agreement names the columns to sketch; leave out {', '.join(named)}")
         check_keyed(agreement, keyed=keyed)
         yield from Intake(agreement).batches(rows)
         return
@@ -99,7 +99,7 @@ def events_of(
 
 
 def check_keyed(agreement: "Agreement", *, keyed: bool) -> None:
-    """Raise `InvalidInputError` unless an agreement has a key just where sketches are of keys."""
+    """Raise `InvalidInputError` unless an agreement has a key column for a table, and none for a single sketch."""
     if keyed and agreement.key is None:
         raise InvalidInputError("the agreement has no key column, so there is no table; sketch its rows in a Sketch")
     if not keyed and agreement.key is not None:
@@ -118,12 +118,12 @@ def parts_of(given: "Projection | Agreement", what: str) -> tuple[Projection, "A
 
 
 def agreed_by(first: "Agreement | None", second: "Agreement | None") -> "Agreement | None":
-    """Return what two sketches have both agreed on: None where one of them has no agreement.
+    """Return the agreement of two sketches, or None if one of them has none.
 
     Raises
     ------
     IncompatibleAgreementsError
-        If both have one, and not the same.
+        If they have different agreements.
     """
     if first is None or second is None:
         return None
@@ -133,9 +133,9 @@ def agreed_by(first: "Agreement | None", second: "Agreement | None") -> "Agreeme
 
 
 def counting_of(data: Any, neighbours: "Neighbours") -> "Counting | None":
-    """Return what the agreement of a sketch or table says is counted, where units were counted for these neighbours.
+    """Return the counting agreed on for a sketch or table, or None if units were not counted for these neighbours.
 
-    That follows from what was done with the data, never from what they hold.
+    The result depends on how the data were processed, never on the data themselves.
     """
     agreed = data.agreement
     counting: Counting | None = None if agreed is None else agreed.counting

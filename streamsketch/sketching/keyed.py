@@ -46,7 +46,7 @@ def public_names(keys: Iterable[Any]) -> list[Any]:
 def warn_of_other_types(named: Collection[Any], held: Iterable[Any]) -> None:
     """Warn if no key of the data has a type of the public keys.
 
-    The warning depends on the data, and is for the operator; a refusal would be seen by all.
+    The warning depends on the data, and only the operator sees it. An error would be visible to everyone.
     """
     own, wanted = ({type(key) for key in keys} for keys in (held, named))
     if own and wanted and not own & wanted:

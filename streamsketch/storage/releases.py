@@ -91,12 +91,12 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
 
 
 class ReleasedBeforeError(InvalidInputError):
-    """Some of the data of a raw file were released before, and another release was not meant.
+    """Raised if some of the data of a raw file were released before, and ``again=True`` was not passed.
 
     Parameters
     ----------
     data
-        Which data, as `released_before` says.
+        The phrase that names the data, from `released_before`.
     releases
         The earlier releases.
     """
@@ -104,8 +104,8 @@ class ReleasedBeforeError(InvalidInputError):
     def __init__(self, data: str, releases: tuple[PastRelease, ...]) -> None:
         before = "; ".join(str(past.guarantee) for past in releases)
         super().__init__(
-            f"{data} released before: {before}. Use that release, or pass again=True to release again, which spends "
-            "the same people's privacy again"
+            f"{data} released before: {before}. Use that release, or pass again=True to release again, which costs "
+            "the same people privacy a second time"
         )
         self.data, self.releases = data, releases
 

@@ -48,7 +48,7 @@ class PastRelease(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class RawSketch:
-    """What a raw file holds, all of it secret but the projection and the releases.
+    """The contents of a raw file. All of it is secret except the projection and the releases.
 
     Parameters
     ----------

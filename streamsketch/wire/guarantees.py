@@ -144,7 +144,7 @@ def _step(message: wire_pb2.Step) -> Step:
             return KeySelection(Budget(message.keys.epsilon, message.keys.delta))
         case "text":
             return StatedInText(message.text)
-    raise WireFormatError("guarantee.steps", "has a step that is nothing")
+    raise WireFormatError("guarantee.steps", "has an empty step")
 
 
 def _added_noise(message: wire_pb2.AddedNoise) -> AddedNoise:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Expected: TypeAlias = Union[Projection, "Agreement", str, None]
 
 _LOCAL = {
-    REPORTS: "a report: read it by streamsketch.local.Report.from_bytes(data, mechanism)",
-    MEANS: "a sum of reports: read it by streamsketch.local.MeanAggregator.from_bytes(data)",
+    REPORTS: "a report: read it with streamsketch.local.Report.from_bytes(data, mechanism)",
+    MEANS: "a sum of reports: read it with streamsketch.local.MeanAggregator.from_bytes(data)",
 }
 
 
@@ -54,7 +54,7 @@ def decode_any(data: bytes) -> Any:
     """Return what bytes hold, as the first of them say; see `Encoded.any_from_bytes`."""
     codec = _codec_with(data[:LONGEST_MAGIC])
     if codec is None or codec is REPORTS:
-        raise WireFormatError("bytes 0-7", "are not those of any release, or mean of reports")
+        raise WireFormatError("bytes 0-7", "are not those of any release or mean of reports")
     if codec.magic == PRIVATE_TABLES.magic:
         return tables.read_table(io.BytesIO(data), len(data), None, expect=None, max_bytes=None)
     return codec.decode(data, max_bytes=None, **({} if codec in _LOCAL else {"expect": None}))
@@ -204,9 +204,9 @@ def _codec_with(start: bytes) -> Codec | None:
 
 def _not_published(path: str | os.PathLike[str], start: bytes) -> str:
     if Path(path).is_file() and is_raw(path):
-        return "are those of a raw sketch, which is secret: read it by streamsketch.storage.load_raw(path)"
+        return "are those of a raw sketch, which is secret: read it with streamsketch.storage.load_raw(path)"
     if Path(path).is_file() and signs.is_index(path):
-        return "are those of an index of signs, which is searched: read it by streamsketch.signs.SignIndex.load(path)"
+        return "are those of an index of signs, which is searched: read it with streamsketch.signs.SignIndex.load(path)"
     cut = any(codec.magic.startswith(start) for codec in CODECS)
     return "are not there: it was cut off" if cut else "are not those of any release"
 

@@ -55,7 +55,7 @@ def test_two_objects_of_one_file_contribute_once(first: str, second: str, saved:
     agreed, sketch = round_of(one), PROJECTION.sketch()
     agreed.contribute(sketch, one)
     for key in (one, other, Key.load(saved)):
-        with pytest.raises(InvalidInputError, match=f"{ALREADY}, as north.pem.rounds says"):
+        with pytest.raises(InvalidInputError, match=f"{ALREADY}, as north.pem.rounds records"):
             agreed.contribute(sketch, key)
     round_of(one).contribute(sketch, other)
     record = saved.with_name("north.pem.rounds")
@@ -100,7 +100,7 @@ def test_where_the_record_cannot_be_written_nothing_is_sent_or_charged(saved: Pa
     assert ledger.left("visits").epsilon == 2.0
     (tmp_path / "none").mkdir()
     agreed.contribute(PROJECTION.sketch(), key, ledger=ledger, dataset="visits")
-    with pytest.raises(InvalidInputError, match=f"{ALREADY}, as record says"):
+    with pytest.raises(InvalidInputError, match=f"{ALREADY}, as record records"):
         agreed.contribute(PROJECTION.sketch(), Key.load(saved, record=tmp_path / "none" / "record"))
 
 

@@ -132,7 +132,7 @@ def test_a_state_of_something_else_is_refused() -> None:
         _ = releaser.state
     releaser.add(window(0))
     state = releaser.state
-    with pytest.raises(InvalidInputError, match="the publisher's state"):
+    with pytest.raises(InvalidInputError, match="rows of the publisher would have"):
         Releaser.restored(publisher(TREE), GRID, state)
     with pytest.raises(InvalidInputError, match="sums of 16 numbers"):
         Releaser.restored(publisher(), GRID, state._replace(held=state.held[:, :3]))
@@ -147,7 +147,7 @@ def _raise(*_: Any) -> Any:
 REFUSED: list[tuple[str, Callable[[], Any], dict[str, Any], str]] = [
     ("another map", lambda: ss.SJLT(sketch_dim=16, sparsity=4, seed=8).sketch(), {}, "seed"),
     ("a table", GRID.table, {"public_keys": ["a"]}, "keys of the first, none"),
-    ("keys of a sketch", lambda: window(1), {"public_keys": ["a"]}, "a sketch has no keys"),
+    ("keys of a sketch", lambda: window(1), {"public_keys": ["a"]}, "a Sketch has no keys"),
     ("no ledger", lambda: window(1), {"dataset": "sales"}, "pass ledger="),
     ("no window", int, {}, "a window is a Sketch"),
     ("bits that end", lambda: window(1), {"bits": _raise}, "no entropy"),

@@ -279,8 +279,8 @@ def test_load_names_the_doors_for_what_is_not_published(tmp_path: Path) -> None:
     server = mechanism.aggregator()
     server.add(report)
     for data, message in (
-        (report.to_bytes(), r"are those of a report: read it by streamsketch\.local\.Report\.from_bytes"),
-        (server.to_bytes(), r"a sum of reports: read it by streamsketch\.local\.MeanAggregator\.from_bytes"),
+        (report.to_bytes(), r"are those of a report: read it with streamsketch\.local\.Report\.from_bytes"),
+        (server.to_bytes(), r"a sum of reports: read it with streamsketch\.local\.MeanAggregator\.from_bytes"),
         (b"no sketch", "are not those of any release"),
         (b"", "are not there: it was cut off"),
     ):
@@ -288,7 +288,7 @@ def test_load_names_the_doors_for_what_is_not_published(tmp_path: Path) -> None:
         with pytest.raises(ss.WireFormatError, match=message):
             ss.load(path)
     ss.storage.save_raw(secret(), tmp_path / "raw")
-    with pytest.raises(ss.WireFormatError, match=r"a raw sketch, which is secret: read it by .*storage\.load_raw"):
+    with pytest.raises(ss.WireFormatError, match=r"a raw sketch, which is secret: read it with .*storage\.load_raw"):
         ss.load(tmp_path / "raw")
 
 

@@ -32,7 +32,7 @@ Batch: TypeAlias = tuple[Any, Any, Any, Any]
 """(keys, indices, values, units), columns of equal length; see `bound_units`."""
 
 SECRET_BYTES = 32
-"""How long the secret is by which keys are chosen and values clipped."""
+"""Length, in bytes, of the secret that decides which keys a unit keeps and how its values are clipped."""
 
 
 def bound(
@@ -106,8 +106,8 @@ def bound_batches(  # noqa: PLR0913 - those of bound, and how windows are made
     """Return the sketch of batches that have the agreed columns, each of any type that is cast; as `bound`.
 
     They are added to an empty ``table`` of the projection; by default to one that names the agreement. With
-    ``windows``, of the times in another column (as in `Intake`), each key in each window is a key of its own, and so
-    a unit keeps as many of them as the neighbours say: what protects it holds for all windows together.
+    ``windows``, of the times in another column (as in `Intake`), each pair of key and window is a key of its own. The
+    ``max_keys`` of the neighbours then limits these pairs, so the guarantee covers all windows together.
     """
     if agreement.unit is None or agreement.neighbours is None:
         missing = "column of units (unit=…)" if agreement.unit is None else "bound (neighbours=L1(…))"
@@ -395,8 +395,8 @@ def _limit(projection: Projection, neighbours: "Neighbours", clip: Clip) -> int:
     kind = getattr(neighbours, "kind", None)
     if kind not in ("l1", "l2", "sketch-l2"):
         raise InvalidInputError(
-            f"units are clipped to L1(bound, unit=…), L2 or SketchL2, got {neighbours!r:.60}, which is not of units' "
-            f"totals"
+            f"units are clipped to L1(bound, unit=…), L2 or SketchL2, got {neighbours!r:.60}, which does not "
+            f"bound the total of a unit"
         )
     neighbours.check_clip(clip)
     if isinstance(neighbours, SketchL2):
@@ -420,14 +420,14 @@ def _kept_keys(neighbours: "Neighbours", max_keys: int | None) -> tuple[int, boo
         )
     if type(max_keys) is not int or max_keys < 1 or neighbours.max_keys != 1:
         raise InvalidInputError(
-            f"max_keys must be that of the neighbours, {neighbours.max_keys}, and each key is then clipped by itself. "
-            f"If that is 1, it may be larger, and all keys are then clipped together. Got {max_keys!r:.40}"
+            f"max_keys must be the max_keys of the neighbours, {neighbours.max_keys}; each key is then clipped by "
+            f"itself. If the neighbours have max_keys=1, it may be larger; all keys are then clipped together. Got "
+            f"{max_keys!r:.40}"
         )
     if neighbours.kind != "l1":  # m keys in one ball move sums of absolute values by √m times what one key does
         raise InvalidInputError(
-            f"several keys are clipped together under L1 only, got {neighbours!r} and max_keys={max_keys}: Laplace "
-            f"noise and signs rest on the l1 distance, which one Euclidean ball for {max_keys} keys lets grow by "
-            f"√{max_keys}. Use L2(bound, max_keys={max_keys}) with 1/√{max_keys} of the bound, which takes no more "
-            f"Gaussian noise"
+            f"only L1 clips several keys together, got {neighbours!r} and max_keys={max_keys}. Laplace noise and "
+            f"signs depend on the l1 distance, which is larger by √{max_keys} under one l2 bound for {max_keys} keys. "
+            f"Use L2(bound, max_keys={max_keys}) with 1/√{max_keys} of the bound, which needs no more Gaussian noise"
         )
     return max_keys, True

@@ -165,7 +165,7 @@ def test_a_launch_with_claims_elsewhere_is_refused_by_the_key(
 ) -> None:
     contribute(agreed, parties["North"], tmp_path)
     (tmp_path / "claims").rename(tmp_path / "other claims")
-    with pytest.raises(Exception, match=r"as key.pem.rounds says"):
+    with pytest.raises(Exception, match=r"as key.pem.rounds records"):
         contribute(agreed, parties["North"], tmp_path)
     record = (tmp_path / "key.pem.rounds").read_text().splitlines()
     assert [line.split()[:2] for line in sorted(record)] == sorted(

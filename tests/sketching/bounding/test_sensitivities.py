@@ -43,8 +43,8 @@ REFUSED: dict[str, set[tuple[type[Neighbours], Clip, bool]]] = {
         (ss.SketchL2, "cut", together) for together in (False, True)
     },
     "bounds all keys of a unit together": {(ss.SketchL2, clip, True) for clip in ("scale", "equal")},
-    "clipped together under L1 only": {(ss.L2, "scale", True)},
-    "not of units' totals": {way for way in WAYS if way[0] is ss.OneCoordinate},
+    "only L1 clips several keys together": {(ss.L2, "scale", True)},
+    "does not bound the total of a unit": {way for way in WAYS if way[0] is ss.OneCoordinate},
 }
 
 

@@ -257,7 +257,7 @@ def test_files_have_no_names_and_go_with_the_work(
         ({"neighbours": ss.L1("1/4")}, "below one grid step"),
         ({"neighbours": ss.L1(1 << 61)}, "below 2\\*\\*62 grid steps"),
         ({"clip": "round"}, "clip must be 'scale'"),
-        ({"max_keys": 3}, "max_keys must be that of the neighbours, 2"),
+        ({"max_keys": 3}, "max_keys must be the max_keys of the neighbours, 2"),
         ({"neighbours": ss.L1(3), "max_keys": 0}, "max_keys must be"),
     ],
 )
