@@ -81,6 +81,14 @@ class Entry:
         The hash of the entry before, and its own: SHA-256 as hexadecimal text.
     body
         The fields: ``kind`` (``"dataset"``, ``"charge"`` or ``"refund"``), ``at`` (UTC), and those of its kind.
+
+    Examples
+    --------
+    >>> from streamsketch import Ledger
+    >>> ledger = Ledger(getfixture("tmp_path") / "ledger.sqlite")
+    >>> ledger.dataset("visits", unit="patient", epsilon=4.0)
+    >>> [(entry.number, entry.body["kind"], entry.body["epsilon"]) for entry in ledger.entries()]
+    [(1, 'dataset', 4.0)]
     """
 
     number: int
@@ -107,6 +115,15 @@ class Dataset:
         The number of days after which the budget is renewed; None for never.
     opened
         When the data set was added, in UTC.
+
+    Examples
+    --------
+    >>> from streamsketch import Ledger
+    >>> ledger = Ledger(getfixture("tmp_path") / "ledger.sqlite")
+    >>> ledger.dataset("visits", unit="patient", epsilon=4.0, period_days=365)
+    >>> (visits,) = ledger.datasets
+    >>> visits.name, visits.unit, str(visits.budget), visits.period_days
+    ('visits', 'patient', 'ε = 4, δ = 0', 365)
     """
 
     name: str

@@ -22,6 +22,12 @@ class Column(NamedTuple):
     ``"2026-01-31"``; ``"bytes"``; ``"date"``; ``"timestamp"``, an instant (a time without a zone is in UTC);
     ``"boolean"``, hashed as the integers 1 and 0; and ``"decimal(2)"``, hashed as the integer number of hundredths. A
     column of another type is cast if that changes no value, and refused otherwise.
+
+    Examples
+    --------
+    >>> week, price = Column("week", "integer"), Column("price", "decimal(2)")
+    >>> str(week), price.places
+    ('week:integer', 2)
     """
 
     name: str

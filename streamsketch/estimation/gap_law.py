@@ -243,7 +243,7 @@ def gap_law(
     tolerance: float = 0.0,
     drift: tuple[NoiseTerm, ...] = (),
 ) -> GapLaw:
-    """Return a `GapLaw`, the same one again: the windows of a series have few different ones."""
+    """Return a `GapLaw`, the same object for equal arguments: the windows of a series have few different laws."""
     return GapLaw(projection, noise, place, tolerance, drift)
 
 

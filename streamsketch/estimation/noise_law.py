@@ -43,6 +43,13 @@ class NoiseTerm(NamedTuple):
         One step of the noise in data units, > 0.
     draws
         Number of independent noises.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> sketch = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7).sketch()
+    >>> noise_terms(sketch.release(epsilon=1.0, neighbours=L1(1)))
+    (NoiseTerm(noise=DiscreteLaplace(scale=Fraction(4, 1)), step=0.5, draws=Fraction(1, 1)),)
     """
 
     noise: Noise | NoiseMoments

@@ -65,7 +65,7 @@ class _SecretMedianEstimate(_MedianEstimate, SecretEstimate):
 
 
 class Points(NamedTuple):
-    """Estimates of n items by one estimator, as float64 arrays, (n,), in data units."""
+    """Estimates of n items by one estimator, as float64 arrays, (n,), in data units; see `points_of`."""
 
     value: Floats
     projection_variance: Floats
@@ -232,7 +232,17 @@ def check_point_estimator(estimator: str) -> None:
 
 
 def points_of(sketch: AnySketch, indices: Ints, estimator: PointEstimator = "auto") -> Points:
-    """Estimate the entries of a sketch's vector at indices, int64, (n,). Raises the same errors as `frequency`."""
+    """Estimate the entries of a sketch's vector at indices, int64, (n,). Raises the same errors as `frequency`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsketch import CountSketch
+    >>> sketch = CountSketch(dim=1000, sketch_dim=64, seed=7).sketch()
+    >>> sketch.update([3, 500], [40, 2])
+    >>> points_of(sketch, np.array([3, 500])).value
+    array([40.,  2.])
+    """
     check_point_estimator(estimator)
     return points_from(Cells.of(sketch), indices, estimator)
 

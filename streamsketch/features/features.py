@@ -56,7 +56,14 @@ _KEPT = 1 << 17  # frequencies of a block that are drawn once and not for each b
 
 
 class Block(NamedTuple):
-    """The features of one column, of all numbers jointly, or the rest: cells ``first`` to ``first + cells``."""
+    """The features of one column, of all numbers jointly, or the rest: cells ``first`` to ``first + cells``.
+
+    Examples
+    --------
+    >>> features = Features({"age": Number(0, 110), "smokes": Category(["yes", "no"])}, seed=7)
+    >>> [(block.name, block.first, block.cells) for block in features.blocks]
+    [('age', 0, 3), ('smokes', 3, 4), ('(rest)', 7, 1)]
+    """
 
     name: str
     first: int

@@ -110,7 +110,8 @@ def plan_schedule(
 
     For each option and kind of range, the worst error is divided by that of the best option, and the largest of these
     ratios counts. Among the options within 3 % of the smallest ratio, the one with the fewest sums to keep comes first.
-    If no schedule is much better, as for units that are in every window, that is each window by itself.
+    If no schedule is much better than releasing each window by itself, as for units that are in every window, that
+    option comes first.
 
     Parameters
     ----------

@@ -40,8 +40,8 @@ class Rotation(RandomNorms):
     diagonal of L (the sign-fixed QR of Asi et al. 2023). Only the sketch_dim² triangle is kept; columns are rebuilt
     from it. The Gram matrix is an exact sum of integers, and the triangle takes sums, products, divisions and square
     roots of single numbers in a fixed order, so every machine has the same matrix. If sketch_dim is close to dim, the
-    error is smaller than that of any other map, and at sketch_dim = dim it is that of the entries' grid alone. An event
-    costs O(sketch_dim²).
+    error is smaller than that of any other map, and at sketch_dim = dim only the error of the entries' grid is left. An
+    event costs O(sketch_dim²).
 
     Parameters
     ----------
