@@ -20,7 +20,7 @@ from streamsketch.accounting.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.estimation.noise_effect import OutputNoise, effect_of
 from streamsketch.privacy import Noise, NoiseMoments, calibration
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.release.publishers import CalibratedNoise
+from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.sketching.sketch import Sketch
 
 Floats = NDArray[np.float64]

@@ -41,9 +41,9 @@ from .privacy.guarantee import Guarantee, compose
 from .privacy.neighbours import L1, L2, OneCoordinate, SketchL2
 from .projections.base import Projection
 from .projections.sjlt import SJLT, CountSketch
+from .release.additive_noise import AdditiveNoise
 from .release.private_sketch import PrivateSketch
 from .release.private_table import PrivateTable
-from .release.publishers import AdditiveNoise
 from .sketching.bounding.units import bound
 from .sketching.sketch import Sketch
 from .sketching.table import SketchTable, sketch

@@ -331,6 +331,7 @@ MAKERS = {
     "streamsketch.agreement.agreement",
     "streamsketch.intake.rows",
     "streamsketch.local.mechanism",
+    "streamsketch.release.additive_noise",
     "streamsketch.release.publishers",
     "streamsketch.signs.publishers",
     "streamsketch.sketching.table",

@@ -26,7 +26,7 @@ from benchmarks.verdicts import Check
 from streamsketch.accounting.sensitivity import guarantee_of
 from streamsketch.bounding import bound_units
 from streamsketch.release import AdditiveNoise
-from streamsketch.release.publishers import CalibratedNoise
+from streamsketch.release.additive_noise import CalibratedNoise
 
 DIM, CELLS, SIZE = 512, 256, 3.0
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99)

@@ -28,7 +28,7 @@ from streamsketch.accounting.sensitivity import guarantee_of
 from streamsketch.bounding import bound_units
 from streamsketch.estimation import PointEstimator, points_of
 from streamsketch.release import AdditiveNoise
-from streamsketch.release.publishers import CalibratedNoise
+from streamsketch.release.additive_noise import CalibratedNoise
 
 ITEMS, ABSENT, UNITS = 1000, 200, 400
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99)

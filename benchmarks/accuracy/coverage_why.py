@@ -33,7 +33,7 @@ from streamsketch.estimation import DifferenceBy, PointEstimator
 from streamsketch.estimation.differences import differences_of
 from streamsketch.estimation.items import Groups
 from streamsketch.release import AdditiveNoise
-from streamsketch.release.publishers import CalibratedNoise
+from streamsketch.release.additive_noise import CalibratedNoise
 
 ITEMS, ABSENT = 1000, 200
 SIZES = (600, 250)

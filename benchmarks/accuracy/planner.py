@@ -24,7 +24,7 @@ from benchmarks.verdicts import Check
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.planning import Plan
 from streamsketch.planning.options import Option
-from streamsketch.release.publishers import CalibratedNoise
+from streamsketch.release.additive_noise import CalibratedNoise
 
 CELLS = 256
 SPARSITIES = (1, 2, 4, 8, 16, 32)

@@ -35,7 +35,7 @@ from streamsketch.estimation import column_differences, describe, mmd
 from streamsketch.estimation.blocks import block_of
 from streamsketch.features import JOINT, Category, Embedding, Features, Number
 from streamsketch.release import AdditiveNoise
-from streamsketch.release.publishers import CalibratedNoise
+from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.sketching.sketch import Sketch
 
 Floats = NDArray[np.float64]

@@ -1,3 +1,4 @@
+from .additive_noise import AdditiveNoise, CalibratedNoise
 from .checking.noise import NoiseCheck, Verdict, unread_matrix
 from .checking.release import (
     QUICK_ENTRIES,
@@ -29,7 +30,7 @@ from .published import (
     with_agreement,
 )
 from .published_table import PublishedTable
-from .publishers import AdditiveNoise, Calibrated, CalibratedNoise, Publisher, numbers_of, warn_of_exceeded
+from .publishers import Calibrated, Publisher, numbers_of, warn_of_exceeded
 from .releaser import BitsOfKey, HistoryState, Releaser
 
 __all__ = [

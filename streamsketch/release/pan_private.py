@@ -13,8 +13,8 @@ from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import L1, BitSource, Guarantee, Sensitivity, SystemBits
 from streamsketch.projections import Projection
+from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.publishers import AdditiveNoise
 from streamsketch.sketching import encode_batch
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from streamsketch.accounting import Ledger, check_steps
 from streamsketch.privacy import Neighbours, Noise
 from streamsketch.projections import Projection
+from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.publishers import AdditiveNoise
 
 
 @dataclass(frozen=True, kw_only=True)

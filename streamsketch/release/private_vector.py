@@ -10,8 +10,8 @@ from streamsketch.data import quantise, value_column
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, Neighbours, Noise, NoisePlace, SystemBits
 from streamsketch.projections import FJLT, MAX_MASS, Projection
+from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.private_sketch import PrivateSketch, noisy_coordinates
-from streamsketch.release.publishers import AdditiveNoise
 from streamsketch.sketching import Sketch
 
 MAX_NOISY_COORDINATES = 1 << 26

@@ -14,12 +14,13 @@ from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.privacy import BitSource, Guarantee, SystemBits
 from streamsketch.projections import Projection
+from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
 from streamsketch.release.history import HISTORY_ID_BYTES, HistoryPart
 from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.published import with_agreement
-from streamsketch.release.publishers import AdditiveNoise, CalibratedNoise, numbers_of, warn_of_exceeded
+from streamsketch.release.publishers import numbers_of, warn_of_exceeded
 from streamsketch.schedules import Progress, Schedule
 from streamsketch.sketching import Sketch, SketchTable
 

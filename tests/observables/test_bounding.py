@@ -25,7 +25,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.privacy import Budget, Counting, DiscreteLaplace, Neighbours, bound_choice
 from streamsketch.privacy.bound_choice import ChosenBound, choose_bound, counts_by_size, exponents_of
 from streamsketch.release import AdditiveNoise
-from streamsketch.release.publishers import CalibratedNoise
+from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.sketching.bounding import clip, units
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 from tests.observables.steps import Tape, steps_of

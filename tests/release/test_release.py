@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import streamsketch as ss
 from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Mechanism, NoiseMoments
 from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.published import check_independent
-from streamsketch.release.publishers import CalibratedNoise
 from streamsketch.sketching.sketch import Sketch
 
 SECRET = bytes(range(32))

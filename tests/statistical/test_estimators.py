@@ -23,8 +23,8 @@ from streamsketch.accounting.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.estimation.estimators import Estimate
 from streamsketch.privacy import Budget, DiscreteGaussian, DiscreteLaplace, Mechanism, Noise, NoiseMoments, calibration
 from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.publishers import CalibratedNoise
 from streamsketch.sketching.sketch import Sketch
 
 Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.planning.options import ErrorLaw
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.release.publishers import CalibratedNoise
+from streamsketch.release.additive_noise import CalibratedNoise
 
 DIFFERENCES = {4e3: (160, 5), 2e3: (80, 5), 900.0: (100, 3), 1e5: (1000, 10), 1e6: (400, 50)}
 SECRET = b"the same noise in each test run!"

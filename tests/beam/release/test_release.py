@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch.beam import PrivateSketchCoder, ReleasePerKey
 from streamsketch.beam.run import runs
 from streamsketch.release import AdditiveNoise
-from streamsketch.release.publishers import CalibratedNoise
+from streamsketch.release.additive_noise import CalibratedNoise
 from tests.beam.rows import sketch_rows
 from tests.beam.running import run
 from tests.noise_alone import assert_noise_alone

@@ -1,0 +1,332 @@
+"""Exact discrete noise on the cells of sketches, the usual mechanism of releases."""
+
+import dataclasses
+import functools
+from collections.abc import Iterable
+from typing import Any, Self, cast, get_args
+
+import numpy as np
+
+from streamsketch.accounting import Ledger, check_mechanism, guarantee_of, sensitivity_of
+from streamsketch.core import Ints
+from streamsketch.data import DataIds, data_ids
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import (
+    BitSource,
+    Bounds,
+    Budget,
+    Counting,
+    Neighbours,
+    Noise,
+    NoisePlace,
+    Sensitivity,
+    SketchL2,
+    calibration,
+)
+from streamsketch.projections import Projection
+from streamsketch.release.history import HistoryPart
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
+from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.publishers import Calibrated, Judged, Publisher, numbers_of
+from streamsketch.schedules import Schedule
+from streamsketch.sketching import Sketch, SketchTable
+
+
+def _unit_over(unit: str, schedule: Schedule) -> str:
+    """Return the text of the unit in a schedule's guarantee, which states in how many windows it may be, if not all.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``unit`` already states a number of windows, and the schedule has another one.
+    """
+    if schedule.is_unit(unit):
+        return unit
+    if f" of {schedule.horizon} windows" in unit:
+        raise InvalidInputError(
+            f"the unit is {unit!r}, and the noise of the schedule is for a unit{schedule.unit_text('')}: name the unit "
+            f"alone, or pass a schedule with this max_windows and gap"
+        )
+    return schedule.unit_text(unit)
+
+
+def _over_windows(known: Neighbours, schedule: Schedule, unit: str) -> Neighbours:
+    """Return the relation for all windows of a unit, from the relation ``known`` that holds in each window.
+
+    Its unit is ``unit``, from the publisher, if both name the same one: that text may state the length of windows.
+    """
+    if isinstance(known, SketchL2):
+        known = dataclasses.replace(known.in_windows(schedule.most), max_keys=known.max_keys)
+    own = _unit_over(known.unit, schedule)
+    same = schedule.is_unit(unit) and unit.startswith(f"{known.unit} in ")
+    return dataclasses.replace(known, unit=unit if same else own)
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibratedNoise(Calibrated[PrivateSketch]):
+    """Noise for the sketches of one projection.
+
+    Parameters
+    ----------
+    projection, guarantee
+        As in `Calibrated`.
+    noise
+        Distribution of each noise, in grid steps of its place.
+    noise_place
+        As in `PrivateSketch`. Anywhere but at the output, `published` takes what was drawn before the map.
+    layers
+        How many noises each published cell holds.
+    """
+
+    noise: Noise
+    noise_place: NoisePlace = "output"
+    layers: int = 1
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The schedule for whose rows the noise is; None for single releases."""
+        schedule: Schedule | None = self.guarantee.mechanism.schedule
+        return schedule
+
+    @property
+    def holds_together(self) -> bool:
+        """True, because noise on all cells of all keys hides a change of all of them together."""
+        return True
+
+    @property
+    def counting(self) -> Counting | None:
+        """What is counted beside the cells."""
+        counting: Counting | None = self.guarantee.mechanism.counting
+        return counting
+
+    def on(self, data: Sketch | SketchTable, *, assert_bounds: bool = False) -> Self:
+        """Return the same for these data; as `Calibrated.on`.
+
+        Raises
+        ------
+        InvalidInputError
+            Also if counts are to be published but units were not counted, which depends on how the data were
+            processed, never on the data themselves; and for the rows of a schedule, which `Releaser` makes.
+        """
+        self.check_single()
+        return self.on_window(data, assert_bounds=assert_bounds)
+
+    def check_single(self) -> None:
+        """Raise `InvalidInputError` if this is the noise of a schedule's rows, which are sums of windows."""
+        if self.schedule is not None:
+            raise InvalidInputError(
+                f"{self.schedule} publishes rows, which are weighted sums of windows, not a single sketch or table: "
+                "add each window to streamsketch.continual.Releaser(publisher, projection), or pass all windows to "
+                "streamsketch.continual.release"
+            )
+
+    def on_window(self, data: Sketch | SketchTable, *, assert_bounds: bool = False) -> Self:
+        """Return the same for the data of one window, or of single releases; as `on`."""
+        if self.counting is not None and not data.bounds.counts_for(self.guarantee.neighbours):
+            raise InvalidInputError(
+                f"there is no count of the {self.guarantee.neighbours.units} in these data. streamsketch.bound counts "
+                f"units while it bounds them, to neighbours of the same kind and each key by itself; rows added later "
+                f"drop the count. Bound all rows in this way, or release without counting"
+            )
+        return super().on(data, assert_bounds=assert_bounds)
+
+    def _known_of(self, data: Sketch | SketchTable, assert_bounds: bool) -> Judged:  # noqa: FBT001 - as its field
+        known, schedule = super()._known_of(data, assert_bounds), self.schedule
+        if schedule is None:
+            return known
+        unit = self.guarantee.neighbours.unit
+        bounds, agreed = known.bounds, known.agreed
+        if bounds.neighbours is not None:
+            bounds = dataclasses.replace(bounds, neighbours=_over_windows(bounds.neighbours, schedule, unit))
+        agreed = None if agreed is None else _over_windows(agreed, schedule, unit)
+        return known._replace(bounds=bounds, agreed=agreed)
+
+    def release_rows(
+        self, matrix: Any, *, ledger: Ledger | None = None, dataset: str | None = None
+    ) -> list[PrivateSketch]:
+        """Return a release of each row of a matrix; see `Publisher.release_rows`."""
+        self.check_single()
+        if self.counting is not None:
+            raise InvalidInputError("counting is not supported for rows of a matrix; release them without counting")
+        return super().release_rows(matrix, ledger=ledger, dataset=dataset)
+
+    def published(
+        self,
+        noisy: Ints,
+        bits: BitSource,
+        ids: DataIds | Iterable[bytes] | None,
+        counts: Ints | None = None,
+        history: HistoryPart | None = None,
+    ) -> PrivateSketch:
+        """Return a release of cells and counts that already contain their noise; without ids, the data are new.
+
+        Parameters
+        ----------
+        noisy
+            Cells: int64, (k,).
+        bits
+            For the id of the release.
+        ids
+            Of the data; or published ones.
+        counts, history
+            As in `PrivateSketch`.
+        """
+        known = (ids or data_ids.new()).published() if ids is None or isinstance(ids, DataIds) else ids
+        return PrivateSketch(
+            self.projection,
+            noisy,
+            self.noise.cumulants.times(self.layers),
+            self.guarantee,
+            noise_place=self.noise_place,
+            release_ids=[bits.read(RELEASE_ID_BYTES)],
+            data_ids=known,
+            counts=counts,
+            history=history,
+        )
+
+    def _exact(self, sketch: Sketch) -> Ints:
+        return numbers_of(sketch, self.guarantee.neighbours, self.counting).reshape(1, -1)
+
+    def _described(self, released: PrivateSketch, bounds: Bounds) -> PrivateSketch:
+        stated, enforced = self.guarantee.neighbours, bounds.neighbours
+        is_known = self.guarantee.basis == "enforced" and bounds.counted  # no unit was added twice
+        is_length = isinstance(stated, SketchL2) and enforced is not None and stated.bound == enforced.bound
+        if is_known and is_length and bounds.clip in get_args(SketchClip):
+            return released.with_clip(cast("SketchClip", bounds.clip))
+        return released
+
+    def _draw(self, exact: Ints, bits: BitSource, ids: DataIds | None) -> list[PrivateSketch]:
+        self.check_single()
+        return [self._row_of(row, bits, ids) for row in self._noisy(exact, bits)]
+
+    def drawn(
+        self, exact: Ints, bits: BitSource, ids: Iterable[bytes], history: HistoryPart, bounds: Bounds
+    ) -> PrivateSketch:
+        """Return a row of a schedule, with noise.
+
+        Parameters
+        ----------
+        exact
+            Its numbers, the cells and what is counted beside them: int64, (n,).
+        bits
+            Secret and uniform.
+        ids
+            Published ids of the data.
+        history
+            Which row it is.
+        bounds
+            Of its data.
+        """
+        (noisy,) = self._noisy(exact.reshape(1, -1), bits)
+        return self._described(self._row_of(noisy, bits, ids, history), bounds)
+
+    def _noisy(self, exact: Ints, bits: BitSource) -> Ints:
+        drawn = self.noise.sample(exact.size, bits).reshape(exact.shape)
+        # modulo 2^64, as all sums of cells: that costs accuracy past 2^63, and no privacy (Theory 4.2)
+        noisy: Ints = np.add(exact, drawn)
+        return noisy
+
+    def _row_of(
+        self, noisy: Ints, bits: BitSource, ids: DataIds | Iterable[bytes] | None, history: HistoryPart | None = None
+    ) -> PrivateSketch:
+        cells = self.projection.sketch_dim
+        return self.published(noisy[:cells], bits, ids, noisy[cells:] if noisy.size > cells else None, history)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AdditiveNoise(Publisher[PrivateSketch]):
+    """A mechanism that adds exact discrete noise to each cell; `Sketch.release` uses it.
+
+    The release is (ε, δ)-differentially private for ``neighbours``; sources as in `Sketch.release`.
+
+    Parameters
+    ----------
+    epsilon, delta, neighbours, mechanism
+        As in `Sketch.release`.
+    counting
+        The weights of a count of units, and of slack, which are published beside the cells in the same draw. The data's
+        units must be bounded to neighbours of this kind. By default nothing is counted.
+    schedule
+        The schedule of windows of time, if readers are to read any range of them. The noise is that of the schedule's
+        rows. The guarantee covers all rows together, for one unit in as many windows as the schedule allows.
+        ``neighbours`` bound what a unit adds to each window, or, for `SketchL2`, to all of them together.
+        `streamsketch.continual.Releaser` makes the rows.
+
+    Raises
+    ------
+    InvalidInputError, TypeError
+        As in `Sketch.release`, except that `calibrated` reports noise too wide to sample; and for counting under
+        neighbours for which it is not proven (`Counting`).
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> projection = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
+    >>> publish = AdditiveNoise(epsilon=1.0, neighbours=L1(1, unit="sale"))
+    >>> print(publish.guarantee(projection))
+    ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4
+    >>> publish.release(projection.sketch()).values.shape
+    (64,)
+    """
+
+    published = PrivateSketch
+
+    epsilon: float
+    neighbours: Neighbours
+    delta: float = 0.0
+    mechanism: str = "auto"
+    counting: Counting | None = None
+    schedule: Schedule | None = None
+
+    def __post_init__(self) -> None:
+        check_mechanism(self.neighbours, self.budget.warn_if_weak(), self.mechanism)
+        if self.counting is not None:
+            if not isinstance(self.counting, Counting):
+                raise TypeError(f"counting must be a streamsketch.Counting, got a {type(self.counting).__name__}")
+            self.counting.check_for(self.neighbours)
+        if not isinstance(self.schedule, Schedule | None):
+            raise TypeError(f"schedule must be a streamsketch.continual.Schedule, got a {type(self.schedule).__name__}")
+
+    @functools.cached_property
+    def budget(self) -> Budget:
+        """ε and δ together."""
+        return Budget(self.epsilon, self.delta)
+
+    def calibrated(self, projection: Projection) -> CalibratedNoise:
+        """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample."""
+        sensitivity = sensitivity_of(projection, self.neighbours, self.counting, self.schedule)
+        return self.calibrated_to(projection, sensitivity)
+
+    def release_table(
+        self,
+        table: SketchTable,
+        *,
+        public_keys: Iterable[Any] | None = None,
+        keys_are_public: bool = False,
+        assert_bounds: bool = False,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+    ) -> PrivateTable:
+        """Return one release of all keys of a table. Parameters and errors are those of `SketchTable.release`."""
+        keys: dict[str, Any] = {"public_keys": public_keys, "keys_are_public": keys_are_public}
+        rows = self._by_key(table, **keys, assert_bounds=assert_bounds, ledger=ledger, dataset=dataset)
+        return PrivateTable(rows)
+
+    def calibrated_to(
+        self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output"
+    ) -> CalibratedNoise:
+        """Return the noise for a given sensitivity, which need not be that of cells and counts."""
+        layers, stated = sensitivity.layers, self.neighbours
+        noise = calibration.choose(sensitivity, self.budget, self.mechanism)
+        if self.schedule is not None:
+            stated = dataclasses.replace(stated, unit=_unit_over(stated.unit, self.schedule))
+        guarantee = guarantee_of(
+            noise,
+            self.budget,
+            stated,
+            layers=layers,
+            place=noise_place,
+            counting=self.counting,
+            schedule=self.schedule,
+        )
+        return CalibratedNoise(projection, guarantee, noise, noise_place, layers)
