@@ -7,7 +7,17 @@ Every message states what was wrong, the values on both sides and the remedy. No
 
 
 class StreamsketchError(Exception):
-    """Base of every exception this package raises on purpose."""
+    """Base of every exception that this package raises on purpose.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT, StreamsketchError
+    >>> try:
+    ...     SJLT(sketch_dim=64, sparsity=5, seed=7)
+    ... except StreamsketchError as error:
+    ...     print(type(error).__name__)
+    InvalidInputError
+    """
 
 
 class InvalidInputError(StreamsketchError, ValueError):
@@ -93,7 +103,10 @@ class NoiseMismatchWarning(UserWarning):
     """A release contradicts itself: its noise cannot be what it states, or is too little for its guarantee.
 
     Estimators warn once for each such release. Estimates are computed as if the stated noise were present, so error
-    bars may be far too small. Turn the warning into an error to refuse such releases.
+    bars may be far too small. Turn the warning into an error to refuse such releases:
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", NoiseMismatchWarning)
     """
 
 
@@ -114,7 +127,10 @@ class TruncationWarning(UserWarning):
 class WeakGuaranteeWarning(UserWarning):
     """A guarantee is so weak that it hardly protects anyone: ε is above 20, or δ is 1/1000 or more.
 
-    The warning depends only on ε and δ. Turn it into an error to refuse such releases.
+    The warning depends only on ε and δ. Turn it into an error to refuse such releases:
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", WeakGuaranteeWarning)
     """
 
 

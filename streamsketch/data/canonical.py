@@ -84,12 +84,17 @@ def canonical_bytes(key: object) -> bytes:
 
 
 def key_of(canonical: bytes) -> str | bytes | int | dt.date:
-    """Return the key, text, bytes, an integer or a date, of which these are the canonical bytes.
+    """Return the key (text, bytes, an integer or a date) that has these canonical bytes.
 
     Raises
     ------
     InvalidInputError
-        For other bytes, and for those of a time, whose zone they do not have.
+        For other bytes, and for canonical bytes of a time, which do not contain its zone.
+
+    Examples
+    --------
+    >>> canonical_bytes("tea"), key_of(canonical_bytes(-7))
+    (b'stea', -7)
     """
     tag, name = canonical[:1], canonical[1:]
     try:

@@ -22,6 +22,11 @@ def index_of(key: object, dim: int, seed: int) -> int:
     ------
     InvalidInputError
         For an integer outside [0, dim), a type without canonical bytes, or a fingerprint where ``dim`` is not 2^60.
+
+    Examples
+    --------
+    >>> index_of(17, dim=100, seed=0), index_of("17", dim=1 << 60, seed=0) == index_of(b"17", dim=1 << 60, seed=0)
+    (17, False)
     """
     if isinstance(key, np.datetime64):
         return int(indices_of([np.array([key])], dim, seed)[0])
@@ -52,6 +57,14 @@ def indices_of(columns: Sequence[Any], dim: int, seed: int) -> Ints:
     InvalidInputError
         For nulls, floats, booleans, mixed types, an index outside [0, dim), columns of different lengths, or
         fingerprints where ``dim`` is not 2^60.
+
+    Examples
+    --------
+    >>> indices_of([[17, 18]], dim=100, seed=0)
+    array([17, 18])
+    >>> pairs = indices_of([["tea", "tea", "jam"], [1, 2, 1]], dim=1 << 60, seed=0)
+    >>> len(set(pairs.tolist()))
+    3
     """
     indices = encode_columns(columns, dim, seed)
     if indices.size:

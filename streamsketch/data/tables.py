@@ -33,6 +33,12 @@ def batches_of(
         For other objects.
     InvalidInputError
         For columns that are missing or occur twice, or if the other library fails while reading.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> [batch.to_pydict() for batch in batches_of(pa.table({"item": ["tea"], "sold": [3]}), ["sold"])]
+    [{'sold': [3]}]
     """
     wanted = list(dict.fromkeys(columns))
     if hasattr(rows, "collect_batches"):  # polars' LazyFrame

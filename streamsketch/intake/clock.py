@@ -22,8 +22,8 @@ _NEVER = -(1 << 62)  # no number of a window
 class AheadLimit(NamedTuple):
     """How many windows a row may be ahead of the watermark.
 
-    A row is too far ahead if its time less the delay is more than ``most`` windows after the window that the watermark
-    is in. So every row passes that is no further ahead of the newest time than ``most`` windows are long.
+    A row is too far ahead if its time minus the delay is more than ``most`` windows after the window of the watermark.
+    So a row always passes if it is ahead of the newest time by at most the length of ``most`` windows.
 
     Parameters
     ----------
@@ -35,6 +35,14 @@ class AheadLimit(NamedTuple):
         The number of the first window that is released. A clock that is behind it counts from there, and one that no
         row has advanced yet allows at least 10,000 windows after it, because the first window of a log is unknown. If
         None, there is no limit to the first row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsketch.intake import Tumbling
+    >>> clock = Clock(5, limit=AheadLimit(Tumbling(10), most=2))
+    >>> clock.ahead(np.array([3, 44, 16])).tolist()
+    [False, True, False]
     """
 
     windows: EventWindows

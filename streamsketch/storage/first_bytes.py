@@ -1,4 +1,4 @@
-"""Which files are raw, by their first bytes: whoever reads a release asks it, and loads no more for it."""
+"""Which files are raw, by their first bytes. Readers of releases ask this without loading the reader of raw files."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,15 @@ _START_BYTES = 72  # at the start of a file, which identify its kind
 
 
 def is_raw(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is a raw one by its first bytes, whatever its name."""
+    """Return whether a file is a raw one by its first bytes, whatever its name.
+
+    Examples
+    --------
+    >>> path = getfixture("tmp_path") / "north.sketch"
+    >>> _ = path.write_bytes(b"not a raw sketch")
+    >>> is_raw(path)
+    False
+    """
     with Path(path).open("rb") as file:
         start = file.read(_START_BYTES)
     return (start.startswith(b"SQLite format 3\0") and start[68:] == RAW) or is_old_sketch(start)

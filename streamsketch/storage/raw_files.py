@@ -1,8 +1,7 @@
 """Raw sketches at rest: a private format, apart from the exchange format and never to be shared.
 
-A file is an SQLite database that says SECRET in its first page, is readable by its owner only, and carries checksums
-and the record of what was released from it. It serves one party between two runs of its own, or workers of one party;
-others get releases.
+A file is an SQLite database with the word SECRET in its first page. Only its owner can read it. It holds checksums and
+a record of the releases from it. One party uses it between two runs or by several workers; other parties get releases.
 """
 
 import contextlib
@@ -67,7 +66,16 @@ def load_raw(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> R
 
 
 def read_header(path: str | os.PathLike[str]) -> RawHeader:
-    """Return the header of a raw file without reading its cells; errors as `load_raw`, except for cells and keys."""
+    """Return the header of a raw file without reading its cells; errors as `load_raw`, except for cells and keys.
+
+    Examples
+    --------
+    >>> from streamsketch import CountSketch
+    >>> path = getfixture("tmp_path") / "north.raw-sketch"
+    >>> save_raw(CountSketch(sketch_dim=256, seed=7).table(keys=["DE", "FR"]), path)
+    >>> read_header(path).keys
+    2
+    """
     try:
         with opened(path, RAW) as database:
             return read_header_of(database, _PART)
@@ -141,6 +149,17 @@ def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = Fals
         If the projections differ.
     WireFormatError, OSError
         As in `load_raw`, or if the file cannot be written. The file is then unchanged.
+
+    Examples
+    --------
+    >>> from streamsketch import CountSketch
+    >>> projection, path = CountSketch(sketch_dim=256, seed=7), getfixture("tmp_path") / "north.raw-sketch"
+    >>> for items in (["tea", "milk"], ["tea"]):
+    ...     sketch = projection.sketch()
+    ...     sketch.update(items)
+    ...     header = append_raw(RawSketch(sketch, events=len(items)), path)
+    >>> header.events, load_raw(path).state.mass
+    (3, 3)
     """
     with locked(path):
         if not Path(path).exists():
@@ -164,7 +183,7 @@ class RawTransaction:
         self._database = database
 
     def load(self) -> RawSketch:
-        """Return what the file holds; errors as `load_raw`."""
+        """Return the contents of the file; errors as `load_raw`."""
         return read_sketch(self._database, _PART)
 
     def record(self, release: PastRelease) -> None:
@@ -186,6 +205,15 @@ def transaction(path: str | os.PathLike[str]) -> Iterator[RawTransaction]:
         If the file has several names by hard links.
     WireFormatError, OSError
         As in `load_raw`, or if the file cannot be written.
+
+    Examples
+    --------
+    >>> from streamsketch import CountSketch
+    >>> path = getfixture("tmp_path") / "north.raw-sketch"
+    >>> save_raw(CountSketch(sketch_dim=256, seed=7).sketch(), path)
+    >>> with transaction(path) as file:
+    ...     file.load().releases
+    ()
     """
     with locked(path), _opened(path) as database:
         yield RawTransaction(database)

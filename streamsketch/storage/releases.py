@@ -120,9 +120,9 @@ def release_loaded(
     keys_are_public: bool = False,
     **privacy: Any,
 ) -> PrivateSketch | PrivateTable:
-    """Release what was loaded from a file; the release is in the file's record once the transaction ends.
+    """Release the loaded contents of a file; the release is in the file's record once the transaction ends.
 
-    Errors are as of `release_raw`: `ReleasedBeforeError` unless ``again`` is set.
+    The errors are those of `release_raw`, with `ReleasedBeforeError` unless ``again`` is set.
     """
     data, releases = released_before(raw, path)
     if releases and not again:
@@ -140,7 +140,7 @@ def release_loaded(
 
 
 def released_before(raw: RawSketch, path: str | os.PathLike[str]) -> tuple[str, tuple[PastRelease, ...]]:
-    """Return the known releases of data in a raw file, after a phrase that names these data: "… was" or "… were".
+    """Return a phrase that names the data of a raw file ("… was" or "… were"), and the known releases of these data.
 
     The files in its folder, and in that of the file it links to, are compared by their data ids. Only headers are read.
     Files that are not raw ones, or cannot be read, are skipped.

@@ -36,7 +36,15 @@ def encode(thing: Any) -> bytes:
     Raises
     ------
     TypeError
-        If it has none.
+        If its class has no bytes in this format.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
+    >>> released = sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale"))
+    >>> decode_any(encode(released)) == released
+    True
     """
     return _codec_of(type(thing)).encode(thing)
 
@@ -51,7 +59,7 @@ def decode(data: bytes, kind: type[Any], **agreed: Any) -> Any:
 
 
 def decode_any(data: bytes) -> Any:
-    """Return what bytes hold, as the first of them say; see `Encoded.any_from_bytes`."""
+    """Return the object in bytes, whose first bytes identify its kind; see `Encoded.any_from_bytes`."""
     codec = _codec_with(data[:LONGEST_MAGIC])
     if codec is None or codec is REPORTS:
         raise WireFormatError("bytes 0-7", "are not those of any release or mean of reports")
@@ -145,7 +153,7 @@ def table_in(
 
 
 def kind_of(path: str | os.PathLike[str]) -> type[Any] | None:
-    """Return the class of what a file publishes, by its first bytes and a table's columns; None where it is unknown.
+    """Return the class of the release in a file, by its first bytes and a table's columns; None if it is unknown.
 
     Raises
     ------

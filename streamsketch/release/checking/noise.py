@@ -14,21 +14,21 @@ Verdict = Literal["enough", "too little", "not checked"]
 
 _TOLERANCE = 1e-6  # the calibration's own margins
 _MOST_HALVINGS = 62  # a multiplier is a ratio of 63-bit integers
-MOST_BLOCKS = 1 << 23  # of all schedules of a release, to be looked through: some seconds, and 0.5 GB
+MOST_BLOCKS = 1 << 23  # in all schedules of a release, at most: checking them takes some seconds and 0.5 GB
 
 
 @dataclasses.dataclass(frozen=True)
 class NoiseCheck:
-    """Whether the noise is enough for the guarantee, by the sensitivity that the projection and the bound give.
+    """Whether the noise is enough for the guarantee, given the sensitivity of the projection under the bound.
 
     Parameters
     ----------
     verdict
-        ``"enough"``, ``"too little"`` or ``"not checked"``, which leaves the question open.
+        ``"enough"``, ``"too little"`` or ``"not checked"``; the last one is no judgement.
     reason
         A sentence.
     sigma
-        For enough Gaussian noise, its standard deviation over the ℓ2 sensitivity (the rounding's share left out).
+        For enough Gaussian noise, its standard deviation divided by the ℓ2 sensitivity (without the share of rounding).
     """
 
     verdict: Verdict
@@ -45,7 +45,7 @@ def check_noise(
     most_entries: int | None = None,
     history: HistoryPart | None = None,
 ) -> NoiseCheck:
-    """Compare the noise that one release states with the noise that its guarantee takes; see `NoiseCheck`.
+    """Compare the noise that one release states with the noise that its guarantee requires; see `NoiseCheck`.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def judge(
 def unread_matrix(
     projection: Projection, number: MatrixNumber | None, *, most_entries: int | None = None
 ) -> NoiseCheck | None:
-    """Return why nothing is checked, for a matrix too large to be read for a number; None if it may be read."""
+    """Return why nothing is checked if a matrix is too large to read for its sensitivity; None if it may be read."""
     if number is None:
         return None
     try:

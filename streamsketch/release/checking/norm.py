@@ -12,7 +12,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Noise
 
 FALSE_ALARMS = 1e-6
-"""Of releases with the noise stated, at most this share has a squared norm below `least_squared_norm`."""
+"""At most this share of releases with the stated noise has a squared norm below `least_squared_norm`."""
 
 _RATES = np.geomspace(1e-4, 100.0, 80)  # λ, in units of one over a cell's variance
 _REACH = 10.0  # of the quadrature, in standard deviations
@@ -21,10 +21,10 @@ _STEP = 0.1  # of the quadrature, in units of one over a cell's standard deviati
 
 
 class CellNoise(NamedTuple):
-    """A noise that is in each cell, ``draws`` independent ones, each multiplied by ``factor``.
+    """The noise in each cell: the sum of ``draws`` independent draws, each multiplied by ``factor``.
 
-    Of noise in shares ``draws`` is a fraction, if not all parties are assumed honest: its characteristic function is
-    that power of the noise's, for Gaussian shares but for 1e-12.
+    For noise in shares, ``draws`` is a fraction if not all parties are assumed honest. The characteristic function is
+    that power of one draw's; for Gaussian shares up to 1e-12.
     """
 
     noise: Noise
@@ -34,9 +34,9 @@ class CellNoise(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)  # releases of many projections have few different noises
 def least_squared_norm(noises: tuple[CellNoise, ...], cells: int) -> float:
-    """Return a bound that ‖Y‖² is below with probability `FALSE_ALARMS` at most, for cells Y = signal + noise.
+    """Return a lower bound on ‖Y‖² for cells Y = signal + noise, which fails with probability at most `FALSE_ALARMS`.
 
-    The bound is Chernoff's, so it is below the exact quantile, and it holds for every signal. 0 or less where no
+    It is a Chernoff bound, so it is below the exact quantile, and it holds for every signal. It is 0 or less if no
     bound is known, as for a single cell.
 
     Parameters

@@ -61,7 +61,7 @@ def stated_by(release: PrivateSketch) -> StatedNoise:
 
 
 def check_release(release: PrivateSketch, *, most_entries: int | None = None) -> NoiseCheck:
-    """Compare what a release states of its noise with its guarantee, and its cells with the noise stated.
+    """Check that the noise that a release states is enough for its guarantee, and that its cells can have this noise.
 
     Parameters
     ----------
@@ -69,13 +69,20 @@ def check_release(release: PrivateSketch, *, most_entries: int | None = None) ->
         A release or a sum of releases.
     most_entries
         Larger random matrices are not read for their sensitivity.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
+    >>> check_release(sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale"))).verdict
+    'enough'
     """
     stated = stated_by(release)
     return with_norm(check_stated(stated, most_entries=most_entries), impossible_norm(release, stated), stated.place)
 
 
 def with_norm(check: NoiseCheck, norm: float | None, place: NoisePlace) -> NoiseCheck:
-    """Return a check in the light of `impossible_norm`, which nothing is known of where noise is before the map."""
+    """Return a check that takes `impossible_norm` into account, which is unknown if the noise is before the map."""
     if place != "output" and check.verdict == "enough":
         return dataclasses.replace(check, reason=f"{check.reason}; {_NOT_COMPARED}")
     if norm is None or check.verdict == "too little":
@@ -88,7 +95,7 @@ def with_norm(check: NoiseCheck, norm: float | None, place: NoisePlace) -> Noise
 
 
 def impossible_norm(release: PrivateSketch, stated: StatedNoise | None = None) -> float | None:
-    """Return ‖values‖² where the noise stated makes it impossible, but for `FALSE_ALARMS` of releases; else None."""
+    """Return ‖values‖² if the stated noise rules it out, except with probability `FALSE_ALARMS`; else None."""
     least = _least_norm(stated or stated_by(release))
     if least <= 0:
         return None
@@ -98,10 +105,10 @@ def impossible_norm(release: PrivateSketch, stated: StatedNoise | None = None) -
 
 
 def composition_of(guarantee: Guarantee, parts: Sequence[NoisePart]) -> Composition | None:
-    """Return which composition of its parts a guarantee is; None if it is less than that of a part.
+    """Return how a guarantee composes its parts; None if its ε or δ is smaller than that of a part.
 
-    ``"overlapping"``: the sums of ε and of δ, or more. ``"disjoint"``: the largest. ``"mixed"``: something between, as
-    of a sum of sums.
+    ``"overlapping"``: the sums of ε and of δ, or more. ``"disjoint"``: the largest ε and δ. ``"mixed"``: values in
+    between, as for a sum of sums.
     """
     budgets = [(part.guarantee.epsilon, part.guarantee.delta, part.count) for part in parts]
     largest = max(one[0] for one in budgets), max(one[1] for one in budgets)
@@ -118,10 +125,11 @@ def composition_of(guarantee: Guarantee, parts: Sequence[NoisePart]) -> Composit
 
 
 def check_stated(stated: StatedNoise, *, most_entries: int | None = None) -> NoiseCheck:
-    """Compare what a release states of its noise with its guarantee, part by part; see `NoiseCheck`.
+    """Check that the stated noise is enough for the stated guarantee, part by part; see `NoiseCheck`.
 
-    A sum of releases has enough noise if each part has, for its own guarantee, if the noise stated is that of the parts
-    together, and if the guarantee is at least the largest of theirs: whether populations were disjoint, no file shows.
+    A sum of releases has enough noise if each part has enough for its own guarantee, if the stated noise is the sum of
+    the parts' noises, and if the guarantee is at least the largest of theirs. No file shows whether populations were
+    disjoint.
     """
     return _check_within(stated, most_entries, current_limits())
 
@@ -172,7 +180,7 @@ def _check_parts(stated: StatedNoise, most_entries: int | None) -> NoiseCheck:
 
 
 def _too_large(parts: Sequence[NoisePart], most_blocks: int) -> str | None:
-    """Return why it would take too long to look through parts: of each schedule all blocks, and less for each part."""
+    """Return why checking the parts would take too long (mainly the blocks of each schedule), or None."""
     if len(parts) > _MOST_PARTS:
         return f"it has {len(parts):,} parts, more than the {_MOST_PARTS:,} looked at"
     found = [part.guarantee.mechanism.schedule for part in parts]
@@ -262,13 +270,13 @@ def _least(guarantee: Guarantee, budget: tuple[float, ...]) -> bool:
 
 
 QUICK_ENTRIES = 1 << 22
-"""Of a random matrix, to be read for a warning: a quarter of a second, once. Explanations read larger ones."""
+"""Largest random matrix that is read for a warning, in a quarter of a second, once. Explanations read larger ones."""
 
 
 def warn_of_mismatches(releases: Iterable[PrivateSketch]) -> None:
     """Warn of each release that states too little noise for its guarantee, or whose cells contradict the noise stated.
 
-    What cannot be checked, as where a large random matrix would have to be read, raises no warning.
+    A release that cannot be checked, because a large random matrix would have to be read, raises no warning.
     """
     for release in releases:
         check = check_release(release, most_entries=QUICK_ENTRIES)
