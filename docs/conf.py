@@ -42,8 +42,7 @@ exclude_patterns = ["_build", "_templates"]
 nitpicky = True
 
 myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath", "fieldlist"]
-myst_dmath_allow_digits = False
-myst_dmath_allow_space = False  # $5 and $6 is money
+myst_dmath_allow_space = False  # $5 and $6 is money, which is why digits are allowed beside a formula
 myst_heading_anchors = 4
 
 default_role = "py:obj"

@@ -1,7 +1,7 @@
 """A caption for every table: Markdown has none of its own.
 
 A paragraph in italics before a table is its caption. Otherwise it is the section's title, with the first column's
-where a section has several tables.
+where a section has several tables: for screen readers alone, as everybody else sees the title above the table.
 """
 
 from docutils import nodes
@@ -14,9 +14,10 @@ def add(_app: Sphinx, page: nodes.document) -> None:
     for table in list(page.findall(nodes.table)):
         if table.children and isinstance(table[0], nodes.title):
             continue
+        classes = ["visually-hidden"]
         before = table.parent[table.parent.index(table) - 1] if table.parent.index(table) else None
         if isinstance(before, nodes.paragraph) and len(before) == 1 and isinstance(before[0], nodes.emphasis):
-            caption = before.astext()
+            caption, classes = before.astext(), []
             before.parent.remove(before)
         elif "autosummary" in table["classes"]:
             caption = "On this page"
@@ -25,7 +26,7 @@ def add(_app: Sphinx, page: nodes.document) -> None:
             if caption in seen:
                 caption += f": {next(iter(table.findall(nodes.entry))).astext()}"
             seen.add(caption)
-        table.insert(0, nodes.title("", caption))
+        table.insert(0, nodes.title("", caption, classes=classes))
         page.set_id(table)
 
 

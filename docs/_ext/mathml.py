@@ -56,7 +56,22 @@ def at_the_side(formula: str) -> str:
     return ET.tostring(tree, encoding="unicode")
 
 
+_FORMULA = re.compile(r"([^\s<>]*)(<math .*?</math>)([^\s<>]*)")
+
+
+def keep(found: re.Match[str]) -> str:
+    """Return a formula with the parentheses and stops at its sides, from which browsers would break the line."""
+    return f'<span class="with-formula">{found[0]}</span>' if found[1] or found[3] else found[0]
+
+
+def hold(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: nodes.document | None) -> None:
+    """Keep formulas of a page together with what touches them."""
+    if "body" in context:
+        context["body"] = _FORMULA.sub(keep, context["body"])
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the renderer ``mathml``."""
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    app.connect("html-page-context", hold, priority=950)  # after what looks for formulas that are heads of tables
     return {"parallel_read_safe": True, "parallel_write_safe": True}

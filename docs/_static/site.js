@@ -3,7 +3,7 @@ DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = location.protocol !== "file:";
 
 // Code, tables and formulas that are wider than their place can be scrolled by keys, too.
 function focusScrolling() {
-  for (const block of document.querySelectorAll(".highlight pre, .table-wrapper, div.math, p:has(> math)")) {
+  for (const block of document.querySelectorAll(".highlight pre, .table-wrapper, div.math, p:has(math)")) {
     if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
     else block.removeAttribute("tabindex");
   }

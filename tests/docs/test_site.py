@@ -19,7 +19,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 import streamsketch as ss
 from tests.cli.running import ROOT
 
-EXTENSIONS = ("accessible", "headings", "mathml", "names", "theory")
+EXTENSIONS = ("accessible", "captions", "headings", "mathml", "names", "theory")
 CONF = f"""
 import sys
 sys.path.insert(0, {str(ROOT / "docs" / "_ext")!r})
@@ -51,13 +51,19 @@ They are toys.
 """
 SUMS = """# 1. Sums
 
-Of $\\|x\\|_2^2$, as section 1.1 has it (1.1), (1.4).
+Of $\\|x\\|_2^2$, as section 1.1 has it (1.1), (1.4). It is large ($x > 4$), or $y$ is.
 
 ## 1.1 More
 
 |  | $\\hat D_1$ | size |
 | --- | --- | --- |
 | here | 2 | $n$ |
+
+*What is where*
+
+| what | where |
+| --- | --- |
+| this | here |
 """
 
 
@@ -143,6 +149,12 @@ def test_limits_of_a_sum_stay_below_and_above_it() -> None:
     assert formula.count("<msub><mover") == 1
 
 
+def test_no_stop_or_parenthesis_is_alone_on_a_line(site: Path) -> None:
+    page = (site / "explanation" / "theory" / "sums.html").read_text(encoding="utf-8")
+    held = re.findall(r'<span class="with-formula">(.*?)</span>', page)
+    assert [re.sub("<[^>]+>", "", one) for one in held] == ["‖x‖22,", "(x&gt;4),"]
+
+
 def test_what_is_no_latex_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[tuple[object, ...]] = []
     logger = SimpleNamespace(warning=lambda *words, **_: said.append(words))
@@ -159,7 +171,7 @@ def test_parameters_on_lines_of_their_own_are_no_definitions(site: Path) -> None
 
 def test_tables_have_no_empty_heads_and_formulas_as_heads_are_spoken(site: Path) -> None:
     page = (site / "explanation" / "theory" / "sums.html").read_text(encoding="utf-8")
-    corner, formula, size = re.findall(r"<t[hd] class=\"head\">.*?</t[hd]>", page)
+    corner, formula, size, *_ = re.findall(r"<t[hd] class=\"head\">.*?</t[hd]>", page)
     assert corner == '<td class="head"></td>'
     assert size == '<th class="head"><p>size</p></th>'
     assert '<math aria-hidden="true" xmlns=' in formula
@@ -172,6 +184,12 @@ def test_an_empty_head_of_docutils_is_a_cell() -> None:
     context = {"body": '<th class="head"></th><th class="head"><p>size</p></th>'}
     runpy.run_path(str(ROOT / "docs" / "_ext" / "accessible.py"))["mend"](None, "index", "", context, None)
     assert context["body"] == '<td class="head"></td><th class="head"><p>size</p></th>'
+
+
+def test_only_captions_that_a_page_has_are_seen(site: Path) -> None:
+    page = (site / "explanation" / "theory" / "sums.html").read_text(encoding="utf-8")
+    captions = re.findall(r"<caption( class=.*?)?><span class=.caption-text.>(.*?)</span>", page)
+    assert captions == [(' class="visually-hidden"', "1.1 More"), ("", "What is where")]
 
 
 def test_headings_of_the_navigation_have_a_level() -> None:
@@ -259,6 +277,12 @@ def test_language_models_get_a_list_of_pages_that_exist(whole: Path) -> None:
     assert "Return the exact, secret sketch of a table" in full, "docstrings are in their place"
     assert not re.search(r"^`{3}\{|^<!-- ", full, re.MULTILINE), "nothing is left of directives and marks"
     assert (whole / "404.html").is_file()
+
+
+def test_no_formula_is_left_as_it_is_written(whole: Path) -> None:
+    for path in whole.rglob("*.html"):
+        page = re.sub(r"<(pre|script|style|code)\b.*?</\1>", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert not re.search(r"\$[^\s$<>][^$<>]*\$", page), path
 
 
 class Links(HTMLParser):
