@@ -85,7 +85,7 @@ class DryRun:
             "guarantee": str(self.guarantee),
             "protected": explained.who,
             "meaning": explained.meaning,
-            "noise": " ".join(explained.amount),
+            "noise": " ".join(explained.amount).removesuffix("."),
             "stands out": f"a sum of length {length:,.3g} (ℓ2 norm, in data units) in half of all cases, and one of "
             f"{sure:,.3g} in {100 * (1 - floor.sure):.0f} %;\n"
             "shorter ones are below the noise floor and have no cosine",

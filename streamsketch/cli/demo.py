@@ -83,11 +83,11 @@ def demo(
         f"Which packages use the same words? Cosines between ten, {events:,} words in all; "
         f"the {_SHOWN} most similar of {len(found)} pairs"
     )
-    typer.echo(f"Each release: {guarantee}.")
     show(table_of(columns, title=title))
+    typer.echo(f"Each release: {guarantee}.")
     say(
         f"* Computed from the private words, to check the estimates. {sum(inside)} of {len(found)} intervals contain "
-        f"it; about {0.95 * len(found):.0f} are expected. Sizes are Euclidean norms."
+        f"it; about {0.95 * len(found):.0f} are expected. Sizes are Euclidean norms of the words' counts."
         + (f" Releases written to {output}." if output is not None else "")
     )
     say(

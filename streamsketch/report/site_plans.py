@@ -77,5 +77,5 @@ def _options(plan: SitePlan) -> list[SiteOption]:
 
 def _name(option: SiteOption) -> str:
     waves = f"{option.waves} frequencies" if option.waves else "categories"
-    own = f", moments={option.moments}" if option.moments else ", no features of single numbers"
+    own = f", moments={option.moments}" if option.moments else ", no features of each number"
     return f"{waves}{own if option.features.joint else ''}: {option.features.dim:,} features"
