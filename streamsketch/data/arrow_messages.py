@@ -1,4 +1,4 @@
-"""Arrow IPC streams of others: refused, before Arrow unpacks them, where they would take more memory than they may."""
+"""Arrow IPC streams from others: refused before Arrow unpacks them if they would take too much memory."""
 
 import struct
 from typing import Any
@@ -74,9 +74,9 @@ def _length(body: memoryview, start: int, length: int) -> int:
 
 
 def _decoded(column: "pa.Array", most: int) -> int:
-    """Return how many bytes of text a column has without its dictionary, or its views: few may stand for many.
+    """Return how many bytes of text a column has once its dictionary or its views are resolved.
 
-    Where it cannot be more than ``most``, 0.
+    A few bytes may stand for many. Returns 0 if it cannot be more than ``most``.
     """
     kind = column.type
     if pa.types.is_dictionary(kind):

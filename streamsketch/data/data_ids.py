@@ -35,14 +35,14 @@ PUBLISHED = 16
 
 
 class DataIds(NamedTuple):
-    """The secret ids of one sketch's data: they would reveal which published ids are of parts, and how many."""
+    """The secret ids of one sketch's data. They would reveal which published ids belong to parts, and how many."""
 
     own: bytes
     """The id of the sketch that others were merged into."""
     parts: frozenset[bytes]
     """The ids of all data in the sketch, ``own`` included."""
     related: frozenset[bytes] = frozenset()
-    """Ids of tables that these data are a key of, or of keys in them: for a ledger alone, as tables and keys differ."""
+    """Ids of the tables that these data are a key of, or of the keys of this table. Only a ledger uses them."""
 
     def merged(self, other: "DataIds") -> "DataIds":
         """Return the ids of this sketch after a merge of ``other`` into it."""

@@ -27,7 +27,7 @@ from streamsketch.data.columns import number_column
 from streamsketch.errors import InvalidInputError, TruncationWarning
 
 NO_LOSS = 1e-9
-"""Of values: what sums of floats are off."""
+"""Relative error that sums of floats may have."""
 
 _NOT_FINITE = "values must be finite, got NaN or infinity; drop or fill them first"
 
@@ -62,7 +62,7 @@ def quantise(values: Any, resolution: Exact) -> Ints:
 
 
 def quantise_and_tell(values: Any, resolution: Fraction) -> tuple[Ints, bool]:
-    """Return what `quantise` returns, and whether truncation loses part of the values, beyond what floats round."""
+    """Return what `quantise` returns, and whether truncation loses more of the values than rounding of floats."""
     if not hasattr(values, "__len__"):
         step = quantise_one(values, resolution)
         return np.array([step], dtype=np.int64), abs(float(values) - step * resolution) > NO_LOSS * abs(float(values))

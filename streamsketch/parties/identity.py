@@ -1,6 +1,7 @@
-"""What a round is called, who takes part, and who signed: no two rounds have masks in common.
+"""The name of a round, its parties and its signatures. No two rounds have masks in common.
 
-Names are digests, each kind in a domain of its own. A party that signs adds random bytes, which masks are derived from.
+Names are digests, each kind in a hash domain of its own. A party that signs adds random bytes; masks are
+derived from them.
 """
 
 import hashlib
@@ -32,7 +33,7 @@ def canonical(value: Any) -> str:
 
 
 def digest_of_agreed(fields: dict[str, Any], form: int) -> bytes:
-    """Return 32 bytes that name a round: of all that is agreed on, in a domain of its format."""
+    """Return the 32 bytes that name a round: a hash of all that is agreed on, in a domain of its format."""
     return _digest(b"streamsketch.parties.round.%d\n" % form, canonical(fields).encode())
 
 
@@ -74,7 +75,7 @@ def _digest(domain: bytes, *parts: bytes) -> bytes:
 
 
 def check_members(parties: Iterable[PublicKey]) -> tuple[PublicKey, ...]:
-    """Return the parties of a round; raise `InvalidInputError` unless they are two at least, with keys of their own."""
+    """Return the parties of a round; raise `InvalidInputError` unless there are at least two, with different keys."""
     found = tuple(parties)
     if not all(isinstance(one, PublicKey) for one in found):
         raise TypeError("parties are PublicKey objects: key.public of a Key, or PublicKey.from_text")
@@ -107,7 +108,7 @@ def place_of(key: PublicKey, parties: Sequence[PublicKey]) -> int:
 
 
 def conditions_of(honest: int, count: int, unit: str, *, is_counted: bool) -> list[str]:
-    """Return what the guarantee of a round rests on, in sentences; each party counts units by itself, if any does."""
+    """Return the conditions of a round's guarantee as sentences; if units are counted, each party counts its own."""
     who = f"all {count} parties" if honest == count else f"at least {honest} of the {count} parties"
     one = f"one {unit} keeps to the bound over all parties together, as with data at two parties it counts twice"
     if is_counted:

@@ -437,12 +437,12 @@ class Round:
 
     @functools.cached_property
     def _whole(self) -> bytes:
-        """What names the round that was agreed on."""
+        """The name of the round that was agreed on."""
         return digest_of_agreed(_fields_of(self, self._form), self._form)
 
     @functools.cached_property
     def _name(self) -> bytes:
-        """What names this round, which may be the one for a key."""
+        """The name of this round, which may be the one for a key."""
         if self._key is None:
             return self._whole
         return digest_of_key(_fields_of(self, self._form), self._key, self._form)
@@ -503,7 +503,7 @@ def _fields_of(agreed: Round, form: int) -> dict[str, Any]:
 
 
 def _format_of(fields: dict[str, Any]) -> Any:
-    """Return the format that a round's fields say."""
+    """Return the format that a round's fields state."""
     return fields.get("format", 1)
 
 

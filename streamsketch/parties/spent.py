@@ -20,9 +20,9 @@ _MOST_BYTES = 1 << 28
 class Spent:
     """The rounds that a key took part in.
 
-    A file of them only grows: one line for each contribution, on the disk before the contribution leaves. It says the
-    round; for one key of a table the name of that round as well; and where the same bytes may be made again, their
-    SHA-256. Processes take turns by a lock of the file.
+    A file of them only grows: one line for each contribution, on the disk before the contribution leaves. It names
+    the round and, for one key of a table, the round for that key. If the same bytes may be made again, it also has
+    their SHA-256. A lock on the file makes processes take turns.
 
     Parameters
     ----------

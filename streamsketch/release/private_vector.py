@@ -79,8 +79,8 @@ def release_vector(  # noqa: PLR0913 - a release is asked for by keyword
     size = noisy_coordinates(projection, noise_place)
     if noise_place != "output" and projection.dim > MAX_NOISY_COORDINATES:
         raise InvalidInputError(
-            "noise before the map is added to every coordinate, of which there may be at most "
-            f"{MAX_NOISY_COORDINATES} of them, but dim={projection.dim}. Use noise_place='output'"
+            f"noise before the map is added to every coordinate, so dim may be at most {MAX_NOISY_COORDINATES}, got "
+            f"dim={projection.dim}. Use noise_place='output'"
         )
     check_steps(projection, neighbours)
     check_whole_steps(projection, neighbours, value_column(vector).dtype)

@@ -58,7 +58,7 @@ def check_disjoint(release_ids: Iterable[Collection[bytes]]) -> None:
 
 
 def check_same_place(releases: Iterable[Noisy]) -> None:
-    """Raise `InvalidInputError` if noise was added at different places, as no error bar fits both, or to rows."""
+    """Raise `InvalidInputError` if noise was added at different places, which no error bar fits, or to rows."""
     given = list(releases)
     check_streams(given)
     places = sorted({release.noise_place for release in given})

@@ -156,7 +156,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
 
 
 def _ordered(names: list[Any]) -> list[Any] | None:
-    """Return keys in ascending order, as Arrow sorts them; None for those of which it has to say what they are."""
+    """Return keys in ascending order, as Arrow sorts them; None for keys whose order only Arrow knows."""
     kinds = set(map(type, names))
     if kinds == {str} and all(name.isascii() or name.isprintable() for name in names):
         return sorted(names, key=lambda name: name.encode())

@@ -27,7 +27,7 @@ class PartialSketches:
     """Sketches of a bundle's keys: as one table while they are few, beyond that from events sorted by key.
 
     A table of all keys would take 8·k bytes a key at once, or be flushed again and again with hardly an event in each
-    sketch. So keys that have no more room in the table have their events wait, 24 bytes each.
+    sketch. So events of keys for which the table has no room wait in a list, 24 bytes each.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class PartialSketches:
 
     @property
     def nbytes(self) -> int:
-        """Memory in use, in bytes, but for the keys' own and spare rows of the table."""
+        """Memory in use, in bytes, without the keys themselves and spare rows of the table."""
         return 8 * self._projection.sketch_dim * len(self._table) + _EVENT_BYTES * self._events
 
     def add(
@@ -100,7 +100,7 @@ class PartialSketches:
             yield from self._counted(part)
 
     def _counted(self, table: SketchTable) -> Iterator[tuple[Any, Sketch]]:
-        """Yield a table's sketches with the counts of their units; those of keys that are not in it wait on."""
+        """Yield a table's sketches with the counts of their units; counts of other keys keep waiting."""
         if counts := {key: self._counts.pop(key) for key in table if key in self._counts}:
             numbers = [[number & _MOST for number in each] for each in counts.values()]  # modulo 2^64, as cells are
             table.add_counts(list(counts), np.array(numbers, dtype=np.uint64).view(np.int64))
@@ -120,10 +120,10 @@ def _by_key(parts: list[tuple[Ints, Ints, Ints]]) -> list[Ints]:
 
 
 def encode_partial(sketch: Sketch) -> bytes:
-    """Return a sketch's bytes: a function of its projection, stream and counts of units alone, of no fixed layout.
+    """Return a sketch as bytes that depend only on its projection, stream and counts of units; no fixed layout.
 
-    Cells take as few bytes as the largest needs; where most are 0, the others follow with their places. Counts of units
-    follow at the end, where there are some; that they are whole, and what bounds hold, is known elsewhere.
+    Each cell takes as few bytes as the largest one needs. If most cells are 0, only the others are stored, with their
+    places. Counts of units, if any, are at the end. Whether they are complete and which bounds hold is known elsewhere.
     """
     agreement = sketch.projection.to_json().encode()
     if not sketch.mass:  # an empty sketch, as of a public key without data

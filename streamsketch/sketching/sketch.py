@@ -288,7 +288,7 @@ class Sketch:
         TypeError
             If ``other`` is not a Sketch.
         InvalidInputError
-            If ``disjoint_units`` is given although the two share data, as copies do. Their data ids show it.
+            If ``disjoint_units`` is set although the two share data, as copies do. Their data ids show it.
         IncompatibleProjectionsError, IncompatibleAgreementsError
             If the projections or the agreements differ; this sketch is then unchanged. If ``other`` has no agreement,
             the sum has none either, and there is no error.
@@ -380,7 +380,7 @@ class Sketch:
 
         `release` refuses neighbours that they do not imply.
 
-        `bound` and `bound_units` enforce bounds. They add up in a sum or a difference of two sketches, unless
+        `bound` and `bound_units` enforce bounds. Bounds add up in a sum or a difference of two sketches, unless
         ``merge(…, disjoint_units=True)`` asserts that no unit is in both. After any other update no bounds hold.
         """
         self._flush()
@@ -465,8 +465,8 @@ class Sketch:
             Privacy loss bound in nats, > 0.
         neighbours
             The neighbour relation, that is, the change of the stream to hide: ``L1(bound)``, ``SketchL2(bound)`` or
-            ``OneCoordinate(bound)``. What a unit contributes beyond the bound must be clipped before, or for `SketchL2`
-            while, the rows are sketched; `streamsketch.bound` does both.
+            ``OneCoordinate(bound)``. Contributions beyond the bound must be clipped before the rows are sketched, or,
+            for `SketchL2`, while they are sketched. `streamsketch.bound` does both.
         delta
             In [0, 1).
         mechanism

@@ -101,7 +101,7 @@ class Database:
         raise WireFormatError("header", "is not one that this library writes")
 
     def digest(self, part: str) -> str | None:
-        """Return what `write` returned for a part, unread; None if it is not there."""
+        """Return the digest that `write` returned for a part, without reading it; None if it is missing."""
         query = "SELECT digest FROM rows WHERE part = ? AND key = ?"
         found = self._connection.execute(query, (part, _HEADER)).fetchone()
         return None if found is None else found[0].hex()

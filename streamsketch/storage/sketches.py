@@ -43,7 +43,7 @@ class PastRelease(NamedTuple):
 
     guarantee: Guarantee
     release_id: str
-    """The id of the release, in hex; of a table's, the first one's."""
+    """The id of the release, in hex; for a table, the id of its first release."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -288,7 +288,7 @@ def _rows(state: State) -> Iterator[Row]:
 
 
 def _summed(dim: int, *, counted: bool) -> Callable[[Row, Row], Row]:
-    """Return what adds up two rows of cells, of which each may have counts behind them."""
+    """Return a function that adds two rows of cells, each with or without counts at its end."""
 
     def add(old: Row, new: Row) -> Row:
         (cells, counts), (more, others) = _numbers(old.data, dim), _numbers(new.data, dim)

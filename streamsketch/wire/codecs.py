@@ -1,6 +1,6 @@
-"""All that has bytes in the exchange format: its first bytes, and where it and its codec are.
+"""Kinds of objects in the exchange format: their first bytes, their classes and their codecs.
 
-They are loaded when bytes of their kind are met, so that who reads a release loads no mechanism for signs or reports.
+A class and its codec are loaded when such bytes are read, so reading a release loads no mechanism for signs or reports.
 """
 
 from importlib import import_module
@@ -13,7 +13,7 @@ def _named(where: str) -> Any:
 
 
 class Codec(NamedTuple):
-    """How one kind of object becomes bytes, and how the bytes are known.
+    """How one kind of object becomes bytes, and how these bytes are recognised.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def is_of(kind: type[Any], codec: Codec) -> bool:
     return any(each.__qualname__ == name and each.__module__.startswith(home) for each in kind.__mro__)
 
 
-# The magic is as PNG's: shows up text-mode mangling and seven-bit transport.
+# The magic is like PNG's: it reveals text-mode mangling and seven-bit transport.
 RELEASES = Codec(
     "release.PrivateSketch",
     "private sketch",

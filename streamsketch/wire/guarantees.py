@@ -92,7 +92,7 @@ def law_message(law: FlipLaw) -> wire_pb2.FlipLaw:
 
 
 def place_name(place: NoisePlace) -> str:
-    """Return what the exchange format calls a place."""
+    """Return the name of a noise place in the exchange format."""
     return "" if place == "output" else place
 
 
@@ -123,7 +123,7 @@ def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
 
 
 def _mechanism(text: str, steps: Sequence[wire_pb2.Step]) -> Mechanism:
-    """Return the mechanism of a text and a record, which may be empty, once the text is known to be the record's."""
+    """Return the mechanism of a record, which may be empty, after a check that the text describes it."""
     if not steps:
         return Mechanism.stated(text)
     mechanism = Mechanism([_step(step) for step in steps])

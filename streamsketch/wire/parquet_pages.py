@@ -122,7 +122,7 @@ class Element(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """What a file's footer says, for those who read it without Arrow."""
+    """The contents of a file's footer, for readers without Arrow."""
 
     rows: int
     leaves: tuple[Element, ...]
@@ -213,7 +213,7 @@ class Page(NamedTuple):
 
 
 def codec_of(column: Any) -> int:
-    """Return by what the pages of a column of a group are compressed."""
+    """Return the compression of a column's pages in a group of rows."""
     return _number(column[_META_DATA].get(4), -1)
 
 
@@ -312,9 +312,9 @@ def _header(file: BinaryIO, start: int, end: int) -> _Header:
 
 
 class _Thrift:
-    """Reads one struct in Thrift's compact protocol; what Parquet has no use for it refuses.
+    """Reads one struct in Thrift's compact protocol, and refuses types that Parquet does not use.
 
-    Of texts and truth values it says what they are only if asked, ``whole``.
+    Texts and truth values are returned only if ``whole`` is set.
     """
 
     def __init__(self, data: bytes, *, whole: bool = False) -> None:

@@ -1,8 +1,8 @@
-"""Protobuf payloads are looked over before they are parsed, so that parsing one takes memory in proportion to it.
+"""Check protobuf payloads before they are parsed, so that parsing takes memory in proportion to a payload.
 
 A parser makes an object of each entry of a repeated field and keeps unknown fields; an entry may be two bytes. The
-look over takes no memory: it admits known fields in ascending order, each once unless it is repeated. Short payloads
-are parsed at once.
+check takes no memory: it admits known fields in ascending order, each once unless it is repeated. Short payloads are
+parsed without it.
 """
 
 from collections.abc import Callable, Iterator
@@ -118,7 +118,7 @@ Part = TypeVar("Part")
 
 
 def at(where: str, build: Callable[[], Part]) -> Part:
-    """Return what ``build`` makes; input it refuses is a fault of the bytes at ``where``."""
+    """Return the result of ``build``; report its errors as faults of the bytes at ``where``."""
     try:
         return build()
     except InvalidInputError as error:

@@ -85,12 +85,12 @@ def frame(magic: bytes, payload: bytes) -> bytes:
 
 
 def unframe(magic: bytes, what: str, data: bytes, max_bytes: int | None) -> bytes:
-    """Return the payload of a frame, once all around it is as it should be; without ``max_bytes``, within the limits.
+    """Return the payload of a frame after checking the frame; by default ``max_bytes`` is `Limits.max_bytes`.
 
     Raises
     ------
     WireFormatError
-        If it is not; the message calls the whole ``what``.
+        If the frame is not valid; the message calls it ``what``.
     """
     data = bytes(data) if isinstance(data, bytearray | memoryview) else data
     if not isinstance(data, bytes):
@@ -118,7 +118,7 @@ def unframe(magic: bytes, what: str, data: bytes, max_bytes: int | None) -> byte
 
 
 def checksum(framed: bytes | memoryview) -> bytes:
-    """Return what stands behind a frame."""
+    """Return the checksum at the end of a frame."""
     return hashlib.blake2b(framed, digest_size=CHECKSUM_BYTES).digest()
 
 

@@ -1,4 +1,4 @@
-"""Parquet tables of releases: one row a key."""
+"""Parquet tables of releases: one row per key."""
 
 import contextlib
 import io
@@ -46,7 +46,7 @@ def read_table(
     file, size
         The file, and how many bytes it has.
     kind
-        The class of the table; by default what its columns say.
+        The class of the table; by default it follows from the columns.
     expect
         The agreed projection, if any.
     max_bytes
@@ -73,7 +73,7 @@ def read_table(
 
 
 class Reading(NamedTuple):
-    """An open table, once all that its footer and its page headers say was checked."""
+    """An open table whose footer and page headers were checked."""
 
     parquet: "pq.ParquetFile"
     kind: type[PublishedTable[Any]]

@@ -1,1 +1,1 @@
-"""One reader a file format: batches of Arrow columns from files of events."""
+"""One reader per file format: batches of Arrow columns from files of events."""

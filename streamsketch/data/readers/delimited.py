@@ -65,9 +65,9 @@ def _with_row(path: str, error: Exception, options: dict[str, Any]) -> Exception
 
 
 def _check_csv_header(file: Any, path: str, columns: list[str], delimiter: str) -> list[str]:
-    """Return the names in a file's header; refuse one that names a column twice, of which Arrow would take one.
+    """Return the names in a file's header; refuse a column that is named twice, as Arrow would read only one.
 
-    One with more in its first line than a simple header is left to Arrow: no names are returned.
+    If the first line is more than a simple header, Arrow checks it, and no names are returned.
     """
     start = pa.BufferReader(file.read(_HEADER_BYTES))
     file.seek(0)

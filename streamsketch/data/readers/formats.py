@@ -46,7 +46,7 @@ def batches(  # noqa: PLR0913 - what a format leaves open
 ) -> "Iterator[pa.RecordBatch]":
     """Return the batches of a part of a file, columns of ``text`` as text where the format leaves it open.
 
-    With ``any_text``, JSON's numbers, booleans and nulls are taken in them too; in those ``lenient``, all of JSON is.
+    With ``any_text``, these columns also accept JSON's numbers, booleans and nulls; ``lenient`` columns any JSON.
     """
     form = form or format_of(path)
     if form == "parquet":

@@ -43,7 +43,7 @@ class Contributions:
     indices, steps
         Indices in [0, dim), and values in grid steps: int64, (n,).
     features
-        Of rows of an agreement with `Features`: int32, (n, D), or int16 where that holds them. ``indices`` and
+        Features of rows, if the agreement has `Features`: int32, (n, D), or int16 if all values fit. ``indices`` and
         ``steps`` are then empty.
     """
 
@@ -79,7 +79,7 @@ class Contributions:
         return Contributions(units, self.slots, codes, self.indices[rows], self.steps[rows])
 
     def one_by_one(self) -> "Contributions":
-        """Return events of one index and one step each, where these are of features: a row of D becomes at most D."""
+        """Return events of one index and one step each; a row of D features becomes at most D events."""
         if self.features is None:
             return self
         rows, indices = np.nonzero(self.features)

@@ -1,7 +1,7 @@
-"""Events grouped by unit in bounded memory: in files without names, which are gone when the process is.
+"""Group events by unit in bounded memory, in temporary files without names, which vanish with the process.
 
-A unit's digest says which of 64 files its events go to, and files that are still too large are split again. So every
-unit is whole in one group, and what is in memory does not grow with the number of events.
+A unit's digest determines which of 64 files its events go to, and files that are still too large are split again. So
+all events of a unit are in one group, and memory does not grow with the number of events.
 """
 
 import contextlib

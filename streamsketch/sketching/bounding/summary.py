@@ -19,9 +19,9 @@ _OFF_GRID = 1e-9  # of a value: what floats lose is no truncation
 
 @dataclasses.dataclass(frozen=True)
 class Tally:
-    """What the bounds took from units, in grid steps; sums are rounded as floats are.
+    """How much the bounds removed from units, in grid steps; sums are rounded floats.
 
-    ``total``, ``kept`` and ``largest`` are of units' Σ|sum|, or of the norms of their cells, before and after.
+    ``total``, ``kept`` and ``largest`` describe the units' Σ|sum|, or the norms of their cells, before and after.
     """
 
     units: int = 0

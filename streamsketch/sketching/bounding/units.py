@@ -302,7 +302,7 @@ class UnitBounds:
 
     @property
     def known(self) -> Bounds:
-        """What holds for the sum of what is left of units."""
+        """The bounds that hold for the sum of clipped units."""
         return self._known
 
     def clipped_parts(self, events: Contributions | Runs, secret: bytes, *, totals: bool = True) -> Iterator[Bounded]:
@@ -317,7 +317,7 @@ class UnitBounds:
             yield bounded(events, secret=secret, totals=totals, **self._bounds)
 
     def mark(self, table: SketchTable) -> None:
-        """Note in a table that it holds what `add_to` left of units, each of them added once, and nothing else."""
+        """Mark a table as holding only units that `add_to` clipped, each added once."""
         table._bounds = self._known  # noqa: SLF001 - which only what clips may claim
 
 
