@@ -82,6 +82,7 @@ def text_of(app: Sphinx, name: str) -> str:
         translator = TextTranslator(page, builder)
         page.walkabout(translator)
         body = translator.body.partition("\n\n")[2]  # without the title and its underline
+        body = body.replace("****", "")  # between names that are bold one by one
     else:
         body = _MARKS.sub("", source).partition("\n")[2]
     return f"# {app.env.titles[name].astext()}\n\nSource: {address(app, name)}\n\n{body.strip()}\n"

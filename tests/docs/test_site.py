@@ -276,6 +276,7 @@ def test_language_models_get_a_list_of_pages_that_exist(whole: Path) -> None:
     assert "agreement = ss.agree(" in full, "pages are as they are written"
     assert "Return the exact, secret sketch of a table" in full, "docstrings are in their place"
     assert not re.search(r"^`{3}\{|^<!-- ", full, re.MULTILINE), "nothing is left of directives and marks"
+    assert "****" not in full
     assert (whole / "404.html").is_file()
 
 
