@@ -64,7 +64,7 @@ def _unpacked(message: Any) -> int:
 
 
 def _length(body: memoryview, start: int, length: int) -> int:
-    """Return the length of a compressed buffer, which begins with it; -1 says that it is not compressed."""
+    """Return the length of a compressed buffer, which begins with it; -1 if it is not compressed."""
     if not length:
         return 0
     (found,) = struct.unpack_from("<q", body, start)

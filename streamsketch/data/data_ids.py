@@ -5,7 +5,7 @@ the ids of its parts, and every release publishes a hash of each. So two release
 data can be refused. An id comes from the operating system's CSPRNG before there are data, so it reveals nothing about
 them.
 
-The number of merged sketches may depend on the data (one sketch for each customer, say). So every release publishes
+The number of merged sketches may depend on the data, as with one sketch for each customer. So every release publishes
 the same number of ids, `PUBLISHED`: those of its parts, padded with hashes of the id of the sketch that the others were
 merged into. As the ids themselves stay secret, the two kinds cannot be distinguished; and as every release of a sketch
 publishes the same ids, comparing releases does not help. A merge of more parts than `PUBLISHED` publishes nothing about

@@ -327,7 +327,7 @@ class Log:
     def _file_blocks(
         self, stop: Stop | None, wait: Callable[[], float | None], *, follow: bool
     ) -> Iterator[bytes | None]:
-        """Yield the blocks of a growing file until `_next` says how to go on.
+        """Yield the blocks of a growing file until `_next` is set to the file to go on with.
 
         No block is empty, so that an unfinished last line is not read.
         """

@@ -105,9 +105,7 @@ class Messages:
                 continue
             *whole, rest = (rest + block).split(b"\n")
             if len(rest) > LONGEST_LINE:
-                raise InvalidInputError(
-                    f"{self._name} has a message longer than {LONGEST_LINE:,} bytes, which is the most"
-                )
+                raise InvalidInputError(f"{self._name} has a message longer than the limit of {LONGEST_LINE:,} bytes")
             rows = [row for line in whole if line and (row := self._row(line)) is not None]
             if rows:
                 yield b"\n".join(rows) + b"\n"

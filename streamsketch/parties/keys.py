@@ -266,7 +266,7 @@ class Key:
             Names of 32 bytes: of the round, and of the part of it that is contributed to: the round itself, or the
             round for a key of a table.
         """
-        for one in reversed(self._spent):  # files first, which say more
+        for one in reversed(self._spent):  # files first, whose messages name the file
             one.check(agreed, name)
 
     def spend(self, agreed: bytes, name: bytes, sent: bytes = b"") -> None:

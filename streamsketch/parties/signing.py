@@ -184,7 +184,7 @@ def bundle_of(path: Path) -> Path:
 
 
 class _RefusedError(Exception):
-    """Why a line is no valid signature of a file, and after how many checks: the one that passed most is reported."""
+    """Why a line is not a valid signature of a file, and which check failed; the line that passed most is reported."""
 
     def __init__(self, steps: int, problem: str) -> None:
         super().__init__(problem)

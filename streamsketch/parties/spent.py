@@ -109,9 +109,9 @@ class Spent:
         if name in parts and parts[name] == sent != b"":
             return True
         if name in parts or agreed in parts or (parts and name == agreed):
-            says = "" if self._path is None else f", as {self._path.name} records"
+            where = "" if self._path is None else f", as {self._path.name} records"
             raise InvalidInputError(
-                f"{self._owner} has already contributed to round {agreed.hex()[:16]}…{says}: the difference of two "
+                f"{self._owner} has already contributed to round {agreed.hex()[:16]}…{where}: the difference of two "
                 "contributions would reveal its data. Send the same bytes again, or make a new round"
             )
         return False

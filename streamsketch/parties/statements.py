@@ -67,7 +67,7 @@ class Statement:
 
 
 class Description(NamedTuple):
-    """What a statement says that a file holds."""
+    """What a statement states about the contents of a file."""
 
     kind: str
     guarantee: str | None

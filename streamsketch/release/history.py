@@ -99,7 +99,7 @@ class HistoryPart:
     def check_within(self, schedule: Schedule | None) -> None:
         """Raise `InvalidInputError` unless this is part of a history by this schedule."""
         if schedule is None:
-            raise InvalidInputError("a part of a history has a guarantee whose mechanism states its schedule")
+            raise InvalidInputError("a part of a history needs a guarantee whose mechanism states the schedule")
         if self.last > schedule.horizon:
             raise InvalidInputError(f"windows up to {self.last} are beyond the {schedule.horizon} of the schedule")
 
@@ -115,11 +115,11 @@ def _range_text(start: int, stop: int) -> str:
 
 
 def check_streams(releases: Iterable[Any]) -> None:
-    """Raise `InvalidInputError` if one of the releases is a row of a schedule, which no estimate is made of."""
+    """Raise `InvalidInputError` if one of the releases is a row of a schedule, from which no estimate is made."""
     for release in releases:
         part = release.history
         if part is not None and part.is_row:
             raise InvalidInputError(
                 f"{part} of a schedule is not a stream but a weighted sum of windows up to {part.start}; read ranges "
-                "of windows from all rows, by streamsketch.continual.History(rows).range(start, stop)"
+                "of windows from all rows, with streamsketch.continual.History(rows).range(start, stop)"
             )

@@ -230,8 +230,8 @@ class PrivateSketch(Published):
             raise InvalidInputError("a difference of two ranges of windows has no counts")
         if counting is None or not on_grid or self._noise_place != "output":
             raise InvalidInputError(
-                "counts have a guarantee that states their weights, the same for all parts, noise on the cells and a "
-                "multiplier of 1, or 2^-g for ranges of windows"
+                "counts need a guarantee that states their weights (the same for all parts), noise on the cells, and "
+                "a multiplier of 1, or of 2^-g for ranges of windows"
             )
         if counts.dtype != np.int64 or counts.shape != (counting.numbers,):
             raise InvalidInputError(
@@ -247,7 +247,7 @@ class PrivateSketch(Published):
 
     @property
     def _stated_counting(self) -> Counting | None:
-        """The weights that each release inside states; None where they differ, or nothing is stated."""
+        """The weights that all releases inside state; None if they differ or if none are stated."""
         stated = {part.guarantee.mechanism.counting for part in self._parts or (self,)}
         return stated.pop() if len(stated) == 1 else None
 

@@ -170,7 +170,7 @@ def _ordered(names: list[Any]) -> list[Any] | None:
 
 
 def _check_draws(releases: Iterable[Any], neighbours: Neighbours) -> None:
-    """Raise `InvalidInputError` if, by the data ids, one unit may be in more releases than the neighbours say.
+    """Raise `InvalidInputError` if, by the data ids, one unit may be in more releases than the neighbours allow.
 
     That is ``max_keys``, each of them moved by the bound. A bound on all sketches together, `SketchL2`, is for one
     release of each.

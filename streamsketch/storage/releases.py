@@ -161,7 +161,7 @@ def _releases_beside(raw: RawSketch, path: Path) -> dict[str, Sequence[PastRelea
         if other.resolve() == own:
             continue
         with contextlib.suppress(OSError, WireFormatError):
-            if not is_raw(other):  # of which nothing is read but its start
+            if not is_raw(other):  # only the start of such a file is read
                 continue
             header = read_header(other)
             if header.releases and not raw.state.data_ids.parts.isdisjoint(header.ids.parts):

@@ -270,7 +270,7 @@ def test_a_release_states_its_part_of_a_history() -> None:
     other = window(0).release(epsilon=1.0, neighbours=UNIT).guarantee
     for history, changed, match in (
         (None, {}, "must state which part of the history"),
-        (row.history, {"guarantee": other}, "states its schedule"),
+        (row.history, {"guarantee": other}, "states the schedule"),
         (row.history, {"multiplier": 2}, "as published"),
         (HistoryPart(bytes(8), 2, 6), {}, "beyond the 5"),
         (row.history, {"release_ids": [bytes(8), bytes([1] * 8)]}, "single release"),
@@ -412,7 +412,7 @@ def test_counts_of_ranges_are_in_the_lattice_of_the_cells() -> None:
     assert both.units.variance == pytest.approx(2 * fine.units.variance)
     assert fine.scaled(2).counts is None
     plain = window(0).release(epsilon=1.0, neighbours=UNIT).scaled(Fraction(1, 4))
-    with pytest.raises(InvalidInputError, match="multiplier of 1, or 2"):
+    with pytest.raises(InvalidInputError, match="multiplier of 1, or of 2"):
         ss.PrivateSketch(
             GRID,
             plain.values,

@@ -76,7 +76,7 @@ def _check_csv_header(file: Any, path: str, columns: list[str], delimiter: str) 
         stream = pa.CompressedInputStream(start, codec) if codec else start
         header, end, _ = stream.read(_HEADER_BYTES).partition(b"\n")
         header.decode()
-    except (OSError, UnicodeDecodeError):  # the reading itself will say if the file is not valid
+    except (OSError, UnicodeDecodeError):  # the reader itself reports a file that is not valid
         return []
     if end and header.strip() and header.count(b'"') % 2 == 0 and b"\r" not in header.rstrip(b"\r"):
         return csv_header(header, path, columns, delimiter)
