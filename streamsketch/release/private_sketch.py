@@ -1,5 +1,6 @@
 """PrivateSketch: what may leave the party."""
 
+import dataclasses
 import math
 from collections.abc import Iterable
 from fractions import Fraction
@@ -19,7 +20,6 @@ from streamsketch.release.published import Published, check_independent, check_s
 if TYPE_CHECKING:
     from streamsketch.estimation import Estimate
     from streamsketch.explanation import Explanation
-import dataclasses
 
 SketchClip: TypeAlias = Literal["scale", "equal"]
 """How each unit's sketch was brought to the bound: longer ones shortened, or all brought to one length."""
