@@ -330,7 +330,7 @@ export function checkNoise(release: Release): NoiseCheck {
   if (norm >= leastNorm(release)) return check;
   return {
     verdict: "too little",
-    reason: `the squared norm of its cells is ${general(norm, 4)} grid steps², and with the noise stated at most one release in 1,000,000 has so little, whatever its data`,
+    reason: `the squared norm of its cells is ${general(norm, 4)} grid steps², and with the noise stated at most one release in 1,000,000 has so small a squared norm, whatever its data`,
   };
 }
 
@@ -407,14 +407,14 @@ function logCharacteristic(noise: CellNoise, angle: number): number {
 function checkStated(release: Release): NoiseCheck {
   const { parts, projection, multiplier, guarantee, noise } = release;
   if (parts.length === 0) {
-    if (release.releaseIds.length > 1) return { verdict: "not checked", reason: `${release.releaseIds.length} releases went into it, and it does not say what each of them stated` };
+    if (release.releaseIds.length > 1) return { verdict: "not checked", reason: `${release.releaseIds.length} releases went into it, and it does not contain what each of them stated` };
     return checkOne(guarantee, projection, noise, release.history);
   }
   const scale = multiplier.magnitude();
   let [k2, k4] = [0, 0];
   for (const part of parts) {
     const factor = part.multiplier.over(scale);
-    if (factor.denominator !== 1n) return { verdict: "too little", reason: "a release inside is multiplied by a fraction of the steps of the sum, which no sum of releases does" };
+    if (factor.denominator !== 1n) return { verdict: "too little", reason: "a release inside has a multiplier that is not a whole multiple of the sum's" };
     k2 += part.count * factor.toNumber() ** 2 * part.noise.k2;
     k4 += part.count * factor.toNumber() ** 4 * part.noise.k4;
   }

@@ -90,7 +90,7 @@ def with_norm(check: NoiseCheck, norm: float | None, place: NoisePlace) -> Noise
     return NoiseCheck(
         "too little",
         f"the squared norm of its cells is {norm:.4g} grid steps², and with the noise stated at most one release in "
-        f"{1 / FALSE_ALARMS:,.0f} has so little, whatever its data",
+        f"{1 / FALSE_ALARMS:,.0f} has so small a squared norm, whatever its data",
     )
 
 
@@ -155,7 +155,7 @@ def _check_parts(stated: StatedNoise, most_entries: int | None) -> NoiseCheck:
     """Check a sum by what it states about each release in it."""
     if any((Fraction(part.multiplier) / stated.multiplier).denominator > 1 for part in stated.parts):
         # its noise would shrink without its guarantee
-        reason = "a release inside is multiplied by a fraction of the steps of the sum, which no sum of releases does"
+        reason = "a release inside has a multiplier that is not a whole multiple of the sum's"
         return NoiseCheck("too little", reason)
     if (large := _too_large(stated.parts, most_entries or MOST_BLOCKS)) is not None:
         return NoiseCheck("not checked", large)
@@ -236,7 +236,7 @@ def _check_without_parts(stated: StatedNoise, most_entries: int | None) -> Noise
                 return check
     return NoiseCheck(
         "not checked",
-        f"{stated.releases} releases went into it, and it does not say what each of them stated",
+        f"{stated.releases} releases went into it, and it does not contain what each of them stated",
     )
 
 
