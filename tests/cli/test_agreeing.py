@@ -325,7 +325,7 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
     ),
     "a count of units in any number of keys": (
         ["agree", "--key", "land", "--index", "item", "--unit-column", "buyer", "--count", "-o", "x.json"],
-        "give the largest number",
+        "pass the largest number",
     ),
     "two bounds": (["agree", "--index", "a", "--l1", 1, "--one-coordinate", 1, "-o", "x.json"], "give one of them"),
     "a sample of CSV": (["agree", "rows.csv", "--index", "item", "-o", "x.json"], "rows.csv is not a Parquet file"),

@@ -221,7 +221,7 @@ def test_units_are_clipped_in_sketch_space_and_released_so(sales: Path, forks: F
     release = ["release", "a.raw-sketch", "--epsilon", "1", "--delta", "1e-6", "--keys-are-public", "-o", "a.parquet"]
     assert "does not imply" in forks.refused(*release, "--sketch-l2", "1/2", "--unit", "customer", cwd=sales)
     without = [one for one in release if one not in ("--delta", "1e-6")]
-    assert "give delta, such as 1e-6" in forks.refused(*without, cwd=sales)
+    assert "pass delta, such as 1e-6" in forks.refused(*without, cwd=sales)
     assert "max_keys" in forks.refused(*without, "--mechanism", "laplace", cwd=sales)
     shown = json.loads(forks.succeeded(*release, "--json", cwd=sales))["guarantee"]
     assert (shown["relation"], shown["bound"], shown["basis"]) == ("sketch-l2", "1", "enforced")
@@ -270,7 +270,7 @@ def test_mistakes_are_named(options: list[str], message: str, sales: Path, forks
 def test_what_is_not_whole_is_refused(sales: Path, forks: Forks) -> None:
     said = forks.refused("sketch", "-", "--format", "csv", *COLUMNS, *BOUNDS, cwd=sales)
     assert "name files, not standard input" in said
-    assert "or give the key column" in forks.refused("sketch", "sold.csv", *COLUMNS[2:], *BOUNDS, cwd=sales)
+    assert "or pass the key column" in forks.refused("sketch", "sold.csv", *COLUMNS[2:], *BOUNDS, cwd=sales)
 
 
 AGREED = ["--key", "shop", "--index", "item", "--value", "sold", "--missing", "drop", "--unit-column", "customer"]

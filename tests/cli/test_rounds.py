@@ -107,7 +107,7 @@ def test_nobody_contributes_twice_in_whatever_process(folder: Path, forks: Forks
     forks.succeeded(*contribute("north", "-o", "n.contribution"), cwd=folder)  # nothing came of the first
     assert (folder / "north.pem.rounds").stat().st_mode & 0o777 == 0o600
     for more in ((), ("--again",)):
-        assert "as north.pem.rounds says" in forks.refused(
+        assert "as north.pem.rounds records" in forks.refused(
             *contribute("north", "-o", "m.contribution", *more), cwd=folder
         )
     forks.succeeded(*[one.replace("round.json", "next.json") for one in (*NEW, *PARTIES)], cwd=folder)
