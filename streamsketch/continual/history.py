@@ -198,7 +198,7 @@ class History:
             begin, end = map(self._number, wanted)
         else:
             raise InvalidInputError(
-                f"a range is given by its first window and the window after its last, got {short(wanted)}"
+                f"a range must be a pair (first window, window after the last) or a name, got {short(wanted)}"
             )
         self.schedule.check_range(begin, end, self.windows)
         return begin, end
@@ -331,7 +331,8 @@ class History:
     def _ranges(self, length: int, every: int) -> list[tuple[int, int]]:
         if type(length) is not int or type(every) is not int or not (0 < length <= self.windows and every > 0):
             raise InvalidInputError(
-                f"ranges are of 1 to {self.windows} windows, one or more apart, got {short(length)} and {short(every)}"
+                f"length must be 1 to {self.windows} windows and every at least 1, got length={short(length)} and "
+                f"every={short(every)}"
             )
         return [(begin, begin + length) for begin in range(0, self.windows - length + 1, every)]
 
@@ -342,7 +343,7 @@ class History:
         """Return the number of a window by name, or of the first that is not before a date."""
         if not isinstance(window, str):
             if type(window) is not int and not isinstance(window, np.integer):
-                raise InvalidInputError(f"a window is a number or a name, got {short(window)}")
+                raise InvalidInputError(f"a window must be a number or a name, got {short(window)}")
             return int(window)
         if self._times is None:
             raise InvalidInputError(f"the windows have numbers only, got the name {short(window)}: pass names")
@@ -412,7 +413,7 @@ def _part_of(row: PrivateSketch) -> HistoryPart:
 def _in_order(rows: Sequence[PrivateSketch]) -> list[PrivateSketch]:
     """Return rows of one history by window, each once."""
     if not rows:
-        raise InvalidInputError("a history has at least one row, got none")
+        raise InvalidInputError("a history needs at least one row, got none")
     first, found = rows[0], dict[int, PrivateSketch]()
     for row in rows:
         part, its = _part_of(row), _part_of(first)
@@ -424,12 +425,12 @@ def _in_order(rows: Sequence[PrivateSketch]) -> list[PrivateSketch]:
         )
         if not same or (row.projection, row.agreement) != (first.projection, first.agreement):
             raise InvalidInputError(
-                f"{its} and {part} are of two histories, streams or keys, or have different guarantees: read each by "
-                "itself"
+                f"{its} and {part} belong to different histories, streams or keys, or have different guarantees: read "
+                "each history by itself"
             )
         if found.setdefault(part.start, row) != row:
             raise InvalidInputError(
-                f"{part} was given twice, with different numbers: ask the publisher which is correct"
+                f"{part} is there twice, with different numbers: ask the publisher which is correct"
             )
     missing = sorted(set(range(max(found) + 1)) - set(found))
     if missing:
@@ -442,11 +443,13 @@ def _in_order(rows: Sequence[PrivateSketch]) -> list[PrivateSketch]:
 
 def _times_of(names: Sequence[str], windows: int) -> list[int]:
     if len(names) != windows:
-        raise InvalidInputError(f"each of the {windows} windows has a name, got {len(names)}")
+        raise InvalidInputError(f"names must hold one name for each of {windows} windows, got {len(names)}")
     times = [window_time(name) if isinstance(name, str) else None for name in names]
     for name, time, before in zip(names, times, [None, *times], strict=False):
         if time is None or (before is not None and time <= before):
-            raise InvalidInputError(f"{short(name)} is not the time of a window after the one before it")
+            raise InvalidInputError(
+                f"names must be times in increasing order: {short(name)} is not a time, or not after the name before it"
+            )
     return [time for time in times if time is not None]
 
 

@@ -180,7 +180,7 @@ def changes(
     ----------
     releases
         Releases of one projection with independent noise, in time order: a mapping from names, such as dates, or a
-        sequence, whose names are then 0, 1, …. If a window is missing, leave it out or give None; the next window is
+        sequence, whose names are then 0, 1, …. If a window is missing, leave it out or pass None; the next window is
         compared with the last one before it. Noises may differ.
     against
         Compare each window with the ``"previous"`` one, to find when something changed, or with the ``"first"``, to

@@ -17,7 +17,7 @@ Level: TypeAlias = Literal["each", "all"]
 """Whether a confidence is that of each interval, or that with which all of them hold."""
 
 SECRECY = "secret: from a raw sketch"
-"""What results that are as secret as a raw sketch say when they are printed."""
+"""The text that results as secret as a raw sketch show when they are printed."""
 
 SECRET_METADATA = {"streamsketch.secret": "true"}
 """The schema metadata of their Arrow tables."""

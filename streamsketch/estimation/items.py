@@ -151,8 +151,8 @@ def _agreement_of(sketch: AnySketch, agreement: Agreement | None) -> Agreement |
     if isinstance(sketch, PrivateSketch):
         if sketch.agreement is not None:
             raise IncompatibleAgreementsError(
-                f"the release follows the agreement {sketch.agreement}, which gives the types as which items were "
-                "hashed: pass it as agreement=…, for example Agreement.load(…)"
+                f"the release follows the agreement {sketch.agreement}, which states the types of the hashed items: "
+                "pass it as agreement=…, for example Agreement.load(…)"
             )
         return None
     return sketch.agreement

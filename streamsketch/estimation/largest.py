@@ -132,7 +132,7 @@ def top(
             "use frequency"
         )
     if block.variance.norms and block.effect.count == 1:
-        raise InvalidInputError("a single cell cannot tell items apart: use a projection with more cells")
+        raise InvalidInputError("a single cell cannot distinguish items: use a projection with more cells")
     column, indices = distinct_items(dictionary, release, agreement)
     points = points_of(release, indices, estimator)
     places = np.argsort(-points.value, kind="stable")[:n]

@@ -27,7 +27,7 @@ Key: TypeAlias = str | bytes | int | np.generic | dt.date
 _TILE = 1 << 16  # items of a sparse map at a time
 _TILE_CELLS = 1 << 17  # of columns of a dense map: integers and floats stay in the second cache
 _LEAST_MEDIAN = 2  # cells, up to which the median is the mean
-_LEAST_COLLISIONS = 0.9  # of 1/k: a map with fewer has cells that say little of another item's error
+_LEAST_COLLISIONS = 0.9  # of 1/k: a map with fewer has cells that show little about another item's error
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -202,7 +202,7 @@ def frequency(
         If an item is out of range or of another type, the estimator is unknown, or the confidence is outside (0, 1);
         for a median if the map does not add each item to s cells with signs, or the noise was added before the map.
     IncompatibleAgreementsError
-        If the stream followed another agreement, or one that is not given.
+        If the stream followed another agreement, or its agreement is not passed.
     TypeError
         If ``release`` is not a sketch.
 

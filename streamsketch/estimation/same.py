@@ -247,7 +247,7 @@ test_same.__test__ = False  # type: ignore[attr-defined] # its name makes pytest
 def check_tolerance(tolerance: float) -> None:
     """Raise `InvalidInputError` unless a tolerance is a finite number, not below 0."""
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | np.number):
-        raise InvalidInputError(f"a tolerance is a distance (not squared) in data units; got {short(tolerance)}")
+        raise InvalidInputError(f"a tolerance must be a distance in data units, not squared, got {short(tolerance)}")
     if not 0 <= tolerance < math.inf:
         raise InvalidInputError(f"a tolerance must be finite and at least 0, got {tolerance}")
 

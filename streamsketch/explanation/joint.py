@@ -93,7 +93,7 @@ def one_release(neighbours: Neighbours) -> str:
     if neighbours.any_keys:
         return f"{_ONE_RELEASE}however many of them a unit is in."
     if isinstance(neighbours, SketchL2):
-        return f"{_ONE_RELEASE}as long as no unit is in more keys than the guarantee says."
+        return f"{_ONE_RELEASE}as long as no unit is in more keys than the guarantee allows."
     return (
         f"{_ONE_RELEASE}as long as no unit is in more keys than the guarantee allows (one, if it gives no number). A "
         f"unit in more keys spends ε in each."

@@ -164,7 +164,7 @@ def _panel(key: str, rows: Sequence[Mapping[str, Any]], tall: float, factor: flo
 
 
 def _across(names: Sequence[str]) -> list[float]:
-    """Return where windows are from left to right: by time, or evenly if their names say none."""
+    """Return where windows are from left to right: by time, or evenly if their names state no times."""
     times = [window_time(name) for name in names]
     known = [time for time in times if time is not None]
     places: list[float] = [*map(float, known)] if len(known) == len(names) else [*map(float, range(len(names)))]

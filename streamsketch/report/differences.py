@@ -69,9 +69,9 @@ class Dictionary(NamedTuple):
 def separated(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By | None) -> dict[str, Any]:
     """Return what the section on differences shows.
 
-    Each of several streams is compared with the average of the others, not with each other one: these are n figures,
-    which say what is special of each stream, where n(n - 1)/2 would repeat it. Averages over units are compared where
-    all units were counted, as sums measure size, unless distances of sums were ``asked`` for; else sums.
+    Each of several streams is compared with the average of the others, not with each other one: these n figures
+    show what is special about each stream, where n(n - 1)/2 would repeat it. Averages over units are compared where all
+    units were counted, as sums measure size, unless distances of sums were ``asked`` for; else sums.
     """
     names, sketches = list(releases), list(releases.values())
     by = _differences_by(sketches, asked)

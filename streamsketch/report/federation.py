@@ -1,4 +1,4 @@
-"""What the report of a federation says: which sites stand out, in what, since when; computed from releases alone."""
+"""The findings of a federation's report: sites that stand out, in which columns, since when; from releases alone."""
 
 import dataclasses
 import math
@@ -64,7 +64,7 @@ class Drift:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Federation:
-    """What the releases of a federation's sites say, as `federation_of` finds it.
+    """What the releases of a federation's sites show, as `federation_of` finds it.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def federation_of(
     drifts, absent = _drifts(series, given, agreement, tolerance, level) if series else ({}, {})
     if not series:
         absent["Since when"] = (
-            "The releases are not of windows of time. Those with names such as “north 2024-05” and “north 2024-06” are."
+            "The releases are not of windows of time. Windows have names such as “north 2024-05” and “north 2024-06”."
         )
     if comparison is None:
         absent["Who stands out"] = "There is one site, and so no other to compare it with."
@@ -340,7 +340,7 @@ def _absent_of_sites(
     ]
     if hashed:
         found["Shares"] = (
-            f"{listed([shorten(one) for one in hashed])} may hold any values: state whose shares to show: "
+            f"{listed([shorten(one) for one in hashed])} may hold any values: state the values whose shares to show: "
             f"--share {shorten(hashed[0])}=VALUE."
         )
     return found

@@ -118,7 +118,7 @@ def _conditions(joint: JointExplanation) -> str:
 def _over_windows(releases: Mapping[str, PrivateSketch], joint: JointExplanation) -> str | None:
     """Return what one unit spends over the windows of a stream; None if the releases are not windows.
 
-    Most units are in many windows, so that the guarantee of one window alone says little of them.
+    Most units are in many windows, so the guarantee of one window alone says little about them.
     """
     neighbours = joint.guarantee.neighbours
     series = [[releases[name] for name in windows.values()] for windows in series_in(releases).values()]

@@ -44,7 +44,7 @@ def against_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSketch])
     kinds = _kinds(releases)
     others = {"neighbours": "published signs", "sites": "features of people"}
     if (question := plan.get("question")) in others:
-        raise InvalidInputError(f"the plan is for {others[question]}, and a report is of sketches: leave it out")
+        raise InvalidInputError(f"the plan is for {others[question]}, and a report shows sketches: leave the plan out")
     try:
         _check_same_sketch(plan["projection"], kinds[0])
         return _against_unit_plan(plan, releases) if "question" in plan else _against_plan(plan, kinds)
@@ -132,5 +132,5 @@ def _check_same_sketch(fields: Mapping[str, Any], explanation: Explanation) -> N
         name = differing[0]
         raise InvalidInputError(
             f"the plan is for another sketch: its {name} is {fields.get(name)}, the releases' is {ours.get(name)}. "
-            f"Leave out the plan, or give the one for these releases"
+            "Leave out the plan, or pass the plan of these releases"
         )

@@ -1,4 +1,4 @@
-"""What a report says first: which groups of streams stand out from the noise, or that none do."""
+"""The first sentences of a report: which groups of streams stand out from the noise, if any."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -42,10 +42,13 @@ class Groups(NamedTuple):
 def groups_in(chosen: Chosen, merges: Floats) -> Groups:
     """Return the largest groups that stand out, with a confidence of 95 % for all of them at once.
 
-    A group is a branch of the tree of the streams, not all of it. It stands out if for each of its streams the
-    simultaneous intervals of the distances to the others of the group all end below those to every stream outside.
-    Left out of the comparison are streams of which no other is shown to be nearer than another, and as many of those
-    with the widest intervals as lets most streams be in groups: simultaneous intervals hold for any choice of streams.
+    A group is a branch of the tree of the streams, but not the whole tree. It stands out if each of its streams is
+    nearer to all others of the group than to every stream outside: the simultaneous intervals of the distances within
+    the group end below the intervals of the distances to the outside.
+
+    Two kinds of streams are left out of the comparison. For the first kind, no stream is shown to be nearer than
+    another. The second kind has the widest intervals; the number left out is the one that puts most streams in groups.
+    Simultaneous intervals hold for any choice of streams.
 
     Parameters
     ----------
@@ -75,7 +78,7 @@ def groups_in(chosen: Chosen, merges: Floats) -> Groups:
 
 
 def _trials(n: int) -> list[int]:
-    """Return how many streams to leave out, in turn: those of the widest intervals come first."""
+    """Return the numbers of streams to leave out, to be tried in turn. Streams with the widest intervals go first."""
     return [n * share // 20 for share in range(13)]
 
 
@@ -125,24 +128,24 @@ class Answer(NamedTuple):
     short: str
     detail: str
     listed: list[tuple[str, str]]
-    """Of each group, how many streams it has, and their names; without groups, pairs with their estimates."""
+    """The number of streams in each group and their names; without groups, pairs with their estimates."""
 
 
 def answer(
     names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: bool, alarms: Sequence[str] | None = None
 ) -> Answer:
-    """Return what the comparison found: since when windows of a stream differ, or which streams are alike.
+    """Return what the comparison found: when a stream changed, or which streams are alike.
 
     Parameters
     ----------
     names
-        Of the streams that are compared.
+        Names of the streams that are compared.
     chosen, found
         The comparison, and the groups in it.
     drawn
         False if fewer than two streams stand out from their noise.
     alarms
-        Of releases that are windows, those in which a stream changed.
+        Windows in which a stream changed, if the releases are windows.
     """
     compared = _of_streams(names, chosen, found, drawn=drawn)
     if not alarms:
@@ -197,9 +200,9 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
 
 
 def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
-    """Return what is shown of pairs where no group stands out: all of it holds at once, with 95 %.
+    """Return which pairs are shown to be alike or to differ, where no group stands out.
 
-    The intervals of all pairs hold at once, so any of them may be selected by what they show.
+    The intervals of all pairs hold at once, with 95 %, so any pairs may be selected by their intervals.
     """
     low, high = chosen.estimates.interval(0.95, level="all")
     first, second = np.triu_indices(len(names), 1)
@@ -223,7 +226,11 @@ def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
     one = count == 1 < pairs
     verb = ("is similar" if one else "are similar") if alike else "differs" if one else "differ"
     led = f", most surely {listed[0][0]}" if alike else f"; the nearest are {listed[0][0]}"
-    ends = f"below {_NOTHING_IN_COMMON}, that of nothing in common" if chosen.by == "profile" else "above 0"
+    ends = (
+        f"below {_NOTHING_IN_COMMON}, the value for streams with nothing in common"
+        if chosen.by == "profile"
+        else "above 0"
+    )
     return Answer(
         f"{some} {verb} beyond the noise{led}.",
         f"With 95\u00a0% confidence, the {title} of each of them is {ends}, and the intervals here hold at once. "
@@ -237,7 +244,7 @@ def _streams(count: int) -> str:
 
 
 def _members(names: Sequence[str], group: Sequence[int]) -> str:
-    """Return the names of a group: of consecutive windows of one key, the first and the last."""
+    """Return the names of a group. For consecutive windows of one key, these are the first and the last name."""
     found = [names[place] for place in group]
     windows = series_in(found)
     if len(windows) == 1 and len(found) > 2 and group[-1] - group[0] == len(group) - 1:

@@ -202,8 +202,8 @@ def test_a_history_needs_all_its_rows() -> None:
         ([], "at least one row"),
         (rows[1:], "rows of 1 windows are missing, first that of window 0"),
         ([*rows[:3], *rows[5:]], "2 windows are missing, first that of window 3"),
-        ([*rows[:3], *others[3:]], "two histories"),
-        (run, "two histories, streams or keys"),
+        ([*rows[:3], *others[3:]], "different histories"),
+        (run, "different histories, streams or keys"),
         ([History(rows).range(0, 2)], "a history is made of rows"),
         ([PROJECTION.sketch().release(epsilon=1, neighbours=SALE)], "is no part of a history"),
     ):

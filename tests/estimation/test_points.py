@@ -202,7 +202,7 @@ def test_what_has_no_estimate_is_refused() -> None:
         ss.frequency(ss.projections.Rademacher(dim=9, sketch_dim=8, seed=1).sketch(), 3, estimator="median")
     with pytest.raises(ss.InvalidInputError, match="share cells at random"):
         ss.frequency(ss.projections.Identity(dim=9).sketch(), 3, estimator="median")
-    with pytest.raises(ss.InvalidInputError, match="a single cell cannot tell"):
+    with pytest.raises(ss.InvalidInputError, match="a single cell cannot distinguish"):
         ss.top(ss.CountSketch(dim=9, sketch_dim=1, seed=1).sketch(), [3])
 
 

@@ -235,7 +235,7 @@ def test_the_report_counts_a_table_once(tmp_path: Path, forks: Forks) -> None:
 
 @pytest.mark.parametrize(("neighbours", "keys"), [
     (ss.L1(1, unit="sale", max_keys=3), "no unit is in more keys than the guarantee allows (one, if it gives no"),
-    (ss.SketchL2(1, unit="sale", max_keys=3), "no unit is in more keys than the guarantee says."),
+    (ss.SketchL2(1, unit="sale", max_keys=3), "no unit is in more keys than the guarantee allows."),
     (ss.SketchL2(1, unit="sale"), "however many of them a unit is in."),
 ])  # fmt: skip
 def test_a_table_says_in_how_many_keys_a_unit_may_be(neighbours: Neighbours, keys: str) -> None:
