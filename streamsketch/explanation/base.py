@@ -64,16 +64,24 @@ class BaseExplanation(ABC):
                 f"most {bound}"
             )
         elif isinstance(neighbours, L2):
-            change = f"one {unit}, added or removed, whose vector has a Euclidean norm of at most {bound}"
+            change = (
+                f"one {unit}: adding or removing it changes the data by a vector with a Euclidean norm of at most "
+                f"{bound}"
+            )
         elif isinstance(neighbours, L1):
-            change = f"one {unit}, added or removed, whose absolute values sum to at most {bound}"
+            change = (
+                f"one {unit}: adding or removing it changes the data by updates whose absolute values sum to at most "
+                f"{bound}"
+            )
         else:
-            change = f"one {unit}, which changes one coordinate by at most {bound}"
+            change = f"one {unit}: it changes one coordinate by at most {bound}"
         if neighbours.max_keys > 1 and not isinstance(neighbours, SketchL2):
-            change += f" in each of at most {neighbours.max_keys} keys, by the releases of all keys together"
+            change += f" in each of at most {neighbours.max_keys} keys"
         schedule = self.guarantee.mechanism.schedule if isinstance(self.guarantee, Guarantee) else None
         if schedule is not None and schedule.most > 1 and not isinstance(neighbours, SketchL2):
             change += ", in each of these windows"
+        if neighbours.max_keys > 1 and not isinstance(neighbours, SketchL2):
+            change += "; the guarantee covers the releases of all keys together"
         return f"{change}; {_BASES[self.guarantee.basis]}"
 
     @property

@@ -218,7 +218,7 @@ def test_a_history_needs_all_its_rows() -> None:
         with pytest.raises(InvalidInputError, match="subtracted from itself"):
             compare((2, 3), (2, 3))
     for names in ([0.5] * 12, ["one"] * 12):
-        with pytest.raises(InvalidInputError, match="is not the time of a window"):
+        with pytest.raises(InvalidInputError, match="is not a time, or not after"):
             History(rows, names=names)  # type: ignore[arg-type]
     named = History(rows, names=[f"2013-01-{day:02}" for day in range(1, 13)])
     for period in ("9999", "9999-12", "9999-12-31", "0000", "2013-13"):

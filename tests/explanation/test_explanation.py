@@ -138,7 +138,7 @@ def test_a_choice_of_keys_takes_its_share() -> None:
     assert "Korolova" in " ".join(told.theorems)
     assert "chosen privately, with ε = 0.25, δ = 1e-09" in " ".join(told.mechanism)
     assert not any("which key" in said for said in told.not_protected)
-    assert "in each of at most 2 keys, by the releases of all keys together" in told.who
+    assert "in each of at most 2 keys; the guarantee covers the releases of all keys together" in told.who
     greedy = tampered(plain, epsilon=0.9, delta=1e-9, mechanism=guarantee.mechanism)
     assert greedy.explain().check.verdict == "too little"
 
@@ -373,8 +373,8 @@ def test_a_weekly_sum_says_what_seven_days_cost() -> None:
 def test_l1_is_the_sum_of_absolute_values_not_the_absolute_value_of_the_sum() -> None:
     release = SJLT.sketch().release(epsilon=0.5, neighbours=ss.L1("3/2", unit="trip"))
     assert release.explain().who == (
-        "one trip, added or removed, whose absolute values sum to at most 3/2; nothing was clipped to that bound: "
-        "the releaser asserts that it holds"
+        "one trip: adding or removing it changes the data by updates whose absolute values sum to at most 3/2; "
+        "nothing was clipped to that bound: the releaser asserts that it holds"
     )
 
 

@@ -89,7 +89,10 @@ def test_a_release_says_its_unit_budget_and_mechanism() -> None:
     assert found["dp_variant"]["variant_name"] == "Approximate DP"
     loss = found["privacy_loss"]
     assert (loss["privacy_unit"], loss["privacy_parameters"]) == ("sale", {"epsilon": 1.0, "delta": 1e-6})
-    assert "One sale, added or removed, whose absolute values sum to at most 30; " in loss["privacy_unit_details"]
+    assert (
+        "One sale: adding or removing it changes the data by updates whose absolute values sum to at most 30; "
+        in loss["privacy_unit_details"]
+    )
     assert "13.6 % of cases" in loss["privacy_parameters_details"]
     assert "Balle and Wang 2018" in found["implementation"]["mechanisms"]
     assert found["deployment_model"]["model_name"] == "Central"

@@ -64,15 +64,16 @@ function protectedUnit(guarantee: Readonly<Guarantee>): string {
     const all = many === 1 ? "sketch" : "sketches of all keys together";
     change = `one ${unit}${keys}${rows}: adding or removing it changes the exact ${all} by an L2 norm of at most ${bound}`;
   } else if (neighbours.kind === "l2") {
-    change = `one ${unit}, added or removed, whose vector has a Euclidean norm of at most ${bound}`;
+    change = `one ${unit}: adding or removing it changes the data by a vector with a Euclidean norm of at most ${bound}`;
   } else if (neighbours.kind === "l1") {
-    change = `one ${unit}, added or removed, whose absolute values sum to at most ${bound}`;
+    change = `one ${unit}: adding or removing it changes the data by updates whose absolute values sum to at most ${bound}`;
   } else {
-    change = `one ${unit}, which changes one coordinate by at most ${bound}`;
+    change = `one ${unit}: it changes one coordinate by at most ${bound}`;
   }
-  if (many > 1 && !inCells) change += ` in each of at most ${many} keys, by the releases of all keys together`;
+  if (many > 1 && !inCells) change += ` in each of at most ${many} keys`;
   const schedule = scheduleOf(guarantee);
   if (schedule !== null && schedule.maxWindows > 1 && !inCells) change += ", in each of these windows";
+  if (many > 1 && !inCells) change += "; the guarantee covers the releases of all keys together";
   return `${change}; ${BASES[basis]}`;
 }
 
