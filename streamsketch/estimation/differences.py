@@ -88,11 +88,11 @@ class Found(NamedTuple):
     of_counts: Floats
     """Variance by the numbers of units that sums were divided by."""
     slope: Floats
-    """Of the whole variance, as that of `Estimate`."""
+    """Slope of the whole variance, as in `Estimate`."""
     curvature: Floats
     kurtosis: Floats
     law: CellLaw | None
-    """Of the median's error; None for the mean."""
+    """The distribution of the median's error; None for the mean."""
     numbers: Ints
     """How many items each is a sum of."""
 

@@ -14,7 +14,7 @@ from streamsketch.estimation.intervals import ErrorModel, Interval, Intervals, M
 from streamsketch.estimation.ranking import Ranks, largest_of, ranks_of, smallest_of
 
 Level: TypeAlias = Literal["each", "all"]
-"""Whether a confidence is that of each interval, or that with which all of them hold."""
+"""Whether a confidence holds for each interval by itself, or for all of them together."""
 
 SECRECY = "secret: from a raw sketch"
 """The text that results as secret as a raw sketch show when they are printed."""
@@ -584,7 +584,7 @@ def value_text(estimate: Estimate) -> str:
 
 
 def interval_text(estimate: Estimate, ends: Interval | None = None) -> str:
-    """Return an interval, by default that of 95 %, with the digits that mean something."""
+    """Return an interval, by default the 95 % interval, with its significant digits."""
     low, high = (format_value(end, estimate.standard_error) for end in ends or estimate.interval(0.95))
     return f"{low} … {high}"
 

@@ -16,7 +16,7 @@ from streamsketch.estimation.measures import By, check_by, compare_blocks
 from streamsketch.estimation.noise_effect import OutputNoise
 
 Method: TypeAlias = Literal["average", "complete", "single", "weighted"]
-"""How the squared distance of two groups follows from those of their members."""
+"""How the squared distance of two groups follows from the squared distances of their members."""
 
 _METHODS = ("average", "complete", "single", "weighted")
 _FINE = 2.0**40  # steps of the grid on which cells are drawn, up to the largest
@@ -27,11 +27,26 @@ class Linkage:
     """A tree of n streams, built by joining the two nearest groups n - 1 times.
 
     NumPy and SciPy accept it as its matrix: ``scipy.cluster.hierarchy.dendrogram(linkage(releases))``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsketch import SJLT, linkage
+    >>> projection = SJLT(dim=1000, sketch_dim=256, sparsity=4, seed=7)
+    >>> sketches = [projection.sketch() for _ in range(3)]
+    >>> for sketch, item in zip(sketches, [1, 500, 2]):
+    ...     sketch.update([item // 100, item], [9, 1])
+    >>> tree = linkage(sketches)
+    >>> np.asarray(tree)[:, [0, 1, 3]]  # the groups joined, and the number of streams in both
+    array([[0., 2., 2.],
+           [1., 3., 3.]])
+    >>> tree.members(0)  # the streams of the first group
+    [0, 2]
     """
 
     matrix: Floats
     """(n - 1, 4), as `scipy.cluster.hierarchy.linkage` returns it: in each row the two groups joined, their distance
-    and the number of streams in both. Groups below n are streams, and n + i is that of row i. Distances are in data
+    and the number of streams in both. Groups below n are streams, and row i forms group n + i. Distances are in data
     units, not squared."""
     stability: Floats
     """(n - 1,): the share of draws in which the streams of a row form a group, 0 to 1; NaN without draws."""
@@ -160,7 +175,7 @@ def tree_of(squared_distances: Floats, method: Method = "average") -> Floats:
 
 
 def similarity_order(squared_distances: Floats) -> list[int]:
-    """Return an order of n streams in which similar ones are adjacent, by (n, n) squared distances: that of their tree.
+    """Return the order of n streams in their tree, where similar ones are adjacent, by (n, n) squared distances.
 
     This is the order with the least sum of distances between neighbours, among those in which a tree can be drawn.
     """

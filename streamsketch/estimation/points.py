@@ -74,7 +74,7 @@ class Points(NamedTuple):
     curvature: float
     kurtosis: Floats
     law: CellLaw | None
-    """Of the median's error, the same for all; None for the mean."""
+    """The distribution of the median's error, the same for all items; None for the mean."""
     secret: bool = False
     """Whether the sketch is raw."""
 

@@ -22,7 +22,7 @@ from streamsketch.estimation.same import check_tolerance, test_same
 from streamsketch.release import PrivateSketch
 
 MOST_PAIRS = 45
-"""Pairs of sites that are tested: those of ten sites."""
+"""The most pairs of sites that are tested, which is the number of pairs of ten sites."""
 _SURELY = 0.2  # of a p-value, above which it is not computed, where that is far above the level
 _FAR_ABOVE = 10.0
 _USUAL = 3.0  # standard errors
@@ -108,7 +108,7 @@ def compare_sites(
     removed site is then compared with them once more. If no two sites are alike, all stand out, and distances are from
     all other sites.
 
-    A p-value is multiplied by the number of remaining sites (Holm 1979), and is at least those of the steps before. If
+    A p-value is multiplied by the number of remaining sites (Holm 1979), and is never below an earlier one. If
     all sites are alike, the probability that any stands out is at most ``level``. If some differ and hold most of the
     units, the other sites may stand out more often. The comparison costs no privacy beyond that of the releases.
 
@@ -124,7 +124,7 @@ def compare_sites(
     tolerance
         The distance (not squared) up to which populations count as the same, as in `test_same`.
     level
-        Of false alarms, in (0, 1).
+        Probability of a false alarm, in (0, 1).
 
     Raises
     ------

@@ -247,5 +247,11 @@ def format_rounded_up(budget: float) -> str:
 
 
 def budget_text(epsilon: float, delta: float) -> str:
-    """Return ε and δ for people, rounded up."""
+    """Return ε and δ for people, rounded up.
+
+    Examples
+    --------
+    >>> budget_text(0.1 + 0.2, 1e-6)
+    'ε = 0.3, δ = 1e-06'
+    """
     return f"ε = {format_rounded_up(epsilon)}, δ = {format_rounded_up(delta)}"
