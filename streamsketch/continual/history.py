@@ -58,15 +58,15 @@ class History:
     key
         The key whose rows are read, if the releases are tables of several keys.
     names
-        The windows' names in order, as `sketch --policy` gives them to files: text such as ``"2013-01-31"``. By default
-        windows have only numbers.
+        The names of the windows, in order: text such as ``"2013-01-31"``, as in the names of the files that `sketch
+        --policy` writes. By default windows have only numbers.
 
     Raises
     ------
     TypeError
         If an element is not a release.
     InvalidInputError
-        If there are no releases, or they are of several histories; if a row is missing, or was given twice with
+        If there are no releases, or they belong to several histories; if a row is missing, or appears twice with
         different content; if tables have several keys and ``key`` is missing or not one of them; if names are not times
         of windows in order.
 
@@ -145,14 +145,14 @@ class History:
         Returns
         -------
         PrivateSketch
-            The release. Its noise is that of its rows, with the schedule's `error`, and its guarantee is that of the
+            The release. Its noise comes from its rows, with the schedule's `error`, and it has the guarantee of the
             history. Counts add up the units of each window: a unit in two windows counts twice.
 
         Raises
         ------
         InvalidInputError
-            If the range is empty, a window was not published, or a name is not that of a window, or of a period that
-            was not published in full.
+            If the range is empty, a window was not published, or a name is neither a window nor a period that was
+            published in full.
         SketchOverflowError
             If a cell would leave 62 bits.
         """
@@ -178,15 +178,15 @@ class History:
     def squared_distance(self, first: Range, second: Range) -> Estimate:
         """Estimate the squared distance of two ranges of this stream, with the noise that they share.
 
-        Parameters and errors are those of `difference`.
+        It has the parameters and raises the errors of `difference`.
         """
         return squared_norm(self.difference(first, second))
 
     def test_same(self, first: Range, second: Range, tolerance: float = 0.0) -> SameTest:
         """Test whether two ranges of this stream are the same, or at most ``tolerance`` apart.
 
-        See `streamsketch.test_same`. The noise that they share is accounted for. Parameters and errors are those of
-        `difference` and of that function.
+        See `streamsketch.test_same`. The noise that both ranges share is accounted for. It has the parameters and
+        raises the errors of `difference` and of that function.
         """
         return same_as_zero(self.difference(first, second), tolerance)
 
@@ -435,7 +435,7 @@ def _in_order(rows: Sequence[PrivateSketch]) -> list[PrivateSketch]:
     missing = sorted(set(range(max(found) + 1)) - set(found))
     if missing:
         raise InvalidInputError(
-            f"the rows of {len(missing)} windows are missing, first that of window {missing[0]}: all rows from the "
+            f"the rows of {len(missing)} windows are missing, first the row of window {missing[0]}: all rows from the "
             "first window to the last are needed"
         )
     return [found[window] for window in range(len(found))]
@@ -454,7 +454,7 @@ def _times_of(names: Sequence[str], windows: int) -> list[int]:
 
 
 def _period(year: str, month: str | None, day: str | None) -> tuple[int, int]:
-    """Return the start of a year, month or date and that of the next, in microseconds since 1970."""
+    """Return the start of a year, month or date and the start of the next one, in microseconds since 1970."""
     try:
         start = dt.datetime(int(year), int(month or 1), int(day or 1), tzinfo=dt.UTC)
         if day is not None:

@@ -252,7 +252,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
     """Explain what one or several releases guarantee: who is protected, how, by which theorem, and what is not.
 
     For disjoint populations, the worst guarantee holds for all. For overlapping populations, ε and δ add up (Dwork and
-    Roth 2014, Theorem 3.16), which is loose for many releases. If a smaller ε is known at the same δ, it is given too,
+    Roth 2014, Theorem 3.16), which is loose for many releases. If a smaller ε is known at the same δ, it is shown too,
     with the method. It requires that budgets were fixed beforehand. If you choose a budget after seeing earlier
     releases, keep a `streamsketch.Ledger`.
 
@@ -260,7 +260,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
     ----------
     *releases
         Private sketches, published signs, and tables of these. A table is one release, whose guarantee covers all of
-        its keys. A release that was computed from the others spends nothing more: a release given twice, a row beside
+        its keys. A release that was computed from the others spends nothing more: a release passed twice, a row beside
         its table, a sum beside all of its parts.
     populations
         ``"overlapping"`` if a privacy unit may be in several of the releases, ``"disjoint"`` if no unit is.
@@ -277,7 +277,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
     Raises
     ------
     TypeError
-        If an argument is not a release, or an `IndividualSignSketch` is given with others or with ``delta``, because
+        If an argument is not a release, or an `IndividualSignSketch` is passed with others or with ``delta``, because
         individual differential privacy does not compose.
     InvalidInputError
         If there are no releases, neighbour relations differ, ``populations`` is unknown, ``delta`` is below the sum of
@@ -287,7 +287,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
     Notes
     -----
     ``to_registry()`` of the result is an entry of the Differential Privacy Deployments Registry, as far as
-    releases know it: in the fields of its public schema, with a question to the publisher for each that is null.
+    releases know it: in the fields of its public schema, with a question to the publisher for each field that is null.
 
     Examples
     --------
@@ -309,7 +309,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
 def explain_jointly(
     releases: Sequence[Any], *, populations: Populations = "overlapping", delta: float | None = None
 ) -> JointExplanation:
-    """Return what one or more releases guarantee together; parameters and errors are those of `explain`."""
+    """Return what one or more releases guarantee together; it has the parameters and raises the errors of `explain`."""
     if any(isinstance(release, IndividualSignSketch) for release in releases):
         raise TypeError(f"{INDIVIDUAL}: explain an IndividualSignSketch by itself")
     counting = non_redundant(releases)

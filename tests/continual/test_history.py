@@ -200,8 +200,8 @@ def test_a_history_needs_all_its_rows() -> None:
     run = [*rows_of(Tree(horizon=12), 1.0, 0.0)[:3], *[_of_other_data(row) for row in rows[3:]]]
     for given, words in (
         ([], "at least one row"),
-        (rows[1:], "rows of 1 windows are missing, first that of window 0"),
-        ([*rows[:3], *rows[5:]], "2 windows are missing, first that of window 3"),
+        (rows[1:], "rows of 1 windows are missing, first the row of window 0"),
+        ([*rows[:3], *rows[5:]], "2 windows are missing, first the row of window 3"),
         ([*rows[:3], *others[3:]], "different histories"),
         (run, "different histories, streams or keys"),
         ([History(rows).range(0, 2)], "a history is made of rows"),
