@@ -318,7 +318,7 @@ class Estimates:
         confidence, method
             As in `Estimate.interval`.
         level
-            Whether the confidence is that of ``"each"`` interval, or of ``"all"`` together.
+            Whether the confidence holds for ``"each"`` interval, or for ``"all"`` together.
 
         Returns
         -------
@@ -391,7 +391,7 @@ class Estimates:
         confidence
             Probability in (0, 1) with which the ranks hold.
         level
-            Whether the ranks of ``"each"`` row hold together, or those of ``"all"`` rows.
+            Whether the ranks of ``"each"`` row hold together, or the ranks of ``"all"`` rows.
 
         Returns
         -------

@@ -88,10 +88,10 @@ def column_differences(
 ) -> "pa.Table":
     """Estimate which columns make two populations differ: the discrepancy of each column's own features.
 
-    The intervals are those of the units that were counted. Two samples of one population differ a little in every
-    column, so with enough units all intervals leave out 0. With ``samples=True`` they are those of the populations of
-    which the units are samples: wider by a bound on the distance of the samples' averages from theirs, for independent
-    units with one row each, whatever their populations (Theory 10.2).
+    The intervals are for the units that were counted. Two samples of one population differ a little in every column, so
+    with enough units all intervals leave out 0. With ``samples=True`` the intervals are for the populations from which
+    the units are samples. They are wider by a bound on the distance between the averages of samples and populations,
+    for independent units with one row each, whatever their populations (Theory 10.2).
 
     Parameters
     ----------
@@ -164,11 +164,11 @@ def describe(
 ) -> "pa.Table":
     """Estimate what the columns of a population hold: means and standard deviations, and shares of categories.
 
-    They are those of units with one row each. What a unit of several rows contributes is the direction of its mean
-    features, which is longer than that mean where rows differ: means are then farther from the middle of their range,
-    shares larger, and standard deviations too small, so these are NaN where the release shows such units. A listed
-    category shows them, even one that is the same in all rows. Without one, only variances below 0 do, so standard
-    deviations may be too small. Numbers beyond their range count as its ends.
+    The estimates are for units with one row each. A unit of several rows contributes the direction of its mean
+    features, which is longer than that mean where rows differ. Means are then farther from the middle of their range,
+    shares larger, and standard deviations too small, so standard deviations are NaN where the release shows units of
+    several rows. A listed category shows them, even one that is the same in all rows. Without a listed category, only
+    variances below 0 show them, so standard deviations may be too small. Numbers beyond their range count as its ends.
 
     Parameters
     ----------
@@ -177,7 +177,8 @@ def describe(
     agreement
         That agreement.
     shares
-        Of hashed categories: column to the values whose share to estimate. Others in the same cell add to the error.
+        For hashed categories, a mapping from columns to the values whose share to estimate. Others in the
+        same cell add to the error.
     confidence
         Probability in (0, 1) with which an interval holds what it estimates. In simulations 95 % ones covered in 94 %
         and more, but of standard deviations in 85 % where there are 3 standard errors of the number of people
