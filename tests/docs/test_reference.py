@@ -67,6 +67,8 @@ SHOWN_AMONG_US = {
     ),
     "projections.hadamard_transform",
     *("signs.FlipLaw", "signs.expected", "signs.sign_products"),
+    "estimation.quantile",
+    "explanation.budget_text",
 }
 
 
