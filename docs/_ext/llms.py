@@ -15,6 +15,7 @@ from sphinx.builders.text import TextBuilder
 from sphinx.writers.text import TextTranslator
 
 _LENGTH = 200  # of a description, in characters
+_NO_SENTENCE = 20  # as "Ten minutes.", which describes nothing
 _MADE = re.compile(r"^`{3}\{(?:commands|eval-rst|glossary|include|list-table|literalinclude)\}", re.MULTILINE)
 # what is for Sphinx or for the tests alone
 _MARKS = re.compile(r"^<!--.*?-->\n|^\{\.\w+\}\n|^`{3}\{toctree\}\n.*?^`{3}\n", re.MULTILINE | re.DOTALL)
@@ -63,6 +64,8 @@ def beginning_of(page: nodes.document) -> str:
     for text in page.findall(nodes.paragraph):
         if isinstance(text.parent, nodes.section):
             sentences = re.split(r"(?<=[.:?!]) (?=[A-Z])", " ".join(text.astext().split()))
+            while len(sentences) > 1 and len(sentences[0]) < _NO_SENTENCE:
+                sentences.pop(0)
             found = sentences[0]
             for sentence in sentences[1:]:
                 if len(found) + len(sentence) >= _LENGTH:

@@ -16,6 +16,7 @@ from streamsketch.privacy import Budget, Guarantee, epsilon_to_rho, pure_rho
 from streamsketch.projections import Projection
 
 Accounting = Literal["sum", "filter"]
+"""How the charges of a data set add up: their sum, or a filter for many small ones, which needs δ > 0."""
 ACCOUNTINGS: tuple[Accounting, ...] = ("sum", "filter")
 START = "0" * 64
 """What the first entry calls the hash of the one before."""
