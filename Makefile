@@ -208,17 +208,17 @@ proto: env  ## compile wire.proto
 conformance: env  ## build the conformance kit again from the golden files
 	$(BIN)/python -m tests.golden.make_kit
 
+# pip holds a package to its pin for an extra, too, if the pin names the extra
+COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-strip-extras \
+             --no-emit-index-url --no-emit-find-links --no-header
+
 lock:  ## pin every dependency again (needs uv)
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-header pyproject.toml $(EXTRAS) --group dev --output-file requirements.lock
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-header pyproject.toml --extra flower --extra nvflare --extra parties pipelines/federated/requirements.in \
+	$(COMPILE) pyproject.toml $(EXTRAS) --group dev --output-file requirements.lock
+	$(COMPILE) pyproject.toml --extra flower --extra nvflare --extra parties pipelines/federated/requirements.in \
 	  --output-file pipelines/federated/requirements.lock
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-header pyproject.toml --extra beam pipelines/requirements.in --constraint requirements.lock \
+	$(COMPILE) pyproject.toml --extra beam pipelines/requirements.in --constraint requirements.lock \
 	  --output-file pipelines/requirements.lock
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-header pyproject.toml --extra spark --extra beam tests/spark/requirements.in --output-file tests/spark/requirements.lock
+	$(COMPILE) pyproject.toml --extra spark --extra beam tests/spark/requirements.in --output-file tests/spark/requirements.lock
 
 clean:  ## remove everything that was made, except .flink, which is costly to fetch
 	rm -rf $(VENV) .venv-demo $(OUT) web/dist web/out web/node_modules .matrix .federated .spark .pytest_cache .mypy_cache .ruff_cache .hypothesis

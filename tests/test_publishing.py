@@ -4,11 +4,14 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import streamsketch
 
@@ -44,6 +47,23 @@ def test_every_supported_version_is_tested() -> None:
 def test_the_version_is_the_same_wherever_it_is_stated() -> None:
     assert loaded(ROOT / "CITATION.cff")["version"] == streamsketch.__version__
     assert loaded(ROOT / "recipe" / "recipe.yaml")["context"]["version"] == streamsketch.__version__
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "pipelines/requirements.lock"])
+def test_a_lock_pins_the_extras_that_its_packages_ask_for(lock: str) -> None:
+    """Without them, pip tries newer versions, of which there is no hash, as soon as one is published."""
+    lines = (ROOT / lock).read_text(encoding="utf-8").splitlines()
+    pins = [Requirement(line.rstrip("\\ ")) for line in lines if line and line[0] not in " #"]
+    pinned = {canonicalize_name(each.name): each.extras for each in pins}
+    missing = [
+        f"{found.name} asks for {asked}"
+        for found in distributions()
+        if canonicalize_name(found.name) in pinned
+        for asked in map(Requirement, found.requires or ())
+        if asked.extras and (asked.marker is None or asked.marker.evaluate({"extra": ""}))
+        if not asked.extras <= pinned[canonicalize_name(asked.name)]
+    ]
+    assert not missing, "make lock keeps extras"
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
