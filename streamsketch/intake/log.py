@@ -12,18 +12,39 @@ from typing import Any, BinaryIO, NamedTuple, Self
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.lines import BLOCK_BYTES, Add, LineFormat, Stop, pipe_blocks
-from streamsketch.intake.rotation import KNOWN_BY, LostLogError, Opened, chain, digest, holds, identity, open_rotated
+from streamsketch.intake.rotation import (
+    KNOWN_BY,
+    LostLogError,
+    Opened,
+    chain,
+    digest,
+    end_of_newest,
+    holds,
+    identity,
+    open_rotated,
+    unread,
+)
 
 _LOOK = 0.2  # seconds between checks of a file that has not grown
 _TRIES = 5  # how often a file is looked for, as a rotation renames several one after the other
 
 
 class _Next(NamedTuple):
-    """The file to go on with: at the position, after what was read, or from its beginning as the rest is lost."""
+    """The file to go on with.
+
+    It is the next one; or a copy of this one, read on where this one was left; or a file begun before this one, of
+    which nothing was read; or the log's file, as the rest is lost.
+    """
 
     path: Path
     is_copy: bool = False
+    was_missed: bool = False
     lost: str = ""
+
+    @property
+    def follows(self) -> bool:
+        """Whether it is the next one."""
+        return not (self.is_copy or self.was_missed or self.lost)
 
 
 class Log:
@@ -31,7 +52,8 @@ class Log:
 
     `position` records how far the log was read, and a later `Log` can resume there. A file is then read from that
     offset on. A pipe must deliver the log from its beginning again; what was read before is skipped. In both cases, the
-    first and last bytes that were read before identify the log.
+    first and last bytes that were read before identify the log. As long as nothing of a file was read, the end of
+    the file before it does: a file that was copied and truncated meanwhile is found after that one.
 
     A log with a path is followed through rotation. Once another file that has bytes is at the path, the old file is
     read to its end, then all files into which the log was rotated since (`rotation.rotated`), then the new one. If a
@@ -110,10 +132,13 @@ class Log:
         self._left: tuple[FileIO, int] | None = None  # the file before this one, and its size then
         self._next: _Next | None = None
         self._missed = 0
+        # the end of the file before this one: empty if this is the first of the log, None if that is not known
+        self._before: dict[str, Any] | None = None
         if self.is_file:
             self._file: Opened = FileIO(self._descriptor, closefd=False)
             self._identity = identity(status)
         if position is None:
+            self._before = self._end_before()
             return
         if not _is_position(position):
             raise InvalidInputError(
@@ -144,6 +169,12 @@ class Log:
         """How far the log was read, as a dictionary that JSON can hold. Secret."""
         if self._position is not None:
             return self._position
+        nothing_read = not self._consumed and self._before is not None
+        return self._own_position | ({"after": self._before} if nothing_read else {})
+
+    @property
+    def _own_position(self) -> dict[str, Any]:
+        """The position, without the file before this one."""
         number, header = self._lines.position
         ends = {"head": digest(self._head), "tail": digest(self._tail), "row": _first_row(self._head, header)}
         file = {"file": self._identity} if self.is_file else {}
@@ -197,29 +228,39 @@ class Log:
 
     def _resume(self, position: dict[str, Any]) -> None:
         """Find the file in which a position is, and go to it."""
-        path = self._path
         try:
-            if path is not None and position.get("file") is not None and (found := chain(path, position)[0]) != path:
-                self._open(found)
-        except LostLogError as error:
-            self._begin_at_path(position, str(error))
-            return
-        ends = holds(self._file, position)
-        if ends is None:
-            size, consumed = os.fstat(self._descriptor).st_size, position["bytes"]
-            self._begin_at_path(position, self._shorter(size, consumed) if size < consumed else self._other)
-            return
+            ends = self._found(position)
+        except LostLogError:
+            select.select([], [], [], _LOOK)  # a rotation renames several files, one after the other
+            try:
+                ends = self._found(position)
+            except LostLogError as error:
+                self._begin_at_path(position, str(error))
+                return
         self._head, self._tail = ends
         self._consumed, self._last = position["bytes"], self._tail
         self._file.seek(self._consumed)
         self._lines.go_on(position["line"], bytes.fromhex(position["header"]))
-        self._position = None
+        self._position, self._before = None, position.get("after")
+
+    def _found(self, position: dict[str, Any]) -> tuple[bytes, bytes]:
+        """Open the file in which a position is; return its first bytes, and the last ones before the position."""
+        path = self._path
+        if path is not None and position.get("file") is not None:
+            found = unread(path, position) if "after" in position else chain(path, position)
+            if identity(found[0].stat()) != self._identity:
+                self._open(open_rotated(found[0]), found[0])
+        ends = holds(self._file, position)
+        if ends is None:
+            size, consumed = os.fstat(self._file.fileno()).st_size, position["bytes"]
+            raise LostLogError(self._shorter(size, consumed) if size < consumed else self._other)
+        return ends
 
     def _begin_at_path(self, position: dict[str, Any], why: str) -> None:
         """Begin the log's file from its beginning, if loss is accepted and none of its rows was read before."""
         if self._on_loss is None or self._path is None:
             raise LostLogError(why)
-        self._open(self._path)
+        self._open(open_rotated(self._path), self._path)
         row, header = position.get("row"), bytes.fromhex(position["header"])
         if row and row == _first_row(self._file.read(KNOWN_BY) or b"", header):
             raise InvalidInputError(
@@ -229,33 +270,50 @@ class Log:
             f"{self._path} is read from its beginning; what was written to earlier files after byte "
             f"{position['bytes']:,} of the one read last is lost"
         )
-        self._begin(header)
+        self._begin(header, before=self._end_before())
+
+    def _end_before(self) -> dict[str, Any] | None:
+        """Return where the file before this one ends, if this one is at the log's path; None if that is not known."""
+        if self._path is None or not self.is_file:
+            return None
+        before = end_of_newest(self._path)
+        is_here = self._path.exists() and identity(self._path.stat()) == self._identity
+        return before if is_here else None
 
     def _advance(self, to: _Next) -> None:
         """Go on with another file; it is noted before anything of it is read."""
-        before, header = self.position, self._lines.position[1]
+        own, header = self._own_position, self._lines.position[1]
         if to.lost:
-            self._begin_at_path(before, to.lost)
-        elif to.is_copy:
-            self._open(to.path)
-            self._file.seek(self._consumed)
-            self._last = self._tail
-        else:
-            self._file.seek(self._consumed)
+            self._begin_at_path(self.position, to.lost)
+            return
+        if to.follows:
+            self._go_back()
             if rest := self._file.read():
                 self._lines.refuse(rest, f"{self._lines.name} was rotated, and its last line is incomplete")
-            self._open(to.path, keep=True)
-            self._begin(header)
+        file = open_rotated(to.path)
+        if to.is_copy and holds(file, own) is None:  # it was renamed since it was found
+            file.close()
+        else:
+            self._open(file, to.path, keep=to.follows)
+        if to.is_copy:
+            self._go_back()
+        else:
+            self._begin(header, before=own if to.follows else self._before)
 
-    def _begin(self, header: bytes) -> None:
+    def _go_back(self) -> None:
+        """Go to the end of the whole lines that were read."""
+        self._file.seek(self._consumed)
+        self._last = self._tail
+
+    def _begin(self, header: bytes, before: dict[str, Any] | None) -> None:
         self._file.seek(0)
         self._consumed, self._head, self._tail, self._last = 0, b"", b"", b""
+        self._before = before
         self._lines.go_on(1, header)
         self._position = None
 
-    def _open(self, path: Path, *, keep: bool = False) -> None:
+    def _open(self, file: Opened, path: Path, *, keep: bool = False) -> None:
         """Read another file from now on; keep this one to see whether it still grows."""
-        file = open_rotated(path)
         if self._left is not None:
             self._left[0].close()
             self._left = None
@@ -282,13 +340,20 @@ class Log:
             return None
         if not path.exists() and not cut:  # its writer has not begun another one yet
             return None
-        if not cut and identity(path.stat()) == self._identity:
+        position, is_there = self.position, not cut and identity(path.stat()) == self._identity
+        nothing_read = "after" in position
+        if is_there:
             self._check_left()
-            return None
-        first, *others = chain(path, self.position)
-        with open_rotated(first) as file:
-            if cut or identity(os.fstat(file.fileno())) != self._identity:
-                return _Next(first, is_copy=True)
+            if not nothing_read:
+                return None
+        try:
+            first, *others = unread(path, position) if nothing_read else chain(path, position)
+        except LostLogError:
+            if is_there:
+                return None  # only the file before this one is gone
+            raise
+        if cut or identity(first.stat()) != self._identity:
+            return _Next(first, is_copy=not nothing_read, was_missed=nothing_read)
         # its writer uses a new file once that has bytes
         return None if not others or (others == [path] and not path.stat().st_size) else _Next(others[0])
 
@@ -333,9 +398,12 @@ class Log:
         """
         self._next, self._missed = None, 0
         while stop is None or not stop.is_set():
+            begins = not self._file.tell()  # then another file may have been here a moment before
             block = b"" if self._was_cut() else self._file.read(BLOCK_BYTES)
-            found = None if block else self._find_successor()
-            if found is not None and (found.is_copy or found.lost or not (block := self._file.read(BLOCK_BYTES))):
+            found = self._find_successor() if begins or not block else None
+            if found is not None and found.follows:
+                block = block or self._file.read(BLOCK_BYTES)  # written before the next one was begun
+            if found is not None and not (found.follows and block):
                 self._next = found
                 return
             if block:
@@ -392,10 +460,11 @@ def _is_position(position: dict[str, Any]) -> bool:
         bytes.fromhex(position["header"])
     except (KeyError, TypeError, ValueError):
         return False
-    file = position.get("file", [])
+    file, after = position.get("file", []), position.get("after", {})
     return (
         all(type(number) is int and 0 <= number < 1 << 62 for number in numbers)
         and all(isinstance(position.get(name), str) for name in texts)
         and isinstance(position.get("row", ""), str)
         and (isinstance(file, list) and len(file) in (0, 2) and all(type(number) is int for number in file))
+        and (after == {} or (isinstance(after, dict) and "after" not in after and _is_position(after)))
     )

@@ -111,10 +111,7 @@ def chain(path: Path, position: Mapping[str, Any]) -> list[Path]:
     known = position.get("file")
     if known is None or (path.exists() and identity(path.stat()) == known and _is_in(path, position)):
         return [path]
-    older = rotated(path)
-    if path.exists():
-        older = [one for one in older if not one.samefile(path)]  # a link to it
-    every = [*older, path]
+    every = [*_older(path), path]
     plain = [one for one in every if one.suffix != ".gz" and _is_in(one, position)]
     matches = [one for one in plain if identity(one.stat()) == known]
     if not matches and (position["bytes"] or len(every) == 1):  # no bytes are in every file
@@ -124,6 +121,58 @@ def chain(path: Path, position: Mapping[str, Any]) -> list[Path]:
     if len(matches) != 1:
         raise LostLogError(_not_found(path, position, every, several=len(matches) > 1))
     return list(_without_gaps(every[every.index(matches[0]) :], path))
+
+
+def unread(path: Path, position: Mapping[str, Any]) -> list[Path]:
+    """Return the files of which nothing was read, from a position in which nothing of its file was read.
+
+    They follow the file that ends ``position["after"]``; if that is empty, there was no file before. So they are found
+    even if the position's file was copied and truncated, or compressed.
+
+    Raises
+    ------
+    LostLogError
+        As `chain`, or if the file before is the one at ``path``.
+    """
+    after = position["after"]
+    if not after:
+        return list(_without_gaps([*_older(path), path], path))
+    try:
+        found = chain(path, after)[1:]
+    except LostLogError:
+        if path.exists() and identity(path.stat()) == position["file"]:
+            raise
+        return chain(path, position)  # the file before is gone, but this one was renamed
+    if not found:
+        raise LostLogError(f"{path} was read to its end, and was rotated then; put the newer file back")
+    return found
+
+
+def end_of_newest(path: Path) -> dict[str, Any] | None:
+    """Return the position at the end of the file into which a log was rotated last; an empty one if there is none.
+
+    None if it cannot be read, or only by uncompressing all of it.
+    """
+    try:
+        older = _older(path)
+        if not older:
+            return {}
+        if older[-1].suffix == ".gz":
+            return None
+        with open_rotated(older[-1]) as file:
+            status = os.fstat(file.fileno())
+            count = min(status.st_size, KNOWN_BY)
+            head, tail = _bytes_at(file, 0, count), _bytes_at(file, status.st_size - count, count)
+    except (InvalidInputError, OSError):
+        return None
+    ends = {"head": digest(head), "tail": digest(tail), "row": ""}
+    return {"bytes": status.st_size, "line": 1, "header": "", **ends, "file": identity(status)}
+
+
+def _older(path: Path) -> list[Path]:
+    """Return the rotated files of a log, oldest first, without links to the log itself."""
+    older = rotated(path)
+    return [one for one in older if not one.samefile(path)] if path.exists() else older
 
 
 def _not_found(path: Path, position: Mapping[str, Any], every: list[Path], *, several: bool) -> str:

@@ -202,7 +202,7 @@ class Rotating:
         """Make room for the first rotated file; return its name."""
         numbers = sorted(int(one.name.split(".")[2]) for one in self.path.parent.glob("log.jsonl.*"))
         for number in reversed(numbers):
-            (one,) = self.path.parent.glob(f"log.jsonl.{number}*")
+            (one,) = (one for one in self.path.parent.glob("log.jsonl.*") if one.name.split(".")[2] == str(number))
             one.rename(self.path.with_name(one.name.replace(f".{number}", f".{number + 1}")))
         return self.path.with_name(f"log.jsonl.1{suffix}")
 
@@ -270,7 +270,7 @@ def test_a_log_is_followed_through_rotation_and_restarts(
                     break
                 if bits.random() < 0.3:
                     written.write(bits.randrange(4))
-                if not piece and bits.random() < 0.3 and written.path.stat().st_size:
+                if bits.random() < 0.3 and written.path.stat().st_size:
                     written.rotate(how)
             position = json.loads(json.dumps(log.position))
         written.write(bits.randrange(4))  # while nobody reads
@@ -374,6 +374,117 @@ def test_rotated_files_of_unknown_order_and_unfinished_lines_are_refused(
             Log(descriptor, READER, "jsonl", position=position, path=written.path)
 
 
+@pytest.mark.parametrize("how", ["renamed", "copied", "dated"])
+@pytest.mark.parametrize("opens_first", [False, True])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_file_that_is_rotated_while_it_is_opened_is_read(
+    how: str,
+    opens_first: bool,  # noqa: FBT001
+    times: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_module, "_LOOK", 0)
+    written, rows, left = Rotating(tmp_path), Rows(), [3 * times, 2 * times]
+    written.write(2)
+
+    def rotate() -> None:
+        for _ in range(times if left else 0):
+            written.rotate(how)
+            written.write(left[0])
+        del left[:1]
+
+    def open_rotated(path: Path) -> rotation.Opened:
+        if opens_first:
+            file = rotation.open_rotated(path)
+            rotate()
+            return file
+        rotate()
+        return rotation.open_rotated(path)
+
+    with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", path=written.path) as log:
+        pieces = log.pieces(follow=True, wait=lambda: 0)
+        log.read(next(pieces), rows.add)
+        monkeypatch.setattr(log_module, "open_rotated", open_rotated)
+        written.write(1)
+        written.rotate(how)
+        written.write(1)
+        for piece, _ in zip(pieces, range(20), strict=False):
+            log.read(piece, rows.add)
+    assert not left
+    assert numbers_of(rows) == list(range(written.count))
+
+
+@pytest.mark.parametrize("how", ["renamed", "copied", "compressed"])
+@pytest.mark.parametrize("older", [0, 2])
+@pytest.mark.parametrize("begun", ["", '{"item": "a", '])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_file_that_is_rotated_before_anything_was_read_of_it_is_read(
+    how: str,
+    older: int,
+    begun: str,
+    restarts: bool,  # noqa: FBT001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_module, "_LOOK", 0)
+    written, rows, kept = Rotating(tmp_path), Rows(), None
+    for _ in range(older):  # before the log is read for the first time
+        written.write(1)
+        written.rotate("renamed")
+
+    def unfinished() -> None:
+        with written.path.open("a") as file:
+            file.write(begun)
+
+    def finish() -> None:
+        with written.path.open("a") as file:
+            file.write(f'"n": {written.count}}}\n' if begun else "")
+        written.count += bool(begun)
+        written.write(2)
+
+    unfinished()
+    for _ in range(3):
+        with (
+            opened(written.path) as descriptor,
+            Log(descriptor, READER, "jsonl", position=kept, path=written.path) as log,
+        ):
+            pieces = log.pieces(follow=True, wait=lambda: 0)
+            for _ in range(1 if restarts else 3):
+                for piece, _ in zip(pieces, range(6), strict=False):
+                    log.read(piece, rows.add)
+                finish()
+                written.rotate(how)
+                unfinished()
+            if not restarts:
+                for piece, _ in zip(pieces, range(12), strict=False):
+                    log.read(piece, rows.add)
+            kept = json.loads(json.dumps(log.position))
+    finish()
+    with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", position=kept, path=written.path) as log:
+        rows += rows_of(log)
+    assert numbers_of(rows) == list(range(older, written.count))
+
+
+def test_a_position_before_the_first_byte_needs_the_file_before_or_its_own(tmp_path: Path) -> None:
+    written = Rotating(tmp_path)
+    written.write(1)
+    written.rotate("renamed")
+    with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", path=written.path) as log:
+        position = (rows_of(log), log.position)[1]
+    written.write(1)
+    (tmp_path / "log.jsonl.1").unlink()
+    with opened(written.path) as descriptor, pytest.raises(LostLogError, match=r"is not the log|bytes?, but"):
+        Log(descriptor, READER, "jsonl", position=position, path=written.path)
+    written.rotate("renamed")
+    written.write(1)
+    with (
+        opened(written.path) as descriptor,
+        Log(descriptor, READER, "jsonl", position=position, path=written.path) as log,
+    ):
+        assert numbers_of(rows_of(log)) == [1, 2]
+
+
 def test_a_file_of_which_nothing_was_read_is_not_taken_for_another(tmp_path: Path) -> None:
     written = Rotating(tmp_path)
     with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", path=written.path) as log:
@@ -382,8 +493,12 @@ def test_a_file_of_which_nothing_was_read_is_not_taken_for_another(tmp_path: Pat
     with opened(written.path):  # so that the new file gets another inode
         written.rotate("compressed")
     written.write(1)
-    with opened(written.path) as descriptor, pytest.raises(LostLogError, match="none of its rotated files"):
-        Log(descriptor, READER, "jsonl", position=position, path=written.path)
+    with opened(written.path) as descriptor:
+        with Log(descriptor, READER, "jsonl", position=position, path=written.path) as log:
+            assert numbers_of(rows_of(log)) == [0, 1], "there was no file before"
+        del position["after"]  # as if that was not known
+        with pytest.raises(LostLogError, match="none of its rotated files"):
+            Log(descriptor, READER, "jsonl", position=position, path=written.path)
 
 
 def test_rows_written_to_the_old_file_after_the_new_one_was_begun_are_an_error(
