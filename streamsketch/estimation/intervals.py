@@ -13,6 +13,7 @@ from streamsketch.projections import MapVariance, Real
 Method: TypeAlias = Literal["normal", "chebyshev"]
 
 _MOST_KURTOSIS = 6.0
+_EXACT = 1e-9  # a cosine's error from the map; below it, two streams are multiples of one another
 _SKEWED = 1e-7  # curvature; below it, χ² of that many degrees of freedom is as good as normal
 
 
@@ -97,8 +98,9 @@ def invert_selected(stated: ErrorModel, candidates: int, confidence: float, kurt
         return invert(stated, z)
     middle, half = (highest + lowest) / 2, (highest - lowest) / 2
     cosine = np.minimum(np.abs(stated.value - middle) / half, 1.0)
-    of_map = _map_width(cosine, np.sqrt(stated.projection_variance) / half, z)
-    width = half * np.sqrt(of_map**2 + z**2 * stated.noise_variance / half**2)
+    noise = stated.noise_variance / half**2
+    of_map = _map_width(cosine, np.sqrt(stated.projection_variance) / half, noise, z)
+    width = half * np.sqrt(of_map**2 + z**2 * noise)
     return Intervals(*(np.clip(end, lowest, highest) for end in (stated.value - width, stated.value + width)))
 
 
@@ -159,15 +161,18 @@ def _check_confidence(confidence: float) -> None:
         raise InvalidInputError(f"confidence must lie in (0, 1), got {confidence}; 0.95 is usual")
 
 
-def _map_width(cosine: Floats, error: Floats, z: float) -> Floats:
-    """Return the half-width at z of a cosine's interval from its stated standard error, the map's part.
+def _map_width(cosine: Floats, error: Floats, noise: Floats, z: float) -> Floats:
+    """Return the half-width at z of a cosine's interval from the map's part of its standard error, as stated.
 
-    The error was stated at the farthest cosine within 1.96 standard errors; here it is that within z of them.
+    The error was stated at the least cosine within 1.96 standard errors, of map and noise; here it is that within z of
+    them.
     """
-    usual = float(special.ndtri(0.975))
-    end = cosine - usual * error
+    usual, total = float(special.ndtri(0.975)), np.sqrt(error**2 + noise)
+    least = np.maximum(cosine - usual * total, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        slope = np.where(error > 0, z * error / (1 - end**2), 0.0)  # z √a, with error = √a (1 - end²)
+        slope = np.where(error > _EXACT, z * error / (1 - least**2), 0.0)  # z √a, with error = √a (1 - least²)
         farthest = 2 * (cosine - slope) / (1 + np.sqrt(np.maximum(1 - 4 * slope * (cosine - slope), 0.0)))
-    width: Floats = np.where(end > -1, np.maximum(cosine - farthest, z * error), 2.0)
-    return width
+    least = np.maximum(cosine - z * total, 0.0)
+    width = np.maximum(np.maximum(cosine - farthest, slope * (1 - least**2)), z * error)
+    stated: Floats = np.where(cosine - usual * error > -1, width, 2.0)
+    return stated

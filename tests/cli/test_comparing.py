@@ -147,7 +147,7 @@ def test_compare_lists_the_nearest_pair_first(files: list[Path], forks: Forks) -
 
 def test_compare_as_json_holds_what_the_library_says(files: list[Path], tmp_path: Path, forks: Forks) -> None:
     first, second, _ = (ss.load(path) for path in files)
-    rows = json.loads(forks.run("compare", *files, "--json", cwd=tmp_path).stdout)
+    rows = json.loads(forks.run("compare", *files, "--by", "distance", "--json", cwd=tmp_path).stdout)
     estimate = ss.squared_distance(first, second)
     assert (rows[0]["first"], rows[0]["second"]) == ("north", "south")
     assert rows[0]["squared_distance"] == pytest.approx(estimate.value)

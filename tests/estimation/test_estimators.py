@@ -400,7 +400,7 @@ def test_a_profile_distance_forgets_size() -> None:
 
 
 def test_an_interval_of_a_selected_cosine_is_wider_and_ends_at_what_is_possible() -> None:
-    estimate = ss.Estimate(0.9, 0.0004, 0.0001, lowest=-1.0, highest=1.0)
+    estimate = ss.Estimate(0.92, 0.0004, 0.0001, lowest=-1.0, highest=1.0)
     (low, high), (wide_low, wide_high) = estimate.interval(), estimate.selected_interval(100)
     assert wide_low < low - 0.02
     assert wide_high == 1.0

@@ -9,7 +9,10 @@ from scipy.stats import chi2
 
 import streamsketch as ss
 from streamsketch.core import Floats
+from streamsketch.estimation.cosines import cosines as cosines_of
 from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.noise_effect import OutputNoise
+from streamsketch.projections import MapVariance
 
 GRID = np.linspace(-1000.0, 1000.0, 20_001)
 STEP = GRID[1] - GRID[0]
@@ -162,3 +165,17 @@ def test_what_is_not_known_may_have_any_rank() -> None:
         of_streams(np.zeros((1, 1)), 1.0).smallest()
     with pytest.raises(ss.InvalidInputError, match="these have 3"):
         Estimates(cube := np.zeros((1, 1, 1)), cube, cube).ranks()
+
+
+@pytest.mark.parametrize("noise", [1e-6, 1e-4, 1e-2, 0.3])
+@pytest.mark.parametrize("candidates", [1, 5, 190])
+def test_the_lower_end_of_a_cosines_interval_never_falls_as_the_estimate_rises(noise: float, candidates: int) -> None:
+    """Also beyond 1: a pair that is more alike is not stated to be less so."""
+    values = np.linspace(0.6, 1.2, 601)
+    one, k2 = np.ones_like(values), np.full_like(values, noise / 256)
+    cosines = cosines_of(
+        values, (one, one), (k2, k2), (0 * k2, 0 * k2), OutputNoise(256), MapVariance(1 / 256, 1 / 256, 0)
+    )
+    low = cosines.selected_interval(candidates).low
+    assert (np.diff(low) >= -1e-3 * (values - low)[1:]).all()
+    assert low[-1] > 0.9 or noise > 1e-3

@@ -352,9 +352,10 @@ def _between(found: Expected, z: Decimal) -> Ends:
     half = (high - low) / 2
     v = min(abs(value - (high + low) / 2) / half, Decimal(1))
     e = decimal(found.projection_variance).sqrt() / half
-    o = v - Decimal(_NORMAL.inv_cdf(0.975)) * e
-    d = z * e / (1 - o * o) if e and abs(o) != 1 else Decimal(0)
-    f = 2 * (v - d) / (1 + max(1 - 4 * d * (v - d), Decimal(0)).sqrt())
-    h = Decimal(2) if o <= -1 else max(z * e, v - f)
+    usual, total = Decimal(_NORMAL.inv_cdf(0.975)), (e * e + decimal(found.noise_variance) / half**2).sqrt()
+    o, q = (max(v - one * total, Decimal(0)) for one in (usual, z))
+    t = z * e / (1 - o * o) if e > Decimal("1e-9") else Decimal(0)
+    f = 2 * (v - t) / (1 + max(1 - 4 * t * (v - t), Decimal(0)).sqrt())
+    h = Decimal(2) if v - usual * e <= -1 else max(z * e, v - f, t * (1 - q * q))
     width = (half**2 * h * h + z * z * decimal(found.noise_variance)).sqrt()
     return Ends(max(value - width, low), min(value + width, high), half * Decimal("1e-6"))

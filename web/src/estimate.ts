@@ -98,14 +98,18 @@ export class Estimate {
     const half = (this.highest - this.lowest) / 2;
     const v = Math.min(Math.abs(this.value - (this.highest + this.lowest) / 2) / half, 1);
     const e = Math.sqrt(this.projectionVariance) / half;
-    const o = v - 1.9599639845400545 * e;
-    const d = e > 0 && Math.abs(o) !== 1 ? (z * e) / (1 - o * o) : 0;
-    const f = (2 * (v - d)) / (1 + Math.sqrt(Math.max(1 - 4 * d * (v - d), 0)));
-    const h = o <= -1 ? 2 : Math.max(z * e, v - f);
+    const total = Math.sqrt(e * e + this.noiseVariance / (half * half));
+    const [o, q] = [USUAL, z].map((one) => Math.max(v - one * total, 0));
+    const t = e > 1e-9 ? (z * e) / (1 - o! * o!) : 0;
+    const f = (2 * (v - t)) / (1 + Math.sqrt(Math.max(1 - 4 * t * (v - t), 0)));
+    const h = v - USUAL * e <= -1 ? 2 : Math.max(z * e, v - f, t * (1 - q! * q!));
     const width = Math.sqrt(half * half * h * h + z * z * this.noiseVariance);
     return { low: Math.max(this.value - width, this.lowest), high: Math.min(this.value + width, this.highest) };
   }
 }
+
+/** Φ⁻¹(0.975). */
+const USUAL = 1.9599639845400545;
 
 function checkConfidence(confidence: number): void {
   demand(confidence > 0 && confidence < 1, `a confidence of ${confidence}; it lies between 0 and 1`);
