@@ -81,7 +81,19 @@ def numbers(array: "pa.Array", name: str, resolution: Fraction | None, rows: Row
         return array if resolution is None else _moved(array, resolution)
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         return array
-    raise InvalidInputError(f"the column {name} holds {kind}, but the agreement needs numbers; cast it first")
+    raise _no_numbers(kind, name)
+
+
+def check_numeric(kind: "pa.DataType", name: str) -> None:
+    """Raise `InvalidInputError` for a type of which no value is a number; text may hold numbers."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if not (numeric or is_text_type(kind) or pa.types.is_null(kind)):
+        raise _no_numbers(kind, name)
+
+
+def _no_numbers(kind: "pa.DataType", name: str) -> InvalidInputError:
+    return InvalidInputError(f"the column {name} holds {kind}, but the agreement needs numbers; cast it first")
 
 
 class _DoesNotFitError(Exception):

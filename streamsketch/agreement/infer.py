@@ -3,6 +3,7 @@
 from typing import Any
 
 from streamsketch.agreement.agreement import Agreement, Missing
+from streamsketch.agreement.casts import check_numeric
 from streamsketch.agreement.columns import columns_of, logical_type
 from streamsketch.agreement.grids import fine_enough
 from streamsketch.data import schema_of
@@ -58,8 +59,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     TypeError
         If ``rows`` has no schema.
     InvalidInputError
-        If a column is missing or occurs twice, or its type must be given explicitly, as for floats; if ``max_keys`` is
-        given together with neighbours, which have their own, or without units or keys; and as in `Agreement`.
+        If a column is missing or occurs twice, or its type must be given explicitly, as for floats; if the value
+        column is of a type without numbers; if ``max_keys`` is given together with neighbours, which have their own, or
+        without units or keys; and as in `Agreement`.
 
     Examples
     --------
@@ -88,6 +90,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     }
     untyped = [one.name for found in columns.values() for one in found or () if one.type == _INFER]
     schema = schema_of(rows, [*untyped, *([] if value is None else [value])])
+    if value is not None:
+        check_numeric(schema.field(value).type, value)
 
     def typed(role: str) -> Any:
         found = columns[role]

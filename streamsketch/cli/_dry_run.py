@@ -178,5 +178,5 @@ class DryRun:
 def _bytes(number: int) -> str:
     for size, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if number >= size:
-            return f"{number / size:.2g} {name}"
+            return f"{number / size:.{0 if number >= 9.95 * size else 1}f} {name}"
     return f"{number} bytes"

@@ -47,9 +47,9 @@ def terminal_width() -> int | None:
 def fact_lines(title: str, facts: Mapping[str, str], width: int | None) -> list[str]:
     """Return the lines of named facts."""
     left = max(map(len, facts), default=0) + len(_GAP)
-    lines = [*_folded(printable(title), width), ""]
+    lines = [*folded(printable(title), width), ""]
     for name, fact in facts.items():
-        parts = [line for part in fact.split("\n") for line in _folded(printable(part), width and width - left)]
+        parts = [line for part in fact.split("\n") for line in folded(printable(part), width and width - left)]
         lines += [
             typer.style(name.ljust(left) if place == 0 else " " * left, bold=place == 0) + line
             for place, line in enumerate(parts)
@@ -66,19 +66,19 @@ def table_lines(table: Table, width: int | None) -> list[str]:
         for name, one in zip(cells, widths, strict=True)
     ]
     highest = max(map(len, heads))
-    lines = [] if table.title is None else [*_folded(printable(table.title), width), ""]
+    lines = [] if table.title is None else [*folded(printable(table.title), width), ""]
     for place in range(highest):
         row = [([""] * (highest - len(head)) + head)[place] for head in heads]
         lines.append(typer.style(_joined(row, widths, table.texts), bold=True))
     lines.append(" " + "─" * (sum(widths) + len(_GAP) * (len(widths) - 1) + 2))
     for row_cells in zip(*cells.values(), strict=True):
-        folded = [
-            _folded(cell, one) if place < table.texts else [cell]
+        parts = [
+            folded(cell, one) if place < table.texts else [cell]
             for place, (cell, one) in enumerate(zip(row_cells, widths, strict=True))
         ]
         lines += [
-            _joined([part[place] if place < len(part) else "" for part in folded], widths, table.texts)
-            for place in range(max(map(len, folded)))
+            _joined([part[place] if place < len(part) else "" for part in parts], widths, table.texts)
+            for place in range(max(map(len, parts)))
         ]
     return lines
 
@@ -102,7 +102,8 @@ def _widths(cells: Mapping[str, Sequence[str]], texts: int, width: int | None) -
     return widths
 
 
-def _folded(text: str, width: int | None) -> list[str]:
+def folded(text: str, width: int | None) -> list[str]:
+    """Return the lines of a text at a width; one line without a width."""
     if width is None or cell_len(text) <= width:
         return [text]
     return textwrap.wrap(text, max(width, _LEAST_TEXT), break_on_hyphens=False) or [""]

@@ -244,7 +244,8 @@ def _by_name(
     short = [path.stem if key is None else str(key) for path, key, _ in found]
     full = [str(path) if key is None else f"{path}:{key}" for path, key, _ in found]
     by_window = [name_by_window(path, key) or name for (path, key, _), name in zip(found, full, strict=True)]
-    long = by_window if len(set(by_window)) == len(by_window) else full
+    by_stem = [path.stem if key is None else f"{path.stem}:{key}" for path, key, _ in found]
+    long = next((names for names in (by_window, by_stem) if len(set(names)) == len(names)), full)
     number_of = Counter(short)
     for path, _, sketch in found[1:]:
         with name_in_errors(str(found[0][0]), str(path)):

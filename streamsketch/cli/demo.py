@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._layout import show, table_of
+from streamsketch.cli._layout import folded, show, table_of, terminal_width
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, estimate_fields, guarantee_fields, show_json
@@ -84,7 +84,7 @@ def demo(
         f"the {_SHOWN} most similar of {len(found)} pairs"
     )
     show(table_of(columns, title=title))
-    typer.echo(f"Each release: {guarantee}.")
+    typer.echo("\n".join(folded(f"Each release: {guarantee}.", terminal_width())))
     say(
         f"* Computed from the private words, to check the estimates. {sum(inside)} of {len(found)} intervals contain "
         f"it; about {0.95 * len(found):.0f} are expected. Sizes are Euclidean norms of the words' counts."

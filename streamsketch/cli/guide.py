@@ -1,17 +1,21 @@
 """``streamsketch guide``: pages of the documentation, where there is no site."""
 
+import posixpath
 import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.markdown import Markdown
 
 import streamsketch as ss
-from streamsketch.cli._layout import show, table_of
+from streamsketch.cli._layout import show, table_of, terminal_width
 from streamsketch.cli._pages import PAGES
 from streamsketch.cli._showing import Json, join_names, meant, show_json
 
 _INSTALLED, _SOURCE = Path(ss.__file__).parent / "pages", Path(ss.__file__).parent.parent / "docs"
+_WIDEST = 100  # columns, beyond which lines are hard to read
 # What pages have for the site: comments for tests, directives, anchors, pictures and roles.
 _FOR_THE_SITE = [
     (re.compile(r"^<!--.*?-->\n", re.MULTILINE | re.DOTALL), ""),
@@ -21,9 +25,9 @@ _FOR_THE_SITE = [
     (re.compile(r"^\{[^}\n\":]*\}\n", re.MULTILINE), ""),
     (re.compile(r"!\[[^]]*\]\([^)]*\)\n?"), ""),
     (re.compile(r"\{[a-z]+\}`([^`<]+?)(?: <[^`]*>)?`"), r"\1"),
-    (re.compile(r"(?<!`)\[([^]`]*(?:`[^`]*`)?[^]`]*)\]\((?!https?:)[^)\s]*\)"), r"\1"),
     (re.compile(r"\n{3,}"), "\n\n"),
 ]
+_LINK = re.compile(r"(?<!`)\[([^]`]*(?:`[^`]*`)?[^]`]*)\]\((?!https?:)([^)\s]*)\)")
 
 
 def guide(
@@ -51,8 +55,10 @@ def guide(
     text = _page(topic)
     if as_json:
         show_json({"topic": topic, "text": text})
-    else:
+    elif (width := terminal_width()) is None:
         typer.echo(text)
+    else:
+        Console(width=min(width, _WIDEST)).print(Markdown(text))
 
 
 def _page(topic: str) -> str:
@@ -61,4 +67,12 @@ def _page(topic: str) -> str:
     text = (folder / PAGES[topic]).read_text(encoding="utf-8")
     for pattern, instead in _FOR_THE_SITE:
         text = pattern.sub(instead, text)
-    return text.strip()
+    return _LINK.sub(lambda link: _without_link(topic, link[1], link[2]), text).strip()
+
+
+def _without_link(topic: str, text: str, target: str) -> str:
+    """Return the text of a link, and how to show the page to which it leads, if that is installed."""
+    page = target.partition("#")[0]
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(PAGES[topic]), page))
+    found = [other for other, file in PAGES.items() if page and file == path and other != topic]
+    return f"{text} (`streamsketch guide {found[0]}`)" if found else text

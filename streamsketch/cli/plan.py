@@ -300,7 +300,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     By default, the plan is for squared distances between streams.
 
     With --items or --sample, it is for whole units, such as customers, which are clipped. The plan then also chooses
-    their bound, and how they are clipped to it. What both state must be public.
+    their bound, and how they are clipped to it. The facts of --items and the rows of --sample must be public.
 
     With --question neighbours, it is for published signs, and predicts the share of a vector's true neighbours that is
     found.
@@ -456,7 +456,7 @@ def _plan_signs(given: dict[str, Any]) -> ss.planning.SignPlan:
 
 def _plan_units(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.UnitPlan:
     """Return the plan for whole units."""
-    why = "with --items or --sample, the plan finds bounds and distances itself; leave them out"
+    why = "for distances between streams; with --items or --sample, the plan finds bounds and distances. Leave it out"
     _check_none(given, _OF_STREAMS, why)
     if given["write_agreement"] is not None and given["unit_column"] is None:
         raise ss.InvalidInputError("an agreement on whole units names their column: give --unit-column NAME:TYPE")

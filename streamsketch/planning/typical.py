@@ -354,7 +354,7 @@ class UnitSample(UnitFacts):
         batches = [batch for batch in batches_of(rows, columns) if batch.num_rows]
         if not batches:
             raise InvalidInputError(
-                f"no row of the sample has a {unit} and a value other than 0; pass a sample that has some"
+                f"no row of the sample names its {unit} and has a value other than 0; pass a sample that has such rows"
             )
         table = pa.Table.from_batches(batches)
         table = table.filter(pc.is_valid(table[unit]))
@@ -365,7 +365,7 @@ class UnitSample(UnitFacts):
         entries, values = entries.filter(pa.array(values != 0)), values[values != 0]
         if not values.size:
             raise InvalidInputError(
-                f"no row of the sample has a {unit} and a value other than 0; pass a sample that has some"
+                f"no row of the sample names its {unit} and has a value other than 0; pass a sample that has such rows"
             )
         units, keys = _codes(entries, [unit]), _codes(entries, [] if key is None else [key])
         items, pairs = _codes(entries, names), units * (keys.max() + 1) + keys

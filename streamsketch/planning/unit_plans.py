@@ -387,9 +387,9 @@ def _headline(plan: UnitPlan) -> str:
         what = f"each {plan.unit} counts the same (sketches of L2 norm {_bound(option)})"
     elif option.neighbours.kind == "l1":
         keys = "" if option.neighbours.max_keys == 1 else f" in each of at most {option.neighbours.max_keys} keys"
-        what = f"at most {_bound(option)} of a {plan.unit}{keys} (L1), scaled"
+        what = f"at most {_bound(option)} of one {plan.unit}{keys} (L1), scaled"
     else:
-        what = f"at most {_bound(option)} of a {plan.unit} (L2 norm of its sketches), scaled"
+        what = f"at most {_bound(option)} of one {plan.unit} (L2 norm of its sketches), scaled"
     parts = [f"{what}. {_map_name(option)} with k = {option.cells:,} cells"]
     parts += [f"s = {option.nonzeros} touched by an update"] if option.nonzeros > 1 else []
     parts += [f"resolution{NO_BREAK}{projection.resolution}", f"{option.mechanism.title()} noise"]
@@ -556,12 +556,12 @@ def _notes(plan: UnitPlan) -> Iterator[str]:
         yield f"Noise on the raw histogram of {raw[0].cells:,} cells would leave ± {_shown(plan, error)}."
     if plan.question != "cosine":
         yield (
-            f"Clipping changes sizes. Its bias depends on the largest {plan.unit}s assumed, and a {plan.unit} that "
+            f"Clipping changes sizes. Its bias depends on the largest {plan.unit}s assumed, and one {plan.unit} that "
             "adds more makes it larger. Cosines depend on it far less."
         )
     if chosen.clip == "equal":
         yield (
-            f"Each {plan.unit}'s values are scaled to the same length before they are added up: a {plan.unit} that "
+            f"Each {plan.unit}'s values are scaled to the same length before they are added up: one {plan.unit} that "
             "adds much weighs no more than one that adds little. There is no bound to choose."
         )
     if plan.question in ("cosine", "mean"):

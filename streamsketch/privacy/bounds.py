@@ -70,8 +70,8 @@ class Bounds:
         `Counting` states how far one unit moves the counts. It applies if units were bounded in each key by itself, or
         in sketch space.
         """
-        if not (self.counted and self.is_enforced and self.together == 1):
-            return False
+        if not (self.counted and self.is_enforced and self.together == 1 and isinstance(neighbours, Neighbours)):
+            return False  # a publisher refuses what is no relation
         known = _relation(self)
         return known.kind == neighbours.kind and known.max_keys <= neighbours.max_keys
 

@@ -397,3 +397,10 @@ def test_another_bound_takes_another_weight_of_counts() -> None:
         counted.replace(neighbours=wider)
     for other in (None, Counting(2000)):
         assert counted.replace(neighbours=wider, counting=other).counting == other
+
+
+@pytest.mark.parametrize("values", [[True, False], [dt.date(2026, 1, 1), None], [b"3", b"4"]])
+def test_a_value_column_of_a_type_without_numbers_is_refused_before_data_are_read(values: list[Any]) -> None:
+    rows = pa.table({"item": ["tea", "jam"], "value": values})
+    with pytest.raises(ss.InvalidInputError, match=r"the column value holds .*, but the agreement needs numbers"):
+        ss.agree(rows, ss.CountSketch(sketch_dim=64, seed=7), index="item", value="value")

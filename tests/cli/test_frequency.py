@@ -175,3 +175,13 @@ def test_mistakes_are_sentences(folder: Path, monkeypatch: pytest.MonkeyPatch, f
         (["--items", "tea", "--confidence", "95"], "confidence must lie in (0, 1), got 95.0"),
     ]:
         assert message in forks.refused("frequency", "one.sketch", *arguments, cwd=folder)
+
+
+def test_frequencies_of_equal_votes_are_said_to_be_such(tmp_path: Path, forks: Forks) -> None:
+    rows = pa.table({"item": ["tea", "tea", "jam"], "customer": ["Ann", "Bob", "Bob"]})
+    agreed = ss.agree(rows, ss.CountSketch(sketch_dim=64, seed=7), index="item", unit="customer")
+    agreed.save(tmp_path / "votes.json")
+    release = ss.bound(rows, agreed).release(epsilon=1.0, delta=1e-6, neighbours=agreed.neighbours)
+    release.save(tmp_path / "votes.sketch")
+    done = forks.run("frequency", "votes.sketch", "--items", "tea", "--agreement", "votes.json", cwd=tmp_path)
+    assert "Each customer counts the same, so frequencies are sums of votes" in " ".join(done.stderr.split())

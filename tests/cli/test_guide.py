@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from streamsketch.cli import guide as guide_module
 from streamsketch.cli._pages import PAGES
 from tests.cli.running import ROOT, Forks
 from tests.cli.test_help import COMMANDS, GROUPS, help_at
@@ -22,6 +23,22 @@ def test_a_page_is_its_text_without_what_is_for_the_site(topic: str, forks: Fork
     assert len(shown) > 0.8 * len(page), "little is left out"
     assert not SITE.search(shown)
     assert json.loads(forks.succeeded("guide", topic, "--json", cwd=tmp_path))["text"] == shown.strip()
+
+
+def test_a_terminal_gets_lines_of_its_width_and_tables(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(guide_module, "terminal_width", lambda: 80)
+    guide_module.guide("choose-method")
+    lines = capsys.readouterr().out.splitlines()
+    assert 70 < max(map(len, lines)) <= 80
+    assert not any(line.startswith("|") for line in lines)
+
+
+def test_links_name_the_topics_to_which_they_lead(forks: Forks, tmp_path: Path) -> None:
+    shown = forks.succeeded("guide", "choose-method", cwd=tmp_path)
+    assert "| find what is alike (`streamsketch guide alike`) |" in shown
+    assert "| a mean from phones |" in shown, "a page that is not installed"
 
 
 def test_all_pages_are_listed_and_others_suggested(forks: Forks, tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ def test_it_is_shown_in_eighty_columns_and_as_json() -> None:
     text = str(plan_units(TypicalUnit(items=40), units=2_000, **PRIVACY))
     assert "each customer counts the same" in text
     assert "There is no bound to choose" in " ".join(text.split())
-    assert "a customer that adds more makes it larger" in " ".join(str(planned("distance")).split())
+    assert "one customer that adds more makes it larger" in " ".join(str(planned("distance")).split())
 
 
 def test_a_small_known_domain_needs_no_sketch() -> None:
@@ -314,7 +314,7 @@ def test_samples_that_are_none_are_refused() -> None:
         UnitSample.of([1], unit="who", index="item")
     with pytest.raises(ss.InvalidInputError, match="must have the column when exactly once"):
         UnitSample.of(invented(), unit="who", index="when")
-    with pytest.raises(ss.InvalidInputError, match="no row of the sample has a who"):
+    with pytest.raises(ss.InvalidInputError, match="no row of the sample names its who"):
         UnitSample.of(invented().slice(0, 0), unit="who", index="item")
     alone = UnitSample.of(invented(), unit="who", index="item")
     with pytest.raises(ss.InvalidInputError, match="the sample has one; name the column of keys"):

@@ -102,3 +102,10 @@ def test_an_agreement_without_units_or_bound_bounds_nothing(changes: dict[str, N
         ss.bound(pa.table(ROWS), AGREEMENT.replace(**changes))
     with pytest.raises(TypeError, match="must be an Agreement"):
         ss.bound(pa.table(ROWS), PROJECTION)  # type: ignore[arg-type]
+
+
+def test_a_release_of_counted_units_refuses_what_is_no_relation() -> None:
+    rows = pa.table({"item": ["tea"], "customer": ["Ann"]})
+    agreed = ss.agree(rows, ss.CountSketch(sketch_dim=64, seed=7), index="item", unit="customer")
+    with pytest.raises(TypeError, match=r"neighbours must be .* got a str"):
+        ss.bound(rows, agreed).release(epsilon=1.0, delta=1e-6, neighbours="customer")  # type: ignore[arg-type]
