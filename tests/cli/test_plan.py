@@ -277,7 +277,7 @@ def test_files_that_hold_no_keys_are_refused(rows: str, message: str, tmp_path: 
         ),
         (("--items", "many", "--units", 9), "--items takes numbers with commas, such as 3,10,40, got 'many'"),
         (("--items", 5), "the number of units in a key is missing"),
-        (("--items", 5, "--units", 9, "--l1", 5), "--l1: for distances between streams; with --items or --sample, the plan finds bounds"),
+        (("--items", 5, "--units", 9, "--l1", 5), "--l1: for distances between streams; with --items"),
         (("--items", 5, "--units", 9, "--question", "sum"), "question must be one of cosine, distance, mean, point"),
         (("--items", 5, "--sample", "a.parquet"), "--items and --sample both state what a unit adds"),
         (("--sample", "a.parquet", "--in-keys", 3), "--in-keys: --sample says what units add"),
