@@ -14,14 +14,19 @@ from streamsketch.intake.files import RowReader
 from streamsketch.intake.lines import BLOCK_BYTES, Add, LineFormat, Stop, pipe_blocks
 from streamsketch.intake.rotation import (
     KNOWN_BY,
+    LogFile,
     LostLogError,
     Opened,
     chain,
     digest,
     end_of_newest,
+    files_of,
+    grown_after,
     holds,
     identity,
+    open_again,
     open_rotated,
+    size_of,
     unread,
 )
 
@@ -36,7 +41,7 @@ class _Next(NamedTuple):
     which nothing was read; or the log's file, as the rest is lost.
     """
 
-    path: Path
+    one: LogFile | None
     is_copy: bool = False
     was_missed: bool = False
     lost: str = ""
@@ -138,7 +143,8 @@ class Log:
             self._file: Opened = FileIO(self._descriptor, closefd=False)
             self._identity = identity(status)
         if position is None:
-            self._before = self._end_before()
+            if self.is_file and not _has_row(os.pread(self._descriptor, KNOWN_BY, 0), form):
+                self._before = self._end_before()
             return
         if not _is_position(position):
             raise InvalidInputError(
@@ -169,8 +175,20 @@ class Log:
         """How far the log was read, as a dictionary that JSON can hold. Secret."""
         if self._position is not None:
             return self._position
-        nothing_read = not self._consumed and self._before is not None
-        return self._own_position | ({"after": self._before} if nothing_read else {})
+        own = self._own_position
+        if self._before is None:
+            return own
+        if self._is_unread:  # a header may be in every file
+            none = digest(b"")
+            own |= {"bytes": 0, "line": 1, "head": none, "tail": none, "row": ""}
+        return own | {"after": self._before}
+
+    @property
+    def _is_unread(self) -> bool:
+        """Whether no row of this file was read."""
+        header = self._lines.position[1]
+        read = self._head.removeprefix(codecs.BOM_UTF8).strip()
+        return self._consumed == len(self._head) and read in (b"", header.strip())
 
     @property
     def _own_position(self) -> dict[str, Any]:
@@ -214,6 +232,8 @@ class Log:
             yield from self._lines.pieces(self._file_blocks(stop, wait, follow=follow))
             if self._next is None:
                 return
+            if self._next.follows:
+                yield from self._rest()
             self._advance(self._next)
 
     def read(self, piece: bytes, add: Add) -> None:
@@ -242,14 +262,20 @@ class Log:
         self._file.seek(self._consumed)
         self._lines.go_on(position["line"], bytes.fromhex(position["header"]))
         self._position, self._before = None, position.get("after")
+        if self._path is not None and self._before and (grown := grown_after(self._path, self._before)) > 0:
+            if self._on_loss is None:
+                raise LostLogError(self._grown(grown))
+            self._on_loss(self._grown(grown))
+            self._before = None  # it is not said again
 
     def _found(self, position: dict[str, Any]) -> tuple[bytes, bytes]:
         """Open the file in which a position is; return its first bytes, and the last ones before the position."""
         path = self._path
         if path is not None and position.get("file") is not None:
-            found = unread(path, position) if "after" in position else chain(path, position)
-            if identity(found[0].stat()) != self._identity:
-                self._open(open_rotated(found[0]), found[0])
+            is_unread = not position["bytes"] and "after" in position
+            first = (unread(path, position) if is_unread else chain(path, position))[0]
+            if first.file != self._identity:
+                self._open(*open_again(path, first))
         ends = holds(self._file, position)
         if ends is None:
             size, consumed = os.fstat(self._file.fileno()).st_size, position["bytes"]
@@ -261,8 +287,8 @@ class Log:
         if self._on_loss is None or self._path is None:
             raise LostLogError(why)
         self._open(open_rotated(self._path), self._path)
-        row, header = position.get("row"), bytes.fromhex(position["header"])
-        if row and row == _first_row(self._file.read(KNOWN_BY) or b"", header):
+        header, after = bytes.fromhex(position["header"]), position.get("after") or {}
+        if _first_row(self._file.read(KNOWN_BY) or b"", header) in {position.get("row"), after.get("row")} - {"", None}:
             raise InvalidInputError(
                 f"{why}. It begins with a row that was read before, so that row would be read twice"
             )
@@ -277,8 +303,21 @@ class Log:
         if self._path is None or not self.is_file:
             return None
         before = end_of_newest(self._path)
-        is_here = self._path.exists() and identity(self._path.stat()) == self._identity
-        return before if is_here else None
+        try:
+            here = files_of(self._path)[-1:]
+        except InvalidInputError:
+            return None
+        return before if here and here[0] == LogFile(self._path, self._identity) else None
+
+    def _rest(self) -> Iterator[bytes]:
+        """Yield the whole lines at the end of a rotated file, which an open quote may have kept back."""
+        self._go_back()
+        whole, _, rest = self._file.read().rpartition(b"\n")
+        if whole:
+            self._mark(whole + b"\n")
+            yield whole + b"\n"
+        if rest:
+            self._lines.refuse(rest, f"{self._lines.name} was rotated, and its last line is incomplete")
 
     def _advance(self, to: _Next) -> None:
         """Go on with another file; it is noted before anything of it is read."""
@@ -286,15 +325,18 @@ class Log:
         if to.lost:
             self._begin_at_path(self.position, to.lost)
             return
-        if to.follows:
-            self._go_back()
-            if rest := self._file.read():
-                self._lines.refuse(rest, f"{self._lines.name} was rotated, and its last line is incomplete")
-        file = open_rotated(to.path)
-        if to.is_copy and holds(file, own) is None:  # it was renamed since it was found
+        path = self._path
+        if path is None or to.one is None:
+            return
+        try:
+            file, found = open_again(path, to.one)
+        except LostLogError:
+            self._go_back()  # and look again
+            return
+        if to.is_copy and holds(file, own) is None:
             file.close()
         else:
-            self._open(file, to.path, keep=to.follows)
+            self._open(file, found, keep=to.follows)
         if to.is_copy:
             self._go_back()
         else:
@@ -338,31 +380,33 @@ class Log:
             if cut:
                 raise LostLogError(self._shorter(os.fstat(self._file.fileno()).st_size, self._consumed))
             return None
-        if not path.exists() and not cut:  # its writer has not begun another one yet
-            return None
-        position, is_there = self.position, not cut and identity(path.stat()) == self._identity
-        nothing_read = "after" in position
-        if is_there:
-            self._check_left()
-            if not nothing_read:
+        position = self.position
+        if self._is_unread and "after" in position:
+            files = unread(path, position)
+            if cut or files[0].file != self._identity:
+                return _Next(files[0], was_missed=True)
+        else:
+            here = files_of(path)[-1:]
+            if not cut and (not here or here[0].path != path):  # its writer has not begun another one yet
                 return None
-        try:
-            first, *others = unread(path, position) if nothing_read else chain(path, position)
-        except LostLogError:
-            if is_there:
-                return None  # only the file before this one is gone
-            raise
-        if cut or identity(first.stat()) != self._identity:
-            return _Next(first, is_copy=not nothing_read, was_missed=nothing_read)
+            files = here if not cut and here[0].file == self._identity else chain(path, position)
+            if cut or files[0].file != self._identity:
+                return _Next(files[0], is_copy=True)
+        others = files[1:]
+        if not others:
+            self._check_left()
         # its writer uses a new file once that has bytes
-        return None if not others or (others == [path] and not path.stat().st_size) else _Next(others[0])
+        return None if not others or (others[0].path == path and not size_of(path)) else _Next(others[0])
 
     def _check_left(self) -> None:
         if self._left is not None and (grown := os.fstat(self._left[0].fileno()).st_size - self._left[1]) > 0:
-            raise InvalidInputError(
-                f"{self._path} was rotated, and {grown:,} bytes were written to the previous file after the new one "
-                "was begun. They are not read. Stop all writers of a log before others write to its new file"
-            )
+            raise InvalidInputError(self._grown(grown))
+
+    def _grown(self, grown: int) -> str:
+        return (
+            f"{self._path} was rotated, and {grown:,} bytes were written to the previous file after the new one was "
+            "begun. They are not read. Stop all writers of a log before others write to its new file"
+        )
 
     def _go_on(self, position: dict[str, Any]) -> None:
         """Resume a pipe from a position, after the bytes before it were read."""
@@ -398,9 +442,12 @@ class Log:
         """
         self._next, self._missed = None, 0
         while stop is None or not stop.is_set():
-            begins = not self._file.tell()  # then another file may have been here a moment before
+            begins, at = self._is_unread, self._file.tell()
             block = b"" if self._was_cut() else self._file.read(BLOCK_BYTES)
             found = self._find_successor() if begins or not block else None
+            if begins and self._missed:  # it is not known yet whether it is the file that comes next
+                self._file.seek(at)
+                block = b""
             if found is not None and found.follows:
                 block = block or self._file.read(BLOCK_BYTES)  # written before the next one was begun
             if found is not None and not (found.follows and block):
@@ -427,7 +474,7 @@ class Log:
                 return None
             if self._on_loss is None or self._path is None:
                 raise
-            return _Next(self._path, lost=str(error))
+            return _Next(None, lost=str(error))
         self._missed = 0
         return found
 
@@ -451,6 +498,11 @@ def _first_row(head: bytes, header: bytes) -> str:
     if header and head.startswith(header):
         head = head.partition(b"\n")[2]
     return digest(head.partition(b"\n")[0]) if head else ""
+
+
+def _has_row(head: bytes, form: LineFormat) -> bool:
+    """Return whether the first bytes of a file have a whole line, after the header of CSV."""
+    return bool(head.partition(b"\n")[2].strip()) if form == "csv" else b"\n" in head
 
 
 def _is_position(position: dict[str, Any]) -> bool:

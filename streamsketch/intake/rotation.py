@@ -5,21 +5,30 @@ import hashlib
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from io import FileIO
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from streamsketch.errors import InvalidInputError
 
 KNOWN_BY = 4096
 """Bytes at each end of what was read, by which a log is recognised."""
 
+_SNAPSHOTS = 100  # how often files are listed, until two lists are equal
+
 _NUMBER = re.compile(r"\d{1,5}")
 _DATE = re.compile(r"\d{4}-?\d\d-?\d\d[\d:_T.Z-]*")
 
 
 Opened: TypeAlias = FileIO | gzip.GzipFile
+
+
+class LogFile(NamedTuple):
+    """A file of a log: its path when it was listed, and its device and inode, which a rename keeps."""
+
+    path: Path
+    file: list[int]
 
 
 class LostLogError(InvalidInputError):
@@ -36,9 +45,72 @@ def identity(status: os.stat_result) -> list[int]:
     return [status.st_dev, status.st_ino]
 
 
+def size_of(path: Path) -> int:
+    """Return the size of a file in bytes, 0 if there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def open_rotated(path: Path) -> Opened:
     """Open a file for reading; one named ``.gz`` is uncompressed."""
     return gzip.open(path, "rb") if path.suffix == ".gz" else FileIO(path)
+
+
+def open_again(path: Path, one: LogFile) -> tuple[Opened, Path]:
+    """Open a file of the log at ``path``, which may have been renamed since it was listed; return its path, too.
+
+    Raises
+    ------
+    LostLogError
+        If it is not there any more.
+    """
+    for other in (one, *(other for other in files_of(path) if other.file == one.file)):
+        if file := _open_listed(other):
+            return file, other.path
+    raise LostLogError(f"{one.path} was rotated or removed while it was opened; try again")
+
+
+def _open_listed(one: LogFile) -> Opened | None:
+    """Open a file if it still is the one that was listed."""
+    try:
+        file = open_rotated(one.path)
+    except FileNotFoundError:
+        return None
+    if identity(os.fstat(file.fileno())) == one.file:
+        return file
+    file.close()
+    return None
+
+
+def files_of(path: Path) -> list[LogFile]:
+    """Return all files of a log, oldest first; the last one is at ``path``, if a file is there.
+
+    Raises
+    ------
+    LostLogError
+        If it is rotated faster than it can be listed.
+    InvalidInputError
+        As `rotated`.
+    """
+    before: list[LogFile] | None = None
+    for _ in range(_SNAPSHOTS):
+        found = _listed(path)
+        if found is not None and found == before:
+            return found
+        before = found
+    raise LostLogError(f"{path} is rotated faster than its files can be listed; rotate it less often")
+
+
+def _listed(path: Path) -> list[LogFile] | None:
+    """Return all files of a log; None if one was renamed meanwhile."""
+    try:
+        here = [LogFile(path, identity(path.stat()))] if path.exists() else []
+        older = [LogFile(one, identity(one.stat())) for one in rotated(path)]
+    except FileNotFoundError:
+        return None
+    return [*(one for one in older if all(one.file != other.file for other in here)), *here]  # no links to it
 
 
 def rotated(path: Path) -> list[Path]:
@@ -97,8 +169,8 @@ def _bytes_at(file: Opened, at: int, count: int) -> bytes:
     return file.read(count)
 
 
-def chain(path: Path, position: Mapping[str, Any]) -> list[Path]:
-    """Return the file in which a position is, and those that were begun after it; the last one is ``path``.
+def chain(path: Path, position: Mapping[str, Any]) -> list[LogFile]:
+    """Return the file in which a position is, and those that were begun after it.
 
     It is the file with the inode of the position, if its bytes are those that were read. Otherwise it is the only file
     with these bytes: a copy, a restored or a compressed one.
@@ -108,105 +180,135 @@ def chain(path: Path, position: Mapping[str, Any]) -> list[Path]:
     LostLogError
         If it is not there, cannot be distinguished from others, or a file after it is missing.
     """
-    known = position.get("file")
-    if known is None or (path.exists() and identity(path.stat()) == known and _is_in(path, position)):
-        return [path]
-    every = [*_older(path), path]
-    plain = [one for one in every if one.suffix != ".gz" and _is_in(one, position)]
-    matches = [one for one in plain if identity(one.stat()) == known]
+    every, known = files_of(path), position["file"]
+    if every and every[-1] == LogFile(path, known) and _is_in(every[-1], position):
+        return every[-1:]
+    plain = [one for one in every if one.path.suffix != ".gz" and _is_in(one, position)]
+    matches = [one for one in plain if one.file == known]
     if not matches and (position["bytes"] or len(every) == 1):  # no bytes are in every file
         matches = plain
     if not matches and position["bytes"]:
-        matches = [one for one in reversed(every) if one.suffix == ".gz" and _is_in(one, position)]
+        matches = [one for one in reversed(every) if one.path.suffix == ".gz" and _is_in(one, position)]
     if len(matches) != 1:
         raise LostLogError(_not_found(path, position, every, several=len(matches) > 1))
-    return list(_without_gaps(every[every.index(matches[0]) :], path))
+    return _without_gaps(every[every.index(matches[0]) :], path)
 
 
-def unread(path: Path, position: Mapping[str, Any]) -> list[Path]:
+def unread(path: Path, position: Mapping[str, Any]) -> list[LogFile]:
     """Return the files of which nothing was read, from a position in which nothing of its file was read.
 
-    They follow the file that ends ``position["after"]``; if that is empty, there was no file before. So they are found
-    even if the position's file was copied and truncated, or compressed.
+    They follow the file that ends at ``position["after"]``; if that is empty, there was no file before. So they are
+    found even if the position's file was copied and truncated, or compressed.
 
     Raises
     ------
     LostLogError
-        As `chain`, or if the file before is the one at ``path``.
+        As `chain`, or if it is not known whether files are missing.
     """
-    after = position["after"]
-    if not after:
-        return list(_without_gaps([*_older(path), path], path))
-    try:
-        found = chain(path, after)[1:]
-    except LostLogError:
-        if path.exists() and identity(path.stat()) == position["file"]:
-            raise
-        return chain(path, position)  # the file before is gone, but this one was renamed
+    after, known = position["after"], position["file"]
+    if after:
+        try:
+            found = chain(path, after)[1:]
+        except LostLogError:
+            found = _from(files_of(path), known, path)  # the file before is gone, but this one was renamed
+            if found[0].path == path:
+                raise
+    else:
+        found = _from(files_of(path), known, path)
     if not found:
         raise LostLogError(f"{path} was read to its end, and was rotated then; put the newer file back")
-    return found
+    return _without_copies(_without_gaps(found, path), known, path)
+
+
+def _from(every: list[LogFile], known: list[int], path: Path) -> list[LogFile]:
+    """Return all files, if the oldest one surely is the one of which nothing was read: inodes are used again."""
+    is_oldest = len(every) == 1 or any(one.file == known for one in every) or every[0].path.suffix == ".gz"
+    if len(every) > 2 or not is_oldest:
+        names = ", ".join(one.path.name for one in every if one.path != path)
+        raise LostLogError(
+            f"{path} was rotated before anything was read of it, so it is not known whether files before {names} are "
+            "missing. Begin a new state and a new folder"
+        )
+    return every
+
+
+def _without_copies(found: list[LogFile], known: list[int], path: Path) -> list[LogFile]:
+    """Leave out what a log is copied into while it is not truncated yet: what it holds is read there."""
+    last = found[-1]
+    if last != LogFile(path, known) or not size_of(path):
+        return found
+    return [one for one in found if one.file == known or (end := end_of(one)) is None or not _is_in(last, end)]
+
+
+def end_of(one: LogFile) -> dict[str, Any] | None:
+    """Return the position at the end of a file; None if it cannot be read."""
+    head = tail = b""
+    size = 0
+    try:
+        file = _open_listed(one)
+        if file is None:
+            return None
+        with file:
+            while block := file.read(1 << 20):
+                head = (head + block[:KNOWN_BY])[:KNOWN_BY]
+                tail = (tail + block)[-KNOWN_BY:]
+                size += len(block)
+    except (EOFError, OSError, zlib.error):
+        return None
+    ends = {"head": digest(head), "tail": digest(tail), "row": ""}
+    return {"bytes": size, "line": 1, "header": "", **ends, "file": one.file}
 
 
 def end_of_newest(path: Path) -> dict[str, Any] | None:
     """Return the position at the end of the file into which a log was rotated last; an empty one if there is none.
 
-    None if it cannot be read, or only by uncompressing all of it.
+    None if that is not known.
     """
     try:
-        older = _older(path)
-        if not older:
-            return {}
-        if older[-1].suffix == ".gz":
-            return None
-        with open_rotated(older[-1]) as file:
-            status = os.fstat(file.fileno())
-            count = min(status.st_size, KNOWN_BY)
-            head, tail = _bytes_at(file, 0, count), _bytes_at(file, status.st_size - count, count)
+        older = [one for one in files_of(path) if one.path != path]
     except (InvalidInputError, OSError):
         return None
-    ends = {"head": digest(head), "tail": digest(tail), "row": ""}
-    return {"bytes": status.st_size, "line": 1, "header": "", **ends, "file": identity(status)}
+    return end_of(older[-1]) if older else {}
 
 
-def _older(path: Path) -> list[Path]:
-    """Return the rotated files of a log, oldest first, without links to the log itself."""
-    older = rotated(path)
-    return [one for one in older if not one.samefile(path)] if path.exists() else older
+def grown_after(path: Path, position: Mapping[str, Any]) -> int:
+    """Return how many bytes were written to the file that ends at a position, after that was its end."""
+    older = [one for one in files_of(path) if one.file == position["file"] and one.path != path]
+    if not position["bytes"] or not older or older[0].path.suffix == ".gz" or not _is_in(older[0], position):
+        return 0
+    return size_of(older[0].path) - int(position["bytes"])
 
 
-def _not_found(path: Path, position: Mapping[str, Any], every: list[Path], *, several: bool) -> str:
-    consumed, size = position["bytes"], path.stat().st_size if path.exists() else 0
+def _not_found(path: Path, position: Mapping[str, Any], every: list[LogFile], *, several: bool) -> str:
+    consumed, size = position["bytes"], size_of(path)
     why = (
         f"{path} has {size:,} byte{'' if size == 1 else 's'}, but {consumed:,} were read before"
         if size < consumed
         else f"{path} is not the log that was read before: the bytes at the beginning or the end of what was read "
         "differ"
     )
-    names = ", ".join(one.name for one in every if one != path)
+    names = ", ".join(one.path.name for one in every if one.path != path)
     looked = f", and {'several' if several else 'none'} of its rotated files ({names}) may be" if names else ""
     return f"{why}{looked}. Put back the file that was read last, or begin a new state and a new folder"
 
 
-def _is_in(path: Path, position: Mapping[str, Any]) -> bool:
-    try:
-        with open_rotated(path) as file:
-            return holds(file, position) is not None
-    except FileNotFoundError:  # it was renamed meanwhile
+def _is_in(one: LogFile, position: Mapping[str, Any]) -> bool:
+    file = _open_listed(one)
+    if file is None:  # it was renamed meanwhile
         return False
+    with file:
+        return holds(file, position) is not None
 
 
-def _without_gaps(files: list[Path], path: Path) -> Iterator[Path]:
-    """Yield files; raise `InvalidInputError` if one between two numbers is missing."""
+def _without_gaps(files: list[LogFile], path: Path) -> list[LogFile]:
+    """Return files; raise `LostLogError` if one between two numbers is missing."""
+    numbers = [0 if one.path == path else _label(one.path.name.removesuffix(".gz"), path) for one in files]
     before: int | None = None
-    for one in files:
-        label = "0" if one == path else _label(one.name.removesuffix(".gz"), path)
-        if _NUMBER.fullmatch(label):
-            number = int(label)
-            if before is not None and before - number > 1:
-                raise LostLogError(
-                    f"{path} was rotated, and its file number {before - 1} is missing between {before} and {number}; "
-                    "put it back"
-                )
-            before = number
-        yield one
+    for number in (int(label) for label in numbers if isinstance(label, int) or _NUMBER.fullmatch(label)):
+        if before is not None and before - number > 1:
+            raise LostLogError(
+                f"{path} was rotated, and its file number {before - 1} is missing between {before} and {number}; "
+                "put it back"
+            )
+        before = number
+    return files

@@ -394,18 +394,18 @@ def test_a_file_that_is_rotated_while_it_is_opened_is_read(
             written.write(left[0])
         del left[:1]
 
-    def open_rotated(path: Path) -> rotation.Opened:
+    def open_again(path: Path, one: rotation.LogFile) -> tuple[rotation.Opened, Path]:
         if opens_first:
-            file = rotation.open_rotated(path)
+            found = rotation.open_again(path, one)
             rotate()
-            return file
+            return found
         rotate()
-        return rotation.open_rotated(path)
+        return rotation.open_again(path, one)
 
     with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", path=written.path) as log:
         pieces = log.pieces(follow=True, wait=lambda: 0)
         log.read(next(pieces), rows.add)
-        monkeypatch.setattr(log_module, "open_rotated", open_rotated)
+        monkeypatch.setattr(log_module, "open_again", open_again)
         written.write(1)
         written.rotate(how)
         written.write(1)
@@ -536,7 +536,7 @@ def test_what_is_written_to_the_old_file_until_the_new_one_is_begun_is_read(
         written.rotate("renamed")
         written.write(1)
 
-        def chain(path: Path, position: dict[str, Any]) -> list[Path]:
+        def chain(path: Path, position: dict[str, Any]) -> list[rotation.LogFile]:
             if not old.closed:  # the last write of the old file's writer, while the new one is looked for
                 old.write('{"item": "a", "n": 9}\n')
                 old.close()
@@ -544,3 +544,146 @@ def test_what_is_written_to_the_old_file_until_the_new_one_is_begun_is_read(
 
         monkeypatch.setattr(log_module, "chain", chain)
         assert numbers_of(rows_of(log)) == [0, 9, 1]
+
+
+def read_on(path: Path, form: Any = "jsonl", position: Any = None, **options: Any) -> tuple[list[int], Any]:
+    """Read a log to its end; return the numbers that were read, and the position as a state keeps it."""
+    reader = options.pop("reader", READER)
+    with (
+        opened(path) as descriptor,
+        Log(descriptor, reader, form, position=position, path=path, **options) as log,
+    ):
+        return numbers_of(rows_of(log)), json.loads(json.dumps(log.position))
+
+
+@pytest.mark.parametrize("how", ["compressed", "copied"])
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_file_of_which_only_the_header_was_read_is_not_taken_for_another(
+    how: str,
+    follows: bool,  # noqa: FBT001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every file of the log begins with that header."""
+    monkeypatch.setattr(log_module, "_LOOK", 0)
+    path, found = tmp_path / "log.csv", Rows()
+    path.write_text("item,n\n")
+
+    def rotate() -> None:
+        with path.open("a") as file:
+            file.writelines(f"a,{number}\n" for number in range(100))
+        if how == "copied":
+            shutil.copy(path, tmp_path / "log.csv.1")
+            os.truncate(path, 0)
+        else:
+            with gzip.open(tmp_path / "log.csv.1.gz", "wb") as file:
+                file.write(path.read_bytes())
+            path.rename(tmp_path / "kept")  # so that the new file gets another inode
+        with path.open("a") as file:
+            file.write("item,n\na,100\n")
+
+    if follows:
+        with opened(path) as descriptor, Log(descriptor, READER, "csv", path=path) as log:
+            pieces = log.pieces(follow=True, wait=lambda: 0)
+            log.read(next(pieces), found.add)
+            rotate()
+            for piece, _ in zip(pieces, range(20), strict=False):
+                log.read(piece, found.add)
+        assert numbers_of(found) == list(range(101))
+        return
+    _, position = read_on(path, "csv")
+    rotate()
+    assert read_on(path, "csv", position)[0] == list(range(101))
+
+
+def test_rotated_files_that_were_deleted_before_anything_was_read_are_an_error(tmp_path: Path) -> None:
+    written = Rotating(tmp_path)
+    _, position = read_on(written.path)
+    for _ in range(4):  # of which two are kept
+        written.write(1)
+        written.rotate("renamed")
+        (tmp_path / "log.jsonl.3").unlink(missing_ok=True)
+    written.write(1)
+    with pytest.raises(LostLogError, match="rotated before anything was read of it"):
+        read_on(written.path, position=position)
+
+
+@pytest.mark.parametrize("step", ["while it is opened", "between two renames", "before the new file is made"])
+def test_a_file_whose_predecessor_is_removed_or_renamed_meanwhile_is_read(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "_LOOK", 0)
+    written, rows, left = Rotating(tmp_path), Rows(), [1]
+    written.write(1)
+
+    def open_again(path: Path, one: rotation.LogFile) -> tuple[rotation.Opened, Path]:
+        if left:
+            left.clear()
+            if step == "while it is opened":  # by a handler that keeps one file
+                (tmp_path / "log.jsonl.1").unlink()
+                written.rotate("renamed")
+            elif step == "between two renames":
+                (tmp_path / "log.jsonl.1").rename(tmp_path / "log.jsonl.2")
+            else:
+                written.path.rename(written.shift(""))
+        return rotation.open_again(path, one)
+
+    with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", path=written.path) as log:
+        pieces = log.pieces(follow=True, wait=lambda: 0)
+        log.read(next(pieces), rows.add)
+        written.rotate("renamed")
+        written.write(1)
+        monkeypatch.setattr(log_module, "open_again", open_again)
+        for count, piece in enumerate(pieces):
+            log.read(piece, rows.add)
+            if count == 1 and step == "between two renames":
+                written.path.rename(tmp_path / "log.jsonl.1")
+            if count == 1:
+                written.write(1)
+            if count == 20:
+                break
+    assert numbers_of(rows) == list(range(written.count))
+
+
+def test_a_file_that_was_read_and_put_back_is_not_read_twice(tmp_path: Path) -> None:
+    written = Rotating(tmp_path)
+    written.write(2)
+    _, position = read_on(written.path)
+    written.rotate("renamed")
+    written.path.write_text('{"item"')
+    found, position = read_on(written.path, position=position)
+    assert (found, position["bytes"]) == ([], 0)
+    (tmp_path / "log.jsonl.1").rename(written.path)
+    with pytest.raises(LostLogError, match="put the newer file back"):
+        read_on(written.path, position=position)
+    with pytest.raises(ss.InvalidInputError, match="would be read twice"):
+        read_on(written.path, position=position, on_loss=lambda _: None)
+
+
+def test_an_open_quote_at_the_end_of_a_rotated_file_costs_its_own_row_alone(tmp_path: Path) -> None:
+    path, reader = tmp_path / "log.csv", RowReader(AGREEMENT, bad=(bad := BadLines("skip")))
+    path.write_text("item,n\na,0\n" + '"a,1\n' + "".join(f"a,{number}\n" for number in range(2, 50)))
+    first, position = read_on(path, "csv", reader=reader)
+    path.rename(tmp_path / "log.csv.1")
+    path.write_text("item,n\na,50\n")
+    second, _ = read_on(path, "csv", position, reader=reader)
+    assert (first + second, bad.count) == ([0, *range(2, 51)], 1)
+
+
+def test_what_was_written_to_the_old_file_meanwhile_is_an_error_after_a_restart_or_an_accepted_loss(
+    tmp_path: Path,
+) -> None:
+    written, losses = Rotating(tmp_path), list[str]()
+    written.write(1)
+    _, position = read_on(written.path)
+    written.rotate("renamed")
+    written.write(1)
+    _, position = read_on(written.path, position=position)
+    with (tmp_path / "log.jsonl.1").open("a") as late:
+        late.write("{}\n")
+    written.write(1)
+    with pytest.raises(LostLogError, match="3 bytes were written to the previous file"):
+        read_on(written.path, position=position)
+    found, position = read_on(written.path, position=position, on_loss=losses.append)
+    assert (found, len(losses)) == ([2], 1)
+    assert read_on(written.path, position=position)[0] == []
