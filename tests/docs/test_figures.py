@@ -99,7 +99,7 @@ def test_what_signs_keep_of_digits() -> None:
     lengths = [np.linalg.norm(rows, axis=1, keepdims=True) for rows in (archive, clinic)]
     cosines = (clinic / lengths[1]) @ (archive / lengths[0]).T
     right = (digit[:1400][cosines.argmax(axis=1)] == digit[1400:]).mean()
-    assert f"With the exact answers it is {right:.0%}".replace("%", " %") in page("docs/tutorials/alike.md")
+    assert f"With the exact answers, the share is {right:.0%}".replace("%", " %") in page("docs/tutorials/alike.md")
 
     shares = (64 - np.sign(clinic) @ np.sign(archive).T) / 128  # an answer of 0 gets a random sign: half of it differs
     bias = np.degrees((math.pi * shares - np.arccos(cosines.clip(-1, 1))).mean())
@@ -140,7 +140,7 @@ def test_the_noise_of_ranges_of_time() -> None:
     year = continual.Factorisation(horizon=365 * 24)
     assert round(year.worst_error(7 * 24)) == round(year.worst_error()) == 4
     assert "about 4 times the noise of one hour" in text
-    assert f"a single hour has {year.worst_error(1):.1f} times its noise" in text
+    assert f"a single hour has {year.worst_error(1):.1f} times the noise of a separate release" in text
     for _, schedule, root, separate in rows_of("docs/how-to/ranges-of-time.md", "a unit is in"):
         name, given = re.fullmatch(r"`(\w+)\((.*)\)`", schedule).groups()  # type: ignore[union-attr]
         who = {word: ast.literal_eval(value) for word, value in (one.split("=") for one in given.split(", "))}
@@ -190,7 +190,7 @@ def test_shops_with_few_customers() -> None:
     counts = pd.crosstab([bought["shop"], bought["customer"]], bought["kind"], normalize="index")
     shares = counts.groupby("shop").mean()
     assert f"garden goods is {shares.loc['cedar', 'garden'] - shares.loc['ash', 'garden']:.2f} larger" in text
-    assert f"office goods {shares.loc['elm', 'office'] - shares.loc['ash', 'office']:.2f} larger" in text
+    assert f"office goods is {shares.loc['elm', 'office'] - shares.loc['ash', 'office']:.2f} larger" in text
 
 
 def test_bounds_of_aircraft_as_measured() -> None:
