@@ -62,8 +62,10 @@ AssertBounds = Annotated[
     bool,
     typer.Option(
         "--assert-bounds",
-        help="Assert that units keep to the bound, whatever was enforced on the data. The guarantee "
-        "then says that the bound is asserted.",
+        help=(
+            "Assert that units keep to the bound, whatever was enforced on the data. The guarantee then states that "
+            "the bound is asserted."
+        ),
     ),
 ]
 Missing = Annotated[
@@ -76,7 +78,7 @@ Title = Annotated[str, typer.Option(help="Subject of the agreement, in one line.
 
 
 def typed(text: str, known: Sequence[str] = ()) -> str | tuple[str, str]:
-    """Return a column as NAME:TYPE says it, or as a name alone; a name with colons is one of those ``known``."""
+    """Return the column that NAME:TYPE or a name alone describes; a name with colons must be one of ``known``."""
     name, _, kind = text.rpartition(":")
     if name and is_type(kind):
         return name, kind
@@ -89,7 +91,7 @@ def typed(text: str, known: Sequence[str] = ()) -> str | tuple[str, str]:
 
 
 def column_name(text: str) -> str:
-    """Return the name of a column that NAME:TYPE says."""
+    """Return the name of the column that NAME:TYPE describes."""
     name, _, kind = text.rpartition(":")
     return name if name and is_type(kind) else text
 
@@ -113,16 +115,16 @@ def columns_from(
 
 
 def neighbours_of(bounds: Mapping[str, str | None], unit: str, max_keys: int | None) -> Neighbours | None:
-    """Return the relation that an option says; None without any.
+    """Return the neighbour relation of an option; None if there is no such option.
 
     Parameters
     ----------
     bounds
-        What was said, by the name of the option: ``l1``, ``l2``, ``sketch_l2`` or ``one_coordinate``.
+        The bounds that were given, by the name of the option: ``l1``, ``l2``, ``sketch_l2`` or ``one_coordinate``.
     unit
-        What a unit is, in a word.
+        The name of a unit, in one word.
     max_keys
-        In how many keys a unit may be; None for what the relation has by default.
+        The number of keys that a unit may be in; None for the default of the relation.
     """
     kinds = {name: name.replace("_", "-") for name, bound in bounds.items() if bound is not None}
     given = [(f"--{kind}", NEIGHBOURS[kind], bounds[name]) for name, kind in kinds.items()]
@@ -146,7 +148,7 @@ def given_options(options: Mapping[str, object]) -> str:
 
 
 def projection_from(path: Path | None, **options: int | str | None) -> ss.Projection:
-    """Return the projection in a file, beside which options say nothing, or without one a new SJLT by the options."""
+    """Return the projection in a file, which excludes other options; without a file, a new SJLT by the options."""
     if path is None:
         fields = {"dim": ss.HASHED_DIM, "sketch_dim": SKETCH_DIM, "sparsity": SPARSITY, "seed": secrets.randbits(63)}
         given = {name: value for name, value in options.items() if value is not None}

@@ -24,16 +24,16 @@ _USUAL = 5  # standard deviations of the noise, which cells of a small key stay 
 
 @dataclasses.dataclass(frozen=True)
 class DryRun:
-    """A release that is not made.
+    """A release that is described but not made.
 
     Parameters
     ----------
     file, header
-        A raw file, and what is known of it without its cells.
+        A raw file, and its header, which is read without the cells.
     publisher
-        What would publish it, without counts.
+        The publisher of the release, without counts.
     public_keys
-        The keys that would be published, where they were named.
+        The keys that would be published, if they were named.
     assert_bounds, again
         As in `streamsketch.storage.release_raw`.
     """
@@ -47,7 +47,7 @@ class DryRun:
 
     @functools.cached_property
     def guarantee(self) -> Guarantee:
-        """What it would guarantee; raise `InvalidInputError` where the release would be refused."""
+        """The guarantee of the release; raise `InvalidInputError` if the release would be refused."""
         guarantee: Guarantee = self._calibrated.guarantee
         return guarantee
 
@@ -58,15 +58,15 @@ class DryRun:
 
     @functools.cached_property
     def floor(self) -> NoiseFloor:
-        """How long sums must be to stand out."""
+        """The length that sums must have to stand out."""
         return NoiseFloor.of(self.header.projection, self._calibrated.noise)
 
     @property
     def least_units(self) -> float | None:
         """The number of units below which a key's sum cannot be as long as the noise floor; None where it may.
 
-        A sum is no longer than its parts together. Of a bound on each unit that was enforced, so many make the length
-        that comes out below the floor as often as not.
+        A sum is no longer than its parts together. If a bound on each unit was enforced, this many units give the
+        length that comes out below the floor as often as not.
         """
         neighbours = self.guarantee.neighbours
         if self.guarantee.basis != "enforced" or neighbours.kind == "one-coordinate":
@@ -120,7 +120,7 @@ class DryRun:
         return released_before(raw, self.file)
 
     def charge(self, ledger: ss.Ledger, dataset: str | None) -> tuple[str, dict[str, Any], bool]:
-        """Return what a ledger would say: in words, as JSON fields, and whether the release fits."""
+        """Return the answer of a ledger in words and as JSON fields, and whether the release fits into the budget."""
         ids = self.header.ids.with_keys(self.public_keys) if self.public_keys else self.header.ids
         try:
             names = ledger.check(dataset, self.guarantee, projection=self.header.projection, data_ids=ids)
@@ -141,7 +141,7 @@ class DryRun:
 
     @property
     def bytes(self) -> int:
-        """About how many bytes the file would have: of noise alone, as sums much longer take more."""
+        """The approximate number of bytes of the file, if it had noise only; much longer sums take more bytes."""
         return len(self._example.to_bytes()) * self.sketches
 
     @property
@@ -161,12 +161,12 @@ class DryRun:
 
     @functools.cached_property
     def _empty(self) -> State:
-        """Data of which the same is known, without their sums."""
+        """Empty data with the same header, without the sums."""
         return self.header.empty(self.header.bounds)
 
     @functools.cached_property
     def _example(self) -> ss.PrivateSketch:
-        """A sketch as it would be published, with numbers that are no data: all as large as noise is now and then."""
+        """A sketch as it would be published, with numbers that are not data: all are as large as noise sometimes is."""
         calibrated = self._calibrated
         usual = math.ceil(_USUAL * math.sqrt(calibrated.noise.cumulants.k2))
         counting = calibrated.counting

@@ -1,4 +1,4 @@
-"""Features in files, as people write them, in words, and in releases."""
+"""Features: read from files that people write, described in words, and found in releases."""
 
 import dataclasses
 import difflib
@@ -40,7 +40,7 @@ _LISTED = 4  # categories on a line
 
 
 def load_features(path: Path, seed: int | None) -> ss.Features:
-    """Return the features in a file: the JSON of `Features`, in which fields that have a default may be left out.
+    """Return the features in a file: the JSON of `Features`, in which fields that have a default may be omitted.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def load_features(path: Path, seed: int | None) -> ss.Features:
 
 
 def _fields_of(text: bytes, seed: int | None) -> dict[str, Any]:
-    """Return all fields of features from those that somebody wrote."""
+    """Return all fields of features from the fields that a file has."""
     of_agreements = {"projection", "key", "index", "unit", "neighbours", "counting", "features"}
     fields = json_fields(text, "features", {"columns", *of_agreements})
     if "agreement" in fields:
@@ -78,7 +78,7 @@ def _fields_of(text: bytes, seed: int | None) -> dict[str, Any]:
 
 
 def _completed(column: Any) -> Any:
-    """Return the fields of a column with the defaults of those that are left out."""
+    """Return the fields of a column, with defaults for omitted fields."""
     kind = _KINDS.get(str(column.get("kind"))) if isinstance(column, dict) else None
     if kind is None:
         return column  # its error says which kinds there are
@@ -91,7 +91,7 @@ def _completed(column: Any) -> Any:
 
 
 def check_columns(features: ss.Features, schema: "pa.Schema", path: Path) -> None:
-    """Raise `InvalidInputError` unless a file has columns that can be these features."""
+    """Raise `InvalidInputError` unless a file has the columns of these features."""
     for name in features.columns:
         if schema.names.count(name) != 1:
             found = "has no" if name not in schema.names else "has more than one"
@@ -102,7 +102,7 @@ def check_columns(features: ss.Features, schema: "pa.Schema", path: Path) -> Non
 
 
 def features_text(features: ss.Features) -> str:
-    """Return what each column is, a line for each."""
+    """Return a description of each column, one line each."""
     rows = [(name, _column_text(column)) for name, column in features.columns.items()]
     if features.joint:
         rows.append((JOINT, f"{features.joint} waves of all numbers together"))
@@ -152,13 +152,13 @@ def load_agreement(path: Path, sketches: Mapping[str, AnySketch]) -> tuple[ss.Ag
 
 
 def say_agreement_is_missing(sketch: AnySketch) -> None:
-    """Say that releases which may be of features need their agreement to be compared as populations."""
+    """Print a note that releases which may be of features need their agreement to be compared as populations."""
     if isinstance(sketch.projection, Identity) and isinstance(sketch, ss.PrivateSketch) and sketch.clip == "equal":
         say("If these are sums of features, give --agreement FILE: populations are compared, whatever their sizes.")
 
 
 def shares_of(features: ss.Features, given: list[str] | None) -> dict[str, list[str]]:
-    """Return the hashed categories whose shares are asked for, by column, from options COLUMN=VALUE.
+    """Return the hashed categories whose shares are requested, by column, from options COLUMN=VALUE.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Help of the commands: groups of options, placeholders for what they take, and an example of each command."""
+"""Help of the commands: groups of options, placeholders for their values, and an example of each command."""
 
 import re
 import shutil
@@ -277,7 +277,7 @@ class Entry(NamedTuple):
     """A line of help."""
 
     names: str
-    """The name, or names of an option, with what it takes."""
+    """The name or names of an option, with the placeholder of its value."""
     text: str
 
 
@@ -331,7 +331,7 @@ def help_of(command: Any, context: Any) -> Help:
 
 
 def text_of(found: Help, width: int) -> str:
-    """Return a command's help as text of lines that are no longer than ``width``, unless a word is."""
+    """Return a command's help in lines that are no longer than ``width``, unless a single word is longer."""
     lines = [*_wrapped(found.usage, width, "Usage: ", "  "), ""]
     for paragraph in found.paragraphs:
         lines += [*_wrapped(paragraph, width), ""]
@@ -347,7 +347,7 @@ def text_of(found: Help, width: int) -> str:
 
 
 def call_lines(call: str, width: int, indent: str = "  ") -> list[str]:
-    """Return the lines of a call as a shell takes them: each but the last ends with a backslash."""
+    """Return the lines of a call as a shell reads them: each line except the last ends with a backslash."""
     word = r"""(?:[^\s"']|"[^"]*"|'[^']*')+"""
     words = re.findall(rf"-\S+ (?!-){word}|{word}", call)  # an option and what it takes stay together
     lines = [indent + words[0]]
@@ -392,7 +392,7 @@ def _argument(each: Any) -> str:
 
 
 def _names(each: Any, path: str) -> list[str]:
-    """Return the names of an option, short ones first, with what it takes after the last."""
+    """Return the names of an option, short names first, and then the placeholder of its value."""
     if each.secondary_opts:
         return [f"{each.opts[0]}/{each.secondary_opts[0]}"]
     *names, last = sorted(each.opts, key=len)
@@ -401,7 +401,7 @@ def _names(each: Any, path: str) -> list[str]:
 
 
 def _place(each: Any, path: str) -> tuple[str, str]:
-    """Return the group of an option, and what it takes."""
+    """Return the group of an option, and the placeholder of its value."""
     name, command = max(each.opts, key=len).lstrip("-"), path.partition(" ")[2]
     for groups in (_OTHERWISE.get(command, {}), _GROUPS):
         for heading, options in groups.items():
@@ -438,7 +438,7 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; end quietly if nobody reads its output."""
+        """Run the command; end without an error message if nobody reads its output."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""Inputs of commands: formats, signals that end the reading, and snapshots."""
+"""Inputs of commands: formats, signals that end reading, and snapshots."""
 
 import os
 import select
@@ -13,9 +13,9 @@ STDIN = "-"
 
 
 class Stop:
-    """Within it, SIGINT and SIGTERM are noted, and end nothing by themselves.
+    """Within this context, SIGINT and SIGTERM are recorded, and end nothing by themselves.
 
-    A sketch is changed in steps, so that an exception between two of them, as Python raises on SIGINT, would spoil it.
+    A sketch is changed in steps. An exception between two steps, as Python raises on SIGINT, would corrupt the sketch.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Stop:
 
     @property
     def number(self) -> int | None:
-        """The first signal that came, if any.
+        """The first signal that arrived, if any.
 
         It is read where the system wrote it: Python runs a handler a little later, when a stream may have ended too.
         """
@@ -50,7 +50,7 @@ class Stop:
         return self._number
 
     def is_set(self) -> bool:
-        """Return whether a signal came."""
+        """Return whether a signal arrived."""
         return self.number is not None
 
 
@@ -59,7 +59,7 @@ def _do_nothing(_: int, __: FrameType | None) -> None:
 
 
 class Snapshots:
-    """When the next one is due: the first at once, as an hour into a stream is late to learn of a mistake."""
+    """The time of the next snapshot. The first is due immediately: a mistake should not appear only after an hour."""
 
     def __init__(self, every: float) -> None:
         self._every, self._due = every, monotonic()

@@ -1,4 +1,4 @@
-"""Items that commands are asked for, and what they belong to: from options, and from dictionaries in files."""
+"""The items of commands and their categories: from options, and from dictionaries in files."""
 
 import csv
 from pathlib import Path
@@ -25,8 +25,9 @@ FollowedAgreement = Annotated[
     Path | None,
     typer.Option(
         "--agreement",
-        help="Agreement by which the streams were sketched, a JSON file. It says which items or "
-        "features the cells are of.",
+        help=(
+            "Agreement by which the streams were sketched, a JSON file. It defines the items or features of the cells."
+        ),
         show_default=False,
     ),
 ]
@@ -42,7 +43,7 @@ class Dictionary(NamedTuple):
 
 
 def agreement_of(sketch: AnySketch, path: Path | None) -> ss.Agreement | None:
-    """Return the agreement that sketches followed; those of files have one in common."""
+    """Return the agreement that sketches followed; all sketches of files have the same one."""
     if path is not None:
         return ss.Agreement.load(path)
     if isinstance(sketch, ss.Sketch) or sketch.agreement is None:
@@ -78,7 +79,7 @@ def items_of_file(
 
 
 def _names(agreed: ss.Agreement | None, index: list[str] | None) -> list[str]:
-    """Return the columns that items have."""
+    """Return the columns of items."""
     if agreed is None:
         return names_given(index, "--index") if index else []
     if index:
@@ -87,7 +88,7 @@ def _names(agreed: ss.Agreement | None, index: list[str] | None) -> list[str]:
 
 
 def _cast(projection: ss.Projection, agreed: ss.Agreement | None, table: "pa.Table") -> "pa.Table":
-    """Return items as `sketch` casts them; an agreement casts them later."""
+    """Return items cast as by `sketch`; an agreement casts them later."""
     if not table.num_rows:
         raise ss.InvalidInputError("there are no items: name those that may occur")
     if agreed is not None:
@@ -100,7 +101,7 @@ def _cast(projection: ss.Projection, agreed: ss.Agreement | None, table: "pa.Tab
 
 
 def _given(items: list[str], names: list[str]) -> "pa.Table":
-    """Return the items of an option: all with commas between them, or for several columns the parts of one."""
+    """Return the items of an option: items separated by commas, or for several columns the parts of one item."""
     lines = list(csv.reader(items, skipinitialspace=True))
     if len(names) < 2:
         return pa.table({(names or ["item"])[0]: [item for line in lines for item in line]})
@@ -139,7 +140,7 @@ def _read(path: Path, names: list[str], agreed: ss.Agreement | None, category: s
 
 
 def plain_item(item: Any) -> Any:
-    """Return an item as JSON has it."""
+    """Return an item as it is written in JSON."""
     if isinstance(item, dict):
         return [plain_item(part) for part in item.values()]
     return item if isinstance(item, int | str) else item.hex() if isinstance(item, bytes) else str(item)

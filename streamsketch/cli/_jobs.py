@@ -1,4 +1,4 @@
-"""What commands of jobs and of topics share: options, and what the base does not install."""
+"""What commands of jobs and topics have in common: options, and packages that the base does not install."""
 
 import contextlib
 import enum
@@ -19,14 +19,14 @@ _TAKEN = {  # what jobs import that is not in the base, and the extra with it
 
 
 class Form(enum.StrEnum):
-    """What a message of a topic is."""
+    """The kind of a topic's messages."""
 
     arrow = "arrow"
     json = "json"
 
 
 class Log(enum.StrEnum):
-    """What a job says on standard error."""
+    """The lines of a job on standard error."""
 
     text = "text"
     json = "json"
@@ -36,7 +36,7 @@ AgreementFile = Annotated[
     Path, typer.Option("--agreement", help="Agreement that gives the columns, their types and the bound: a JSON file.")
 ]
 PolicyFile = Annotated[
-    Path, typer.Option("--policy", help="Policy that says what is released of each window: a JSON file.")
+    Path, typer.Option("--policy", help="Policy that states what is released of each window: a JSON file.")
 ]
 Servers = Annotated[str, typer.Option(help="Addresses of Kafka's brokers.")]
 MessageForm = Annotated[Form, typer.Option("--format", help="Format of the topic's messages.")]
@@ -63,13 +63,13 @@ def settings_in(path: Path | None) -> dict[str, str]:
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:
-    """Leave out what Beam says on import: that Google's BigQuery client is missing, which jobs do not use."""
+    """Omit Beam's warning on import that Google's BigQuery client is missing: jobs do not use it."""
     return "apitools" not in record.getMessage()
 
 
 @contextlib.contextmanager
 def extras() -> Iterator[None]:
-    """Load what jobs take, which the base does not install; without it an error names the extra."""
+    """Load a package that jobs need and the base does not install; if it is missing, the error names the extra."""
     logging.getLogger().addFilter(_is_wanted)
     try:
         yield

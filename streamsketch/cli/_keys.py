@@ -1,4 +1,4 @@
-"""Keys in files, as commands take them; a passphrase is asked for, or read from a file, and is never an argument."""
+"""Keys in files, for commands; a passphrase is asked for or read from a file, and is never an argument."""
 
 import os
 import stat
@@ -62,7 +62,7 @@ def public_key(path: Path) -> "PublicKey":
 
 
 def private_key(path: Path, passphrase_file: Path | None) -> "Key":
-    """Return the private key in a file, with the name in the .pub file beside it; warn if others can read it."""
+    """Return the private key in a file, with the name in the .pub file next to it; warn if others can read it."""
     from streamsketch.parties import Key  # noqa: PLC0415 - as above
 
     beside = path.with_suffix(PUBLIC)

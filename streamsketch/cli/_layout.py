@@ -25,7 +25,7 @@ class Table(NamedTuple):
 
 
 def table_of(columns: Mapping[str, Sequence[str]], *, title: str | None = None, texts: int = 1) -> Table:
-    """Return a table whose first columns, so many, are text and whose others are numbers."""
+    """Return a table whose first ``texts`` columns are text, and whose other columns are numbers."""
     return Table(columns, title, texts)
 
 
@@ -35,7 +35,7 @@ def show(table: Table) -> None:
 
 
 def show_facts(title: str, facts: Mapping[str, str]) -> None:
-    """Print named facts, one a line, or several lines where a fact has them; line breaks must not come from files."""
+    """Print named facts, one a line, or more lines if a fact has several; line breaks must not come from files."""
     typer.echo("\n".join([*fact_lines(title, facts, terminal_width()), ""]))
 
 

@@ -24,7 +24,7 @@ PAGES = {
     "error-messages": "reference/error-messages.md",
     "glossary": "reference/glossary.md",
 }
-"""By topic, as `streamsketch guide TOPIC` takes it."""
+"""By topic, as in `streamsketch guide TOPIC`."""
 
 OF_COMMANDS = {
     "agree": "customers",

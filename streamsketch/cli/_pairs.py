@@ -1,4 +1,4 @@
-"""Pairs of sketches, or of published signs, in `compare` and `nearest`: which, by what, and how they are shown."""
+"""Pairs of sketches or of published signs in `compare` and `nearest`: their selection, measure and display."""
 
 import functools
 import math
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 BY_HELP = (
     "Measure to compare by. distance: squared distance, which also measures size. cosine: similarity of direction. "
     "profile: squared distance of streams scaled to length 1, which compares what they consist of. mean: squared "
-    "distance of what one unit adds on average, where units were counted. By default cosine, if it can tell most "
-    "streams apart, otherwise distance."
+    "distance of what one unit adds on average, if units were counted. By default cosine, if it can distinguish most "
+    "streams, otherwise distance."
 )
 ByOption = Annotated[By | None, typer.Option("--by", help=BY_HELP, metavar="MEASURE", show_default=False)]
 Only = Annotated[
@@ -62,8 +62,10 @@ Norms = Annotated[
     list[str] | None,
     typer.Option(
         "--norm",
-        help="Euclidean norm of the vectors whose signs were published, if it is public. NAME=NORM "
-        "gives it for one release. Angles need it where flips depend on the cells.",
+        help=(
+            "Euclidean norm of the vectors whose signs were published, if it is public. NAME=NORM gives it for one "
+            "release. Angles need it if flips depend on the cells."
+        ),
         metavar="[NAME=]NORM",
         show_default=False,
     ),
@@ -87,7 +89,7 @@ _DEGREES = 180 / math.pi
 
 
 class Pairs(Protocol):
-    """All pairs of some sketches or published signs, which a command shows without asking which of the two they are.
+    """All pairs of some sketches or published signs: a command shows both kinds in the same way.
 
     ``candidates``, where it is given, is how many others each was selected from: intervals allow for that.
     """
@@ -101,16 +103,16 @@ class Pairs(Protocol):
         """Return the pairs of one with its ``top`` nearest others, nearest first."""
 
     def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> dict[str, Any]:
-        """Return what is estimated as JSON fields."""
+        """Return the estimates as JSON fields."""
 
     def columns(self, pairs: Sequence[Pair], confidence: float, candidates: int | None = None) -> dict[str, list[str]]:
         """Return the same as columns of a table for people."""
 
     def title(self, pairs: Sequence[Pair]) -> str | None:
-        """Return what stands over such a table, if anything."""
+        """Return the heading of such a table, if any."""
 
     def say_notes(self, pairs: Sequence[Pair]) -> None:
-        """Say what pairs do not have, and why."""
+        """Print which values pairs lack, and why."""
 
 
 def load_pairs(
@@ -123,14 +125,14 @@ def load_pairs(
     signer: list[Path] | None,
     raw: bool = False,
 ) -> Pairs:
-    """Return all pairs of what files hold; parameters are the options of a command.
+    """Return all pairs of the releases in files; parameters are the options of a command.
 
-    Without ``by``, sketches are compared by what the report compares them by.
+    Without ``by``, sketches are compared by the measure that the report chooses.
 
     Raises
     ------
     InvalidInputError
-        For options that are not for what the files hold, and as `load_sketches` and `select_names`.
+        For options that do not apply to the content of the files, and as `load_sketches` and `select_names`.
     IncompatibleProjectionsError, DependentNoiseError, SignatureError
         As `load_sketches`.
     """
@@ -148,7 +150,7 @@ def load_pairs(
 
 
 class SketchPairs:
-    """Pairs of sketches: the measure that was asked for, or the report's choice, and another one; see `Pairs`."""
+    """Pairs of sketches, by the requested measure or the report's choice, and by a second measure; see `Pairs`."""
 
     def __init__(self, sketches: Mapping[str, AnySketch], by: By | None) -> None:
         self.names = list(sketches)
@@ -170,12 +172,12 @@ class SketchPairs:
 
     @functools.cached_property
     def _nearness(self) -> np.ndarray:
-        """What ascends from the nearest pair to the farthest: (n, n), infinite where undefined."""
+        """Numbers that ascend from the nearest pair to the farthest: (n, n), infinite if undefined."""
         value = self._estimates.value
         return np.where(np.isnan(value), np.inf, MEASURES[self._by].sign * value)
 
     def nearest_pairs(self, top: int | None) -> list[Pair]:
-        """Return pairs, nearest first; those without an estimate come last."""
+        """Return pairs, nearest first; pairs without an estimate come last."""
         rows, columns = np.triu_indices(len(self.names), 1)
         order = np.argsort(self._nearness[rows, columns], kind="stable")[:top]
         return list(zip(rows[order].tolist(), columns[order].tolist(), strict=True))
@@ -213,7 +215,7 @@ class SketchPairs:
         """Return None: the columns say it."""
 
     def say_notes(self, pairs: Sequence[Pair]) -> None:
-        """Say whether anything is secret, and which sketches have no cosines."""
+        """Print whether anything is secret, and which sketches have no cosines."""
         del pairs
         if is_secret(self.sketches.values()):
             say("warning: raw sketches took part: what is printed here is as secret as they are.")
@@ -235,7 +237,7 @@ class SketchPairs:
 
 
 def _estimate_at(estimates: Estimates | None, pair: Pair) -> ss.Estimate | None:
-    """Return one comparison, None where undefined."""
+    """Return one comparison, or None if it is undefined."""
     return None if estimates is None or np.isnan(estimates.value[pair]) else estimates[pair]
 
 
@@ -245,7 +247,7 @@ def _compare_all(sketches: Mapping[str, AnySketch], by: By) -> Estimates:
 
 
 def _named(sketches: Mapping[str, AnySketch], compute: Callable[[list[AnySketch]], Result]) -> Result:
-    """Return what is computed of sketches; errors name the two that cannot be compared."""
+    """Return the result of a computation on sketches; errors name the two that cannot be compared."""
     try:
         return compute(list(sketches.values()))
     except ss.StreamsketchError:
@@ -266,14 +268,14 @@ class _SignPair(NamedTuple):
 
 
 class SignPairs:
-    """Pairs of published signs: how many differ, and angles where the norms they need are known; see `Pairs`.
+    """Pairs of published signs: how many differ, and angles if the necessary norms are known; see `Pairs`.
 
     Parameters
     ----------
     releases
         By name.
     norms
-        What ``--norm`` was given.
+        The values of ``--norm``.
 
     Raises
     ------
@@ -332,7 +334,7 @@ class SignPairs:
         }
 
     def columns(self, pairs: Sequence[Pair], confidence: float, candidates: int | None = None) -> dict[str, list[str]]:
-        """Return the fields as columns, as narrow as can be."""
+        """Return the fields as columns that are as narrow as possible."""
         found, each = [self._pair(pair) for pair in pairs], _for_each(confidence, candidates)
         columns = {"differ": [f"{one.differing:,}" for one in found]}
         if all(one.angle is None for one in found):
@@ -351,7 +353,7 @@ class SignPairs:
         return f"signs that differ, of {self._cells:,}{degrees}"
 
     def say_notes(self, pairs: Sequence[Pair]) -> None:
-        """Say why angles are missing, and where an order by Hamming distance may not be theirs."""
+        """Print why angles are missing, and if the order by Hamming distance may differ from the order by angle."""
         if any(self._pair(pair).angle is None for pair in pairs):
             say(WITHOUT_NORMS)
         explanations = {release.explain() for release in self._releases}

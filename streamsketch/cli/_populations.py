@@ -43,7 +43,7 @@ def show_populations(  # noqa: PLR0913 - the options of a command
     raw: bool,
     as_json: bool,
 ) -> None:
-    """Print how far apart populations are, whether they are shown to differ, and in which columns the farthest do.
+    """Print how far apart populations are, whether they differ significantly, and the columns of the farthest pair.
 
     Raises
     ------
@@ -114,7 +114,7 @@ class Populations:
         return name_in_errors(*(self.names[place] for place in pair))
 
     def nearest_pairs(self) -> list[Pair]:
-        """Return all pairs, nearest first; those without averages come last."""
+        """Return all pairs, nearest first; pairs without averages come last."""
         return sorted(self._found, key=lambda pair: math.inf if (one := self._found[pair]) is None else one.value)
 
     def p_values(self, pairs: Sequence[Pair]) -> dict[Pair, float | None]:
@@ -135,7 +135,7 @@ class Populations:
             return columns_apart(*self._both(pair), self._agreed, confidence=confidence)
 
     def fields(self, pair: Pair, p_value: float | None, confidence: float, candidates: int | None) -> dict[str, Any]:
-        """Return all that is known of a pair as JSON."""
+        """Return all results of a pair as JSON."""
         first, second = (self.names[place] for place in pair)
         one, columns = self._found[pair], None
         if one is None:
@@ -181,7 +181,7 @@ class Populations:
             say(f"Of {plural(of, 'pair')} this is the one farthest apart; --only names another.")
 
     def say_notes(self) -> None:
-        """Say which populations have no average, and whether anything is secret."""
+        """Print which populations have no average, and whether anything is secret."""
         few = [name for name, is_few in zip(self.names, self._few, strict=True) if is_few]
         if few:
             say(
@@ -195,7 +195,7 @@ class Populations:
 def columns_apart(
     x: AnySketch, y: AnySketch, agreed: ss.Agreement, *, confidence: float = 0.95, samples: bool = True
 ) -> list[dict[str, Any]]:
-    """Return how far apart two populations are in each column: those that differ, clearest first, then others."""
+    """Return how far apart two populations are in each column: columns that differ, clearest first, then the others."""
     found = ss.column_differences(x, y, agreed, confidence=confidence, samples=samples).to_pylist()
     rows = [row | {"differs": row["low"] > 0} for row in found]
     # the order of those that do not is noise, so they come as the agreement has them
@@ -220,7 +220,7 @@ def column_fields(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _adjusted(p_values: Mapping[Pair, float | None]) -> dict[Pair, float | None]:
-    """Return p-values that allow for how many there are (Holm 1979)."""
+    """Return p-values that are adjusted for their number (Holm 1979)."""
     known = sorted((p, pair) for pair, p in p_values.items() if p is not None)
     adjusted = np.maximum.accumulate([min((len(known) - rank) * p, 1.0) for rank, (p, _) in enumerate(known)])
     found = {pair: float(p) for p, (_, pair) in zip(adjusted, known, strict=True)}

@@ -1,4 +1,4 @@
-"""Sketch files by name, as commands take them."""
+"""Sketch files by name, as commands read them."""
 
 import contextlib
 import os
@@ -39,9 +39,7 @@ Files = Annotated[
     list[Path],
     typer.Argument(help="Files .sketch or .signs, or .parquet tables of them.", metavar="FILE", show_default=False),
 ]
-Raw = Annotated[
-    bool, typer.Option("--raw", help="Accept raw sketches too. What is printed is then as secret as they are.")
-]
+Raw = Annotated[bool, typer.Option("--raw", help="Accept raw sketches too. The output is then as secret as they are.")]
 
 
 def load_sketches(
@@ -52,7 +50,7 @@ def load_sketches(
     Raises
     ------
     InvalidInputError
-        For fewer than ``least`` sketches, files named twice, or raw ones unless ``raw`` says that they are wanted.
+        For fewer than ``least`` sketches, files named twice, or raw sketches unless ``raw`` allows them.
     IncompatibleProjectionsError
         If their projections differ.
     DependentNoiseError
@@ -88,7 +86,7 @@ def load_files(
 def files_in(places: list[Path]) -> tuple[list[Path], list[str]]:
     """Return the releases in folders and their folders of windows, or files themselves, and the names of raw files.
 
-    Of Parquet files, those are taken that hold sketches: a job's folder has others, too.
+    Only Parquet files that contain sketches are used: a job's folder has other Parquet files, too.
     """
     paths: list[Path] = []
     secret: list[str] = []
@@ -107,12 +105,12 @@ def files_in(places: list[Path]) -> tuple[list[Path], list[str]]:
 def load_windows(
     paths: list[Path], *, signer: list[Path] | None = None
 ) -> tuple[dict[str, dict[str, ss.PrivateSketch]], list[str]]:
-    """Return the releases of files that are windows, by key and in time order, and the names of the others.
+    """Return the releases in files that are windows, by key and in time order, and the names of the other releases.
 
     Raises
     ------
     InvalidInputError
-        For one window of a key in two files, and windows of a key of several lengths, as far as names show it.
+        For one window of a key in two files, and windows of one key with several lengths, if their names show this.
     SignatureError
         If one of ``signer`` must have signed, and did not.
     """
@@ -199,7 +197,7 @@ def hold_signs(paths: list[Path]) -> bool:
 
 
 def _is_index(path: Path) -> bool:
-    """Return whether a file is an index of signs, of which nothing is loaded for files that publish something."""
+    """Return whether a file is an index of signs; the code for indices is loaded only for such a file."""
     try:
         return kind_of(path) is None and ss.signs.is_index(path)
     except ss.WireFormatError:
@@ -219,7 +217,7 @@ def holds_signs(path: Path) -> bool:
 
 @contextlib.contextmanager
 def name_in_errors(first: str, second: str) -> Iterator[None]:
-    """Name two releases in the errors of bringing them together."""
+    """Name two releases in the errors that occur if they are used together."""
     try:
         yield
     except (ss.errors.IncompatibleProjectionsError, ss.errors.DependentNoiseError, ss.InvalidInputError) as error:
@@ -256,7 +254,7 @@ def _by_name(
 def name_by_window(path: Path, key: Any) -> str | None:
     """Return the name "KEY WINDOW" of a release whose file or folder is named after a window, or None.
 
-    Such are tables of a policy, ``2024-05.parquet``, and sketches of a stream, ``2024-05-01T13-00-00Z/KEY.sketch``.
+    Examples are tables of a policy, ``2024-05.parquet``, and sketches of a stream, ``2024-05-01T13-00-00Z/KEY.sketch``.
     """
     if key is not None and window_time(path.stem) is not None:
         return f"{key} {path.stem}"
@@ -282,7 +280,7 @@ def _sketches_of(path: Path, command: str, signer: list[Path] | None, *, raw: bo
 
 
 def _by_key(found: Any) -> dict[Any, Any]:
-    """Return sketches by key; one that is in no table under None."""
+    """Return sketches by key; the key of a sketch outside a table is None."""
     return dict(found) if isinstance(found, Mapping) else {None: found}
 
 
@@ -322,7 +320,7 @@ def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = No
 
 
 def _kind_of(path: Path) -> type[Any]:
-    """Return the class of what a file holds by its beginning, or its name: errors say what was expected."""
+    """Return the class of a file's content by its first bytes or its name: errors state what was expected."""
     try:
         kind = kind_of(path)
     except ss.WireFormatError:
@@ -331,7 +329,7 @@ def _kind_of(path: Path) -> type[Any]:
 
 
 def warn_of_mismatches(path: Path, releases: Mapping[Any, Any]) -> None:
-    """Print a sentence on each release that contradicts what it states of its noise."""
+    """Print a sentence on each release that contradicts its statement on its noise."""
     short = 0
     for key, release in releases.items():
         check = check_release(release) if isinstance(release, ss.PrivateSketch) else ss.signs.check_signs(release)
@@ -344,7 +342,7 @@ def warn_of_mismatches(path: Path, releases: Mapping[Any, Any]) -> None:
 
 
 def load_raw_file(path: Path, load: Callable[[Path], Any] | None = None) -> Any:
-    """Return what a raw file holds, or what `read_header` says of it; errors name the file."""
+    """Return the content of a raw file, or the result of `read_header`; errors name the file."""
     with naming_raw(path):
         return (load or storage.load_raw)(path)
 
@@ -378,7 +376,7 @@ def _is_table(path: Path) -> bool:
 
 
 def find_duplicate(paths: list[Path]) -> str:
-    """Return which two of the paths name one file, also through links or detours; nothing if none do."""
+    """Return two of the paths that name one file, also through links or relative paths; nothing if there are none."""
     named: dict[tuple[int, int] | Path, Path] = {}
     for path in paths:
         found = path.stat() if path.exists() else path  # a missing file is reported where it is read
@@ -389,7 +387,7 @@ def find_duplicate(paths: list[Path]) -> str:
 
 
 def new_file(path: Path, suffix: str | tuple[str, ...], what: str) -> Path:
-    """Return the name of a file to write, once it is sure to replace nothing and to be what its suffix says."""
+    """Return the name of a file to write, once it is sure to replace nothing and to have the right suffix."""
     suffixes = (suffix,) if isinstance(suffix, str) else suffix
     if path.suffix not in suffixes:
         raise ss.InvalidInputError(

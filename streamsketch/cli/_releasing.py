@@ -1,4 +1,4 @@
-"""What commands that release have in common: budgets, ledgers and receipts, and sums of releases."""
+"""What all releasing commands have in common: budgets, ledgers, receipts and sums of releases."""
 
 import dataclasses
 import re
@@ -77,7 +77,7 @@ def left_fields(left: "Left") -> dict[str, Any]:
 
 
 def remaining_facts(ledger: ss.Ledger | None, dataset: str | None) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return what is left after a charge, as JSON fields and as facts; nothing where nothing was named."""
+    """Return what is left after a charge, as JSON fields and as facts; nothing if no ledger was named."""
     if ledger is None or dataset is None:
         return {}, {}
     left = ledger.left(dataset)
@@ -103,7 +103,7 @@ def sum_of_releases(files: list[Path], populations: Populations | None, signer: 
     Raises
     ------
     InvalidInputError
-        If populations are said to be disjoint and two of the files hold some of the same data.
+        If populations are stated to be disjoint, and two of the files share data.
     SignatureError
         If one of ``signer`` must have signed, and did not.
     """

@@ -24,17 +24,17 @@ def be_quiet(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
 
 
 def is_quiet() -> bool:
-    """Return whether this call is to print no notes and draw no bars."""
+    """Return whether this call must print no notes and draw no bars."""
     return _quiet
 
 
 def wants_json() -> bool:
-    """Return whether this call is to print JSON."""
+    """Return whether this call must print JSON."""
     return "--json" in sys.argv
 
 
 def say(message: str, *, note: bool = True) -> None:
-    """Print a note, or a warning that begins with "warning: "; ``note=False`` if ``--quiet`` is to print it too."""
+    """Print a note, or a warning that begins with "warning: "; ``note=False`` if ``--quiet`` must print it, too."""
     if _quiet and note and not message.startswith(_WARNING):
         return
     if wants_json():

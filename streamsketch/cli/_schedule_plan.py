@@ -9,7 +9,7 @@ _PREFIX = "prefix"
 
 
 def schedule_plan(given: dict[str, Any]) -> ss.planning.SchedulePlan:
-    """Return the plan that options ask for; raise `InvalidInputError` for a mistake in them."""
+    """Return the plan that options request; raise `InvalidInputError` for a mistake in them."""
     most = given["max_windows"]
     return ss.planning.plan_schedule(
         given["windows"],

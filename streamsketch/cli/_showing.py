@@ -43,7 +43,7 @@ def meant(name: str, names: list[str]) -> str:
 
 
 def show_json(result: Any) -> None:
-    """Print a result as JSON, in which control and direction characters stand escaped."""
+    """Print a result as JSON, in which control and direction characters are escaped."""
     try:
         text = json.dumps(result, ensure_ascii=False, indent=2, allow_nan=False)
     except ValueError:
@@ -62,7 +62,7 @@ def show_result(title: str, facts: dict[str, str], fields: Any, *, as_json: bool
 def estimate_columns(
     estimates: list[ss.Estimate | None], confidence: float, name: str, *, candidates: int | None = None
 ) -> dict[str, list[str]]:
-    """Return estimates as the columns of a table for people; of ``candidates``, where they were selected."""
+    """Return estimates as the columns of a table for people; ``candidates`` is given if they were selected."""
 
     def cells(one: ss.Estimate | None) -> tuple[str, str, str]:
         if one is None:
@@ -83,7 +83,7 @@ def interval_name(confidence: float) -> str:
 def estimate_fields(
     estimate: ss.Estimate, confidence: float, name: str = "squared_distance"
 ) -> dict[str, float | None]:
-    """Return an estimate as JSON fields; null where an interval has no end."""
+    """Return an estimate as JSON fields; a missing end of an interval is null."""
     fields = estimate.with_interval(confidence)
     ends = {end: at if math.isfinite(at) else None for end, at in fields.items() if end in ("low", "high")}
     secret = {"secret": True} if estimate.secret else {}
@@ -104,7 +104,7 @@ def guarantee_fields(guarantee: ss.Guarantee) -> dict[str, Any]:
 
 
 class _NoBar:
-    """Stands for a bar that is not drawn, so that the library of bars is not loaded."""
+    """Takes the place of a bar that is not drawn, so that the library of bars is not loaded."""
 
     def add_task(self, *_: Any, **__: Any) -> Any:
         """Show nothing."""
@@ -114,7 +114,7 @@ class _NoBar:
 
 
 def progress_bar(counted: str = "events") -> contextlib.AbstractContextManager[Any]:
-    """Return a bar for what is counted as ``events``, on the error output where that is a terminal."""
+    """Return a bar that counts ``events``, on standard error if that is a terminal."""
     if is_quiet() or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return contextlib.nullcontext(_NoBar())
     from rich.console import Console  # noqa: PLC0415 - most commands show no bar

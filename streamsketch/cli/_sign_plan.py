@@ -1,4 +1,4 @@
-"""``streamsketch plan --question neighbours``: which recall of true neighbours to expect of published signs."""
+"""``streamsketch plan --question neighbours``: the expected share of true neighbours that published signs find."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def sign_mechanisms() -> list[str]:
 
 
 def sign_plan(given: dict[str, Any], neighbours: Neighbours | None) -> ss.planning.SignPlan:
-    """Return the plan that options ask for; raise `InvalidInputError` for a mistake in them."""
+    """Return the plan that options request; raise `InvalidInputError` for a mistake in them."""
     name = given["mechanism"] or ss.signs.DPSignOPORPRR.name
     if name not in _MECHANISMS:
         raise ss.InvalidInputError(f"the mechanism of signs must be one of {', '.join(_MECHANISMS)}, got {name!r:.40}")

@@ -1,4 +1,4 @@
-"""``streamsketch plan --sites``: which features to compare sites by, and what is found by them."""
+"""``streamsketch plan --sites``: the features by which to compare sites, and the differences that they find."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _OF_SHIFTS = {
 
 
 def site_plan(given: dict[str, Any]) -> ss.planning.SitePlan:
-    """Return the plan that options ask for; raise `InvalidInputError` for a mistake in them."""
+    """Return the plan that options request; raise `InvalidInputError` for a mistake in them."""
     if (given["features"] is None) == (given["numbers"] is None):
         raise ss.InvalidInputError(
             "state what is compared: --features FILE with the columns and their public ranges, or --numbers 30"
@@ -42,7 +42,7 @@ def site_plan(given: dict[str, Any]) -> ss.planning.SitePlan:
 
 
 def write_site_plan(plan: ss.planning.SitePlan, given: dict[str, Any], *, missed: bool) -> None:
-    """Write the features and the picture that options ask for; no features of a plan that misses its goal."""
+    """Write the features and the picture that options request; a plan that misses its goal writes no features."""
     output = given["write_features"]
     if output is not None and given["features"] is None:
         raise ss.InvalidInputError(
@@ -56,7 +56,7 @@ def write_site_plan(plan: ss.planning.SitePlan, given: dict[str, Any], *, missed
 
 
 def _shift(given: dict[str, Any]) -> ss.planning.SiteShift:
-    """Return the shift that options say."""
+    """Return the shift that options state."""
     kinds = [name for name in _OF_SHIFTS if given[name] is not None]
     if len(kinds) != 1:
         raise ss.InvalidInputError(

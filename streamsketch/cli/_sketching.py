@@ -1,4 +1,4 @@
-"""Files and streams into a raw file, and what the operator should know of their rows."""
+"""Sketches files and streams into a raw file, and informs the operator about their rows."""
 
 import dataclasses
 import shlex
@@ -22,27 +22,27 @@ from streamsketch.storage import RawHeader, RawSketch, State, append_raw, check_
 
 
 class Pending:
-    """Events that are not in a raw file yet.
+    """Events that are not yet in a raw file.
 
     Parameters
     ----------
     intake
-        How rows are read.
+        The reader of rows.
     header
-        What is known of the file.
+        The header of the file.
     windows
-        Where given, each key's events in each of them are a stream of their own.
+        If given, each key's events in each window are a separate stream.
     """
 
     def __init__(self, intake: Intake, header: RawHeader, windows: EventWindows | None) -> None:
         self._intake, self._windows = intake, windows
         self.dropped = 0
-        """Rows left out, as something in them is missing."""
+        """The number of rows that were dropped because a value is missing."""
         self._given = self._kept = 0.0
         self.start(header)
 
     def start(self, header: RawHeader) -> None:
-        """Go on without events, once those before are in the file: other processes may have added to it, too."""
+        """Continue without events, once the earlier ones are in the file: other processes may have added to it, too."""
         # nothing clips them: the file's bounds end with or without rows, as one unit's may be the only ones
         self.header = header
         self._state: State = header.empty(UNKNOWN)
@@ -50,11 +50,11 @@ class Pending:
 
     @property
     def raw(self) -> RawSketch:
-        """The events as what can be appended to the file."""
+        """The events in a form that can be appended to the file."""
         return RawSketch(self._state, self.events)
 
     def add(self, batch: "pa.RecordBatch", first: int) -> None:
-        """Add a batch, its rows counted from ``first``; after an error all is as it was."""
+        """Add a batch, whose rows are counted from ``first``; after an error nothing has changed."""
         events = self._intake.read(batch, first)
         if self._windows is not None:
             events = events.keyed_by(self._windows)
@@ -71,14 +71,14 @@ class Pending:
             self._given += pc.sum(pc.abs(events.amounts.cast(pa.float64(), safe=False))).as_py()
 
     def flush(self, header: RawHeader) -> None:
-        """Go on without events, which are in the file now."""
+        """Continue without events, because they are now in the file."""
         masses = self._state.masses if isinstance(self._state, ss.SketchTable) else [self._state.mass]
         self._kept += float(sum(map(int, masses)) * self._state.projection.grid)
         self.start(header)
 
     @property
     def warning(self) -> str:
-        """What truncation lost of the values, for the operator; nothing if all is kept."""
+        """The share of the values that truncation lost, for the operator; nothing if all is kept."""
         lost, name = self._given - self._kept, self._intake.agreement.value
         grid = self._state.projection.grid
         if lost <= NO_LOSS * self._given:
@@ -91,7 +91,7 @@ class Pending:
 
 
 def _check_room(state: ss.SketchTable, keys: list[Any]) -> None:
-    """Raise, before memory is filled with what no file holds, if a table with these keys too is too large for one."""
+    """Raise an error, before memory is filled, if a table with these additional keys is too large for a file."""
     try:
         check_size(state.projection, len(state) + sum(key not in state for key in keys))
     except ss.InvalidInputError as error:
@@ -99,7 +99,7 @@ def _check_room(state: ss.SketchTable, keys: list[Any]) -> None:
 
 
 def sketch_files(pending: Pending, paths: list[Path], reader: RowReader) -> None:
-    """Take the events of files, apart from what is there: other processes may add to it meanwhile."""
+    """Read the events of files, separately from the output file: other processes may add to it meanwhile."""
     with progress_bar() as progress:
         task = progress.add_task("sketching", total=sum(path.stat().st_size for path in paths), events=0)
         done = 0
@@ -120,13 +120,13 @@ def sketch_files(pending: Pending, paths: list[Path], reader: RowReader) -> None
 
 
 def sketch_stream(pending: Pending, output: Path, reader: RowReader, every: float, *, new: bool) -> None:
-    """Add the events of a stream to a file, again and again."""
+    """Add the events of a stream to a file, at regular intervals."""
     snapshots = Snapshots(every)
     pending.start(append_raw(pending.raw, output, new=new))  # what cannot be written is known at once
     snapshots.taken()
 
     def snapshot() -> None:
-        """Move what was read since the last one to the file, which others may have added to or moved away."""
+        """Move the events since the last snapshot to the file, which others may have changed or moved away."""
         if pending.events:
             pending.flush(append_raw(pending.raw, output))
         snapshots.taken()
@@ -158,7 +158,7 @@ def sketch_stream(pending: Pending, output: Path, reader: RowReader, every: floa
 def sketch_bounded(
     paths: list[Path], reader: RowReader, header: RawHeader, clip: Clip, summary_file: Path | None, **windows: Any
 ) -> RawSketch:
-    """Return the sketches of files within the bounds of their agreement; write the summary that is asked for.
+    """Return the sketches of files within the bounds of their agreement; write the summary if it is requested.
 
     They count as the data of ``header``, the file that they will be in. ``windows`` are as in `bound_batches`.
     """
@@ -177,7 +177,7 @@ def sketch_bounded(
 
 
 def check_bounds(output: Path, before: Bounds, added: Bounds, *, keyed: bool) -> None:
-    """Raise if no bound would hold of a file and the bounded rows that are added: it could never get one back."""
+    """Raise an error if no bound would hold for a file after bounded rows are added: it could never have one again."""
     if not added.is_enforced or before.merged(added, keyed=keyed).is_enforced:
         return
     if before.is_enforced:
@@ -191,7 +191,7 @@ def check_bounds(output: Path, before: Bounds, added: Bounds, *, keyed: bool) ->
 
 
 def bounds_of_sum(output: Path, parts: str, before: Sequence[Bounds], after: Bounds) -> str:
-    """Return what became of the bounds of data that were added up: the parts, and what the output holds now."""
+    """Return a sentence on the bounds of data that were added up: of the parts, and of the output."""
     enforced = [bounds for bounds in before if bounds.is_enforced]
     if not enforced:
         return ""

@@ -1,4 +1,4 @@
-"""A log by a policy: windows released once each, and a state from which the same command goes on."""
+"""A log by a policy: each window is released once, and the same command continues from a state."""
 
 import json
 import os
@@ -35,7 +35,7 @@ from streamsketch.streams import (
 
 @dataclass(frozen=True)
 class UnboundedLog:
-    """What the options of `sketch` say of a log that is released by a policy."""
+    """The options of `sketch` for a log that is released by a policy."""
 
     inputs: list[str]
     output: Path
@@ -52,7 +52,7 @@ class UnboundedLog:
     dead_letters: Path | None
 
     def run(self, *, as_json: bool) -> None:
-        """Read the log until it ends, or for ever; write the state and releases."""
+        """Read the log until it ends, or forever; write the state and releases."""
         agreement, policy = ss.Agreement.load(self.agreement), StreamPolicy.load(self.policy)
         policy.publisher(agreement)  # to find mistakes before anything is written
         form, charge = self._checked(), charge_of(policy, agreement)
@@ -158,7 +158,7 @@ class UnboundedLog:
         return "standard input" if self.inputs == [STDIN] else self.inputs[0]
 
     def _checked(self) -> LineFormat:
-        """Return the format, once the options fit together."""
+        """Return the format, after a check that the options fit together."""
         if len(self.inputs) > 1:
             raise ss.InvalidInputError("with --policy, one log is read: standard input (-) or one file")
         if not 0 < self.every < float("inf"):
@@ -188,7 +188,7 @@ class UnboundedLog:
 
 @contextmanager
 def slots_of(policy: StreamPolicy, database: str | None = None) -> Iterator[Sink | None]:
-    """Yield where a policy's stream is published, opened; None for files of windows, if the stream has no name."""
+    """Yield the open sink of a policy's stream; None for files of windows, if the stream has no name."""
     if policy.stream is None:
         if database is not None:
             raise ss.InvalidInputError('--database goes with a policy that names its stream: set "stream": "NAME"')
@@ -205,7 +205,7 @@ def slots_of(policy: StreamPolicy, database: str | None = None) -> Iterator[Sink
 
 
 def charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:
-    """Return what charges each window to the policy's ledger, if it has one, and its data set."""
+    """Return the object that charges each window to the policy's ledger, if it has one, and the data set."""
     if policy.ledger is None:
         return None
     if not Path(policy.ledger).is_file():
@@ -220,7 +220,7 @@ def charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:
 
 
 def dead_letters_in(folder: Path | None, policy: StreamPolicy) -> DeadLetters | None:
-    """Return what keeps dead letters in a folder, if there is one; refuse one that is published."""
+    """Return the object that keeps dead letters in a folder, if there is one; refuse a folder that is published."""
     if folder is not None and folder.resolve().is_relative_to(Path(policy.folder).resolve()):
         raise ss.InvalidInputError(
             f"dead letters are secret, and {folder} lies where releases are published: name another folder"
@@ -229,7 +229,7 @@ def dead_letters_in(folder: Path | None, policy: StreamPolicy) -> DeadLetters | 
 
 
 class _Complaints:
-    """Says on standard error when more rows were dropped than a policy allows, at most once each so many seconds."""
+    """Warns on standard error if more rows are dropped than a policy allows, at most once in a number of seconds."""
 
     def __init__(self, most: float | None, every: float) -> None:
         self._most, self._every = MAX_DROPPED if most is None else most, every
@@ -239,7 +239,7 @@ class _Complaints:
         self._before, self._at = counts, time.monotonic()
 
     def look(self, counts: RowCounts, *, last: bool = False) -> None:
-        """Say what is wrong with rows that were read since it was looked at last, if that was long ago."""
+        """Print what is wrong with rows that were read since the last check, if that was long ago."""
         seconds = time.monotonic() - self._at
         if last or seconds >= self._every:
             words = f"read in {seconds:.0f} s" if seconds >= 1 else "read"

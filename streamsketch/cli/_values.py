@@ -1,4 +1,4 @@
-"""Values of options and arguments, read without Pydantic where they are plain.
+"""Values of options and arguments; plain values are read without Pydantic.
 
 Newer versions of typer make a Pydantic validator for each parameter of a command, whether it is given or not. Loading
 Pydantic and making the validators takes a fifth of the time of a short command.
@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 def read_without_pydantic(parameters: Iterable[Any]) -> None:
     """Let parameters of a command read plain values themselves, and all others as typer does.
 
-    Typer has no public place for it. Versions that use no Pydantic lack the attribute and are left alone.
+    Typer has no public way to do this. Versions that do not use Pydantic lack the attribute, and are not changed.
     """
     for each in parameters:
         if hasattr(each, "_runtime_param"):
@@ -21,7 +21,7 @@ def read_without_pydantic(parameters: Iterable[Any]) -> None:
 
 
 class _Values:
-    """Reads the values of one parameter, in the place of what typer would make when the command begins."""
+    """Reads the values of one parameter, instead of the converter that typer makes when the command begins."""
 
     def __init__(self, parameter: Any) -> None:
         self._read = None if parameter.type_descriptor.is_ranged else _reader(parameter.type_descriptor.annotation)
@@ -41,7 +41,7 @@ class _Values:
 
 
 def _reader(annotation: Any) -> Callable[[Any], Any] | None:
-    """Return what reads a plain value of a type and raises ValueError for others; None for other types."""
+    """Return a function that reads a plain value of a type, and raises ValueError for others; None for other types."""
     if get_origin(annotation) is list:
         one = _reader(*get_args(annotation))
         return None if one is None else lambda values: _all(one, values)

@@ -1,4 +1,4 @@
-"""A small stream through each part of the library, so that kernels are compiled for all that users pass in.
+"""A small stream through each part of the library, so that kernels are compiled for every kind of input.
 
 The data are public and mean nothing. `STEPS` names the parts.
 """
@@ -59,7 +59,7 @@ def _project() -> None:
 
 
 def _transform() -> None:
-    """Map rows of a matrix, dense and sparse, and a vector behind its noise."""
+    """Map rows of a matrix, dense and sparse, and a vector to which noise was added first."""
     for make in _MAPS[1:]:
         projection = make()
         for rows in (np.eye(4, _DIM), np.eye(4, _DIM, dtype=np.float32)):
@@ -97,7 +97,7 @@ def _draw() -> None:
 
 
 def _bound() -> None:
-    """Clip what people contribute, by each relation and rule, in memory, on disk and as workers do."""
+    """Clip contributions, by each relation and rule, in memory, on disk and as in workers."""
     rows = pa.table(
         {
             "shop": _SHOPS,
@@ -184,7 +184,7 @@ def _sign() -> None:
 
 
 def _report() -> None:
-    """Make people's own reports of vectors and average them, by each mechanism."""
+    """Make local reports of vectors and average them, by each mechanism."""
     vectors = np.eye(8, 16)
     local = ss.local
     mechanisms: list[ss.local.Mechanism] = [

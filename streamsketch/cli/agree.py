@@ -1,4 +1,4 @@
-"""``streamsketch agree``: what all parties sketch by."""
+"""``streamsketch agree``: the file by which all parties sketch."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,7 +35,10 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     sample: Annotated[
         Path | None,
         typer.Argument(
-            help="Parquet file from which columns take their types, unless --index and the others give them.",
+            help=(
+                "Parquet file from which columns take their types, unless --index, --key and the other options state "
+                "them."
+            ),
             metavar="SAMPLE",
         ),
     ] = None,
@@ -71,7 +74,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         bool | None,
         typer.Option(
             "--count/--no-count",
-            help="Publish how many units each key has, for 3 % more noise. By default, where no bound is given.",
+            help="Publish how many units each key has, for 3 % more noise. This is the default if no bound is given.",
         ),
     ] = None,
     missing: Missing = "refuse",
@@ -89,9 +92,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
 ) -> None:
     r"""Write down how all parties sketch: projection, columns, bounds, and how to treat missing values.
 
-    If --unit-column is given without a bound, each unit is protected, whatever its rows hold, and each counts the same,
-    as with --sketch-l2 1 --clip equal. With --key, add --max-keys, the number of keys that one unit may be in: then
-    units are counted, too.
+    If --unit-column is given without a bound, each unit is protected, whatever its rows contain, and each counts the
+    same, as with --sketch-l2 1 --clip equal. With --key, add --max-keys, the number of keys that one unit may be in.
+    Units are then counted, too.
 
     A column is NAME:TYPE. The types are integer, text, bytes, date, timestamp, boolean and decimal(PLACES). A name
     alone has the type it has in SAMPLE; without SAMPLE it is text.
@@ -147,7 +150,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
 
 
 def _features(path: Path, seed: int | None, others: dict[str, Any], unit_column: str | None) -> ss.Features:
-    """Return the features in a file, if what else was said goes with them."""
+    """Return the features in a file, if the other options can be combined with them."""
     if given := given_options(others):
         raise ss.InvalidInputError(
             f"{path} says what is added up, on which grid; rows have length 1 whatever they hold: leave out {given}"
@@ -160,7 +163,7 @@ def _features(path: Path, seed: int | None, others: dict[str, Any], unit_column:
 
 
 def _check_features(agreed: ss.Agreement, sample: Path | None, schema: "pa.Schema | None") -> None:
-    """Raise `InvalidInputError` where features would have no averages, or a sample has other columns."""
+    """Raise `InvalidInputError` if features would have no averages, or a sample has other columns."""
     if agreed.features is None:
         return
     if agreed.counting is None:
@@ -174,7 +177,7 @@ def _check_features(agreed: ss.Agreement, sample: Path | None, schema: "pa.Schem
 
 
 def _facts(agreed: ss.Agreement, given: ss.Projection) -> dict[str, str]:
-    """Return what an agreement says, for people; ``given`` is its projection before its grid was chosen."""
+    """Return the content of an agreement, for people; ``given`` is its projection before its grid was chosen."""
     grid = (
         f"resolution {agreed.projection.grid}, on which a clipped unit's sketch has a norm of "
         f"{agreed.neighbours.cell_steps(agreed.projection):,} steps, so that its cells are not rounded away"

@@ -45,8 +45,10 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
         SameBy | None,
         typer.Option(
             "--by",
-            help="distance of sums (the default), or mean: the distance of averages, where units were "
-            "counted (the default for features).",
+            help=(
+                "distance of sums (the default), or mean: the distance of averages, if units were counted (the default "
+                "for features)."
+            ),
             metavar="MEASURE",
             show_default=False,
         ),
@@ -57,8 +59,10 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
     tolerance: Annotated[
         str,
         typer.Option(
-            help="Distance (not squared) up to which two windows count as the same. typical takes the "
-            "usual distance in the series.",
+            help=(
+                "Distance (not squared) up to which two windows count as the same. typical uses the usual distance in "
+                "the series."
+            ),
             metavar="X|typical",
         ),
     ] = "0",
@@ -101,15 +105,15 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Test whether a stream has changed from window to window, with few false alarms over the series.
 
-    The names of releases say which windows they are, as `sketch --window`, policies and jobs name them: 2024-05.sketch,
-    tables 2024-05.parquet, keys such as "north 2024-05", and folders 2024-05-01T13-00-00Z. The windows of each key are
-    compared in order of time.
+    The names of releases state which windows they are, in the form that `sketch --window`, policies and jobs use:
+    2024-05.sketch, tables 2024-05.parquet, keys such as "north 2024-05", and folders 2024-05-01T13-00-00Z. The windows
+    of each key are compared in order of time.
 
     With an --agreement that has features, populations are tested for drift by their averages. Units are then samples,
     because the people of another month may be other people. Each alarm names the column that differs most clearly.
 
     Real streams always change a little. So without a tolerance, and with little noise, each window raises an alarm.
-    Give the smallest distance that matters, or --tolerance typical.
+    State the smallest distance that matters by --tolerance, or pass --tolerance typical.
 
     $ streamsketch changes windows.parquet --tolerance typical
     """
@@ -162,7 +166,7 @@ def _tolerance(text: str) -> Any:
 def _wanted(
     series: Mapping[str, dict[str, PrivateSketch]], keys: list[str] | None, tolerance: Any
 ) -> dict[str, dict[str, PrivateSketch]]:
-    """Return the series of some keys, without those that are too short."""
+    """Return the series of some keys, without series that are too short."""
     names = list(series)
     for key in keys or []:
         if key not in series:
@@ -193,7 +197,7 @@ def _agreed(path: Path, series: Mapping[str, Mapping[str, PrivateSketch]]) -> ss
 def _columns_of(
     windows: Mapping[str, PrivateSketch], changes: Changes, agreed: ss.Agreement | None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return how far apart the columns of a window with an alarm and of that before are, by window."""
+    """Return how far the columns of each window with an alarm are from those of the window before, by window."""
     if agreed is None:
         return {}
     rows: list[dict[str, str]] = changes.table.filter(changes.table["alarm"]).select(["window", "before"]).to_pylist()
@@ -205,7 +209,7 @@ def _columns_of(
 
 
 def _gaps(windows: list[str]) -> list[dict[str, Any]]:
-    """Return where windows are missing, of which each begins a step after the last: the least in the series."""
+    """Return where windows are missing: a window should follow the last one by the smallest step in the series."""
     if len(windows) < 3:
         return []
     months = all(len(window) == _MONTH for window in windows)
@@ -220,7 +224,7 @@ def _gaps(windows: list[str]) -> list[dict[str, Any]]:
 
 
 def _show_columns(changed: Mapping[str, Mapping[str, list[dict[str, Any]]]]) -> None:
-    """Print, of each alarm, the columns that differ, at most three, or the clearest; by key and window."""
+    """Print for each alarm the columns that differ, at most three, or the clearest column; by key and window."""
     rows: list[tuple[str, ...]] = []
     for key, windows in changed.items():
         for window, columns in windows.items():
@@ -257,7 +261,7 @@ def _show(found: Mapping[str, Changes]) -> None:
 def _fields(
     key: str, changes: Changes, changed: Mapping[str, list[dict[str, Any]]], gaps: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the JSON fields of a series; null where something has no end, or there is no average."""
+    """Return the JSON fields of a series; null if an interval has no end, or if there is no average."""
     names = {"estimate": MEASURES[changes.by].column, "error": "standard_error"}
     windows: list[dict[str, Any]] = [
         {

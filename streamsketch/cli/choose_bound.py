@@ -110,16 +110,17 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     r"""Choose a bound that most units keep to, or with the least error, with differential privacy.
 
-    The output hides each unit, whatever it adds, at the cost of --epsilon. So the parties may agree on it: `agree
-    --l1`. Each run spends ε again. With --ledger, it is charged first, to a data set of the same --unit. A unit's
-    events are summed by key and index first, and rows with nulls or without a unit are dropped, as by `sketch
-    --unit-column`.
+    The output hides each unit, whatever it adds, at the cost of --epsilon. So the parties may agree on the chosen
+    bound: `agree --l1`. Each run spends ε again. With --ledger, this ε is charged first, to a data set of the same
+    --unit. A unit's events are summed by key and index first, and rows with nulls or without a unit are dropped, as by
+    `sketch --unit-column`.
 
-    A bound that keeps a share of the units is right for totals. For cosines it is far too large: --question cosine
-    weighs noise against bias instead, by noisy counts of units by size. `agree --clip equal` needs no bound at all.
+    A bound that keeps a share of the units is right for totals. For cosines, such a bound is far too large: --question
+    cosine weighs noise against bias instead, from noisy counts of units by size. `agree --clip equal` needs no bound at
+    all.
 
-    --trade-off writes exact figures for the operator, readable by the owner only. A bound that is read off from them is
-    not private.
+    --trade-off writes exact figures for the operator, readable by the owner only. A bound that is chosen from these
+    figures is not private.
 
     $ streamsketch choose-bound sales.csv --unit-column customer --index item --candidates 5,10,20,50 --epsilon 0.1 \
         --projection projection.json
@@ -192,7 +193,7 @@ def _relation(norm: str, grid: list[str], unit: str, max_keys: int) -> ss.L1 | s
 
 
 def _facts_of(chosen: ss.bounding.ChosenBound, unit: str, asked: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return what a choice was and cost, for people and for JSON."""
+    """Return the result and the cost of a choice, for people and for JSON."""
     fields: dict[str, Any] = {"bound": str(chosen.bound), **chosen.budget.to_dict()}
     facts = {
         "bound": f"{chosen.bound}, of {chosen.candidates} candidates",

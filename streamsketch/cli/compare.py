@@ -33,7 +33,7 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     top: Annotated[
         int | None,
         typer.Option(
-            help="Number of pairs to show, from the first on. With --why, number of items, by default 10.",
+            help="Number of pairs to show, nearest first. With --why, number of items, by default 10.",
             show_default=False,
         ),
     ] = None,
@@ -41,15 +41,17 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     confidence: Confidence = 0.95,
     together: Annotated[
         bool,
-        typer.Option("--together", help="Make intervals hold for all pairs at once, whichever are shown."),
+        typer.Option("--together", help="Make intervals hold for all pairs together, whichever pairs are shown."),
     ] = False,
     why: Annotated[
         Path | None,
         typer.Option(
             "--why",
-            help="Show in which items two streams differ: a file of the items that may occur (CSV, JSON "
-            "lines, Parquet, or .txt with one item a line). Of more than two streams, the pair that "
-            "is farthest apart is taken.",
+            help=(
+                "Show in which items two streams differ: a file of the items that may occur (CSV, JSON lines, Parquet, "
+                "or .txt with one item a line). If there are more than two streams, the pair that is farthest apart is "
+                "shown."
+            ),
             metavar="DICTIONARY",
             show_default=False,
         ),
@@ -73,15 +75,15 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     """Estimate squared distances and cosines between private sketches, most similar pair first.
 
     Each interval holds for its pair alone: the smallest of many estimates is too small on average. With --together, the
-    intervals hold for all pairs at once. If noise dominates, an estimated squared distance may be negative and a cosine
-    above 1. Intervals are clipped to what is possible.
+    intervals hold for all pairs together. If noise dominates, an estimated squared distance may be negative and a
+    cosine above 1. Intervals are clipped to what is possible.
 
     If --agreement has features, the measure is the discrepancy of two populations, from 0 to 4, with p-values of the
     hypothesis that they are the same, and the columns in which the two farthest populations differ. --by chooses
     another measure.
 
     With --why, the output lists the items of a public dictionary in which the sums of two streams differ most (or their
-    averages, with --by mean). All of these intervals hold at once. --only names two of many streams.
+    averages, with --by mean). All of these intervals hold together. --only selects two of many streams.
 
     For published signs, the output has the number of signs that differ, and angles and cosines, corrected for the
     flips.
@@ -115,7 +117,7 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
 
 
 def _features_file(agreement: Path | None, others: dict[str, Any]) -> Path | None:
-    """Return the file of an agreement that has features, which goes with none of some options; None of another."""
+    """Return the file of an agreement with features, which excludes some options; None for other agreements."""
     if agreement is None or ss.Agreement.load(agreement).features is None:
         return None
     if given := [option for option, value in others.items() if value]:

@@ -40,8 +40,10 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     state: Annotated[
         Path | None,
         typer.Option(
-            help="File of the sums and offsets, .raw-stream: secret. By default, it is beside the policy "
-            "and has its name.",
+            help=(
+                "File of the sums and offsets, .raw-stream: secret. By default, it is next to the policy and has its "
+                "name."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -97,13 +99,14 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Release each window of a Kafka topic once, by a policy, on one machine and without Java.
 
-    Agreement and policy are those of `sketch --policy`. All partitions are read. Each has its own clock, by which a row
-    is late, so the content of a window depends on the topic alone. Sums and offsets are saved together: if the command
-    is killed, run it again, and it continues and publishes the same bytes. SIGINT and SIGTERM save and end.
+    Agreement and policy are those of `sketch --policy`. All partitions are read. Each partition has its own clock,
+    which decides whether a row is late. So the content of a window depends on the topic alone. Sums and offsets are
+    saved together: if the command is killed, run it again, and it continues and publishes the same bytes. SIGINT and
+    SIGTERM save and end.
 
-    A message is an Arrow IPC stream of rows. With --format json, it is an object, or one object a line. A message
-    without content is a heartbeat: its timestamp moves the clock of its partition. Rows that cannot be read are
-    dropped, one by one, and counted in --summary.
+    A message is an Arrow IPC stream of rows. With --format json, a message is one JSON object, or several objects, one
+    a line. A message without content is a heartbeat: its timestamp advances the clock of its partition. Rows that
+    cannot be read are dropped, one by one, and counted in --summary.
 
     Releases are files of whole windows. If the policy names its stream, each key is released by itself, as by `job
     stream`: into the policy's folder, a place such as s3://bucket/releases, or a database. `job watch` and `job

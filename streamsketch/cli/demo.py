@@ -31,8 +31,8 @@ def demo(
 ) -> None:
     """Sketch, release and compare the source of ten packages of Python's standard library.
 
-    Each package is a party, and each word in its source is an event. It takes a few seconds, and writes nothing without
-    --output.
+    Each package is a party, and each word in its source is an event. The command takes a few seconds, and writes
+    nothing without --output.
 
     $ streamsketch demo
     """

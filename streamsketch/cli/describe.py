@@ -1,4 +1,4 @@
-"""``streamsketch describe``: what the columns of populations hold, from releases of features."""
+"""``streamsketch describe``: the content of the columns of populations, from releases of features."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -56,11 +56,11 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
     raw: Raw = False,
     as_json: Json = False,
 ) -> None:
-    """Describe the people of releases of features: means, deviations and shares, column by column.
+    """Describe the people in releases of features: means, deviations and shares, column by column.
 
-    Means and standard deviations are of numbers cut to their agreed ranges, among units that have one. Shares are of
-    all units. A unit with several rows counts once, by the mean direction of its features. Each interval holds by
-    itself, and is clipped to what is possible. An estimate may be a little below 0, because of the noise.
+    Means and standard deviations are of numbers cut to their agreed ranges, for units that have such a number. Shares
+    are of all units. A unit with several rows counts once, by the mean direction of its features. Each interval holds
+    by itself, and is clipped to what is possible. An estimate may be a little below 0, because of the noise.
 
     $ streamsketch describe clinic.sketch --agreement sites.json
     """
@@ -122,13 +122,13 @@ def _number(sketch: AnySketch) -> ss.Estimate:
 
 
 def _lacks_deviations(rows: list[dict[str, Any]]) -> bool:
-    """Return whether a column has a mean but no standard deviation, though it is estimated."""
+    """Return whether a column has a mean but no standard deviation, although the column is estimated."""
     unknown = {(row["column"], row["measure"]) for row in rows if math.isnan(row["estimate"])}
     return any(measure != "mean" and (column, "mean") not in unknown for column, measure in unknown)
 
 
 def _at_ends(features: ss.Features, rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield a sentence on each mean that is at the end of its column's range."""
+    """Yield a sentence for each mean that is at the end of its column's range."""
     for row in rows:
         number = features.columns[row["column"]]
         if not isinstance(number, Number) or row["measure"] != "mean" or number.low < row["estimate"] < number.high:
@@ -179,7 +179,7 @@ def _columns(described: Mapping[str, _Described], unit: str, confidence: float) 
 
 
 def _unless_same(row: tuple[str, ...], before: tuple[str, ...], count: int) -> str:
-    """Return the last of so many cells, or nothing where the row before begins with the same."""
+    """Return the last of some cells, or nothing if the row before begins with the same cells."""
     return "" if row[:count] == before[:count] else row[count - 1]
 
 

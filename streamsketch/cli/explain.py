@@ -37,7 +37,7 @@ def explain(
 ) -> None:
     """Show who is protected and how, the noise that this needs, and what is not protected.
 
-    For several files, the output also has the guarantee of all together.
+    For several files, the output also has the guarantee of all files together.
 
     With --registry, the files are one entry of the Differential Privacy Deployments Registry, in its fields. Fields
     that no release can fill are null, and listed under to_fill.
@@ -79,7 +79,7 @@ def explain(
 def _find_sharing(
     files: list[Path], published: list[Published], populations: Populations | None
 ) -> list[tuple[str, str]]:
-    """Return which files share data; refuse populations that are said to be disjoint and are not."""
+    """Return which files share data; refuse populations that are stated to be disjoint but are not."""
     sharing = [(str(files[i]), str(files[j])) for i, j in sharing_data(published)] if len(published) > 1 else []
     if sharing and populations == "disjoint":
         raise ss.InvalidInputError(NOT_DISJOINT.format(*sharing[0]))
@@ -102,7 +102,7 @@ def _refuse_individual(files: list[Path], published: list[Published]) -> None:
 
 
 def _alike(release: Published) -> list[tuple[BaseExplanation, tuple[Any, ...]]]:
-    """Return the explanations of what a file holds, each with the keys it is of, if any."""
+    """Return the explanations of a file's content, each with its keys, if any."""
     explanation = release.explain()
     return list(explanation.groups) if isinstance(release, PublishedTable) else [(explanation, ())]
 

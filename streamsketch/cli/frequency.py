@@ -39,7 +39,7 @@ class _Found(NamedTuple):
     table: "pa.Table"
     secret: bool
     top: Any = None
-    """What `streamsketch.top` found, if the largest are wanted."""
+    """The result of `streamsketch.top`, if the largest items are requested."""
 
 
 def frequency(  # noqa: PLR0913 - a command's options are its parameters
@@ -61,14 +61,17 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
     top: Annotated[
         int | None,
         typer.Option(
-            help="Show only this number of items, the largest, and an estimate of what is missed.", show_default=False
+            help="Show only this number of items, the largest ones, and an estimate of what the dictionary misses.",
+            show_default=False,
         ),
     ] = None,
     agreement: FollowedAgreement = None,
     estimator: Annotated[
         PointEstimator,
         typer.Option(
-            help="Method by which the cells of an item become one estimate. auto takes the one with the smaller error."
+            help=(
+                "Method by which the cells of an item become one estimate. auto uses the method with the smaller error."
+            )
         ),
     ] = "auto",
     confidence: Confidence = 0.95,
@@ -83,9 +86,9 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Estimate how often items occur in the streams of releases.
 
-    Each interval holds for its item alone. With --top, only the largest items of the dictionary are shown, and with the
-    stated confidence all intervals of a release hold at once, although the items were selected. A dictionary must not
-    depend on the data.
+    Each interval holds for its item alone. With --top, only the largest items of the dictionary are shown. All
+    intervals of a release then hold together with the stated confidence, although the items were selected. A dictionary
+    must not depend on the data.
 
     $ streamsketch frequency north.parquet --items tea,jam --agreement agreement.json
     """
@@ -146,7 +149,7 @@ def _estimates(
 
 @contextlib.contextmanager
 def _written(path: Path) -> Iterator[Write]:
-    """Yield what writes tables of one schema to a file, which appears whole or not at all."""
+    """Yield a writer of tables of one schema to a file, which appears complete or not at all."""
     writers: list[Any] = []
 
     with replacing(path) as partial:
@@ -165,7 +168,7 @@ def _written(path: Path) -> Iterator[Write]:
 
 
 def _write_one(write: Write, name: str, found: _Found, *, as_csv: bool) -> int:
-    """Write the estimates of a sketch; the parts of an item are columns, as CSV has no others."""
+    """Write the estimates of a sketch; the parts of an item are columns, because CSV has no nested columns."""
     table = found.table.flatten()
     table = table.add_column(0, "key", pa.repeat(name, table.num_rows))
     if as_csv:  # keys and items come from others, and spreadsheets run formulas
@@ -192,7 +195,7 @@ def _fields(name: str, found: _Found, confidence: float) -> dict[str, Any]:
 
 
 def _show(found: Mapping[str, _Found], confidence: float) -> None:
-    """Print a table for people, and what a dictionary misses."""
+    """Print a table for people, and how much a dictionary misses."""
     columns: dict[str, list[str]] = {"stream": []} if len(found) > 1 else {}
     columns |= {name: [] for name in ("item", "frequency", "± s.e.", interval_name(confidence))}
     for name, one in found.items():

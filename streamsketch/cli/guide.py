@@ -1,4 +1,4 @@
-"""``streamsketch guide``: pages of the documentation, where there is no site."""
+"""``streamsketch guide``: pages of the documentation, for machines without the site."""
 
 import posixpath
 import re
@@ -62,7 +62,7 @@ def guide(
 
 
 def _page(topic: str) -> str:
-    """Return a page without what is for the site."""
+    """Return a page without the parts that are only for the site."""
     folder = _INSTALLED if _INSTALLED.is_dir() else _SOURCE
     text = (folder / PAGES[topic]).read_text(encoding="utf-8")
     for pattern, instead in _FOR_THE_SITE:

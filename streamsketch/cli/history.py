@@ -20,7 +20,7 @@ from streamsketch.estimation import Changes, SameTest, format_value, value_text
 from streamsketch.report import picture_of_changes, picture_of_series
 
 Of: TypeAlias = Literal["changes", "squared_norm", "units"]
-"""What a series of ranges shows."""
+"""The estimates of a series of ranges."""
 
 _TITLES = {"squared_norm": "squared norm", "units": "number of units"}
 _APART = ".."
@@ -42,9 +42,11 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
         list[str] | None,
         typer.Option(
             "--range",
-            help="Range of windows. 2024, 2024-05 or 2024-05-31: those that begin in this time. "
-            "2024-05-01..2024-05-08, or by number 0..7: those from the first to the one before the "
-            "last. Repeat it to compare ranges.",
+            help=(
+                "Range of windows. 2024, 2024-05 or 2024-05-31: windows that begin in this time. "
+                "2024-05-01..2024-05-08, or by number 0..7: from the first window up to, but without, the last. "
+                "Repeat the option to compare ranges."
+            ),
             metavar="RANGE",
             show_default=False,
         ),
@@ -52,8 +54,10 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
     length: Annotated[
         int | None,
         typer.Option(
-            help="Show a series of ranges of this many windows instead, and whether each differs from the "
-            "one before (see --of).",
+            help=(
+                "Show a series of ranges of this many windows instead, and whether each range differs from the one "
+                "before (see --of)."
+            ),
             min=1,
             show_default=False,
         ),
@@ -89,11 +93,11 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
-    """Read any range of the windows that were published by a schedule, at no further cost of privacy.
+    """Read any range of the windows that were published by a schedule, at no further privacy cost.
 
-    The names of releases say which windows they are, as `sketch --policy` with a schedule names them. All windows from
-    the first one on are needed. Without options, the command shows the schedule, and the noise of ranges of several
-    lengths.
+    The names of releases state which windows they are, in the form that `sketch --policy` with a schedule uses. All
+    windows from the first one on are needed. Without options, the command shows the schedule, and the noise of ranges
+    of several lengths.
 
     $ streamsketch history releases/ --range 2024-05
     """
@@ -155,7 +159,7 @@ def _history_of(series: Mapping[str, Mapping[str, ss.PrivateSketch]], key: str |
 
 
 def _split(text: str) -> Any:
-    """Return a range as `History` takes it."""
+    """Return a range in the form that `History` takes."""
     first, apart, last = text.partition(_APART)
     if not apart:
         return text

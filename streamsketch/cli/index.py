@@ -26,8 +26,8 @@ def index(
 ) -> None:
     """Put published signs into one matrix of codes, which `nearest --index` searches.
 
-    The file takes one bit for each sign, and for each release eight bytes and its key. It is for the machines that
-    search it. Send others the releases themselves.
+    The file takes one bit for each sign, and for each release eight bytes and its key. Use the file only on the
+    machines that search it. Send others the releases themselves.
 
     $ streamsketch index answers.parquet -o answers.index
     """

@@ -193,7 +193,7 @@ def _inspect_raw(file: Path, *, as_json: bool) -> None:
 
 
 def _is_row(published: ss.PrivateSketch | ss.PrivateTable) -> bool:
-    """Return whether it is a row of a schedule, of which no estimate is made."""
+    """Return whether a release is a row of a schedule, for which there are no estimates."""
     return published.history is not None and published.history.is_row
 
 
@@ -217,7 +217,7 @@ def _count_fields(release: ss.PrivateSketch) -> dict[str, Any]:
 
 
 def _projection_fields(held: Any) -> dict[str, Any]:
-    """Return what parties agreed on for a release or a raw sketch."""
+    """Return the agreement or projection of a release or a raw sketch."""
     projection: ss.Projection = held.projection
     fields = {"projection": projection.to_json(), "fingerprint": projection.fingerprint}
     agreement = fingerprint_of(held.agreement)
@@ -225,5 +225,5 @@ def _projection_fields(held: Any) -> dict[str, Any]:
 
 
 def _projection_facts(held: Any) -> dict[str, str]:
-    """Return the same for people: a projection as Python writes it."""
+    """Return the same for people, with a projection as Python writes it."""
     return _projection_fields(held) | {"projection": repr(held.projection)}

@@ -76,8 +76,10 @@ def files(  # noqa: PLR0913 - a command's options are its parameters
     clip: Annotated[
         str | None,
         typer.Option(
-            help="What to do with a unit beyond the bound, unless the agreement says it: scale (the "
-            "default), cut, equal, or none, if units keep to the bound.",
+            help=(
+                "What to do with a unit beyond the bound, unless the agreement states it: scale (the default), cut, "
+                "equal, or none, if units keep to the bound."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -102,7 +104,7 @@ def files(  # noqa: PLR0913 - a command's options are its parameters
     claims: Annotated[
         str | None,
         typer.Option(
-            help="Folder shared by all workers, for the secret of each run. Needed on Flink and Spark.",
+            help="Folder shared by all workers, for the secret of each run. Required on Flink and Spark.",
             show_default=False,
         ),
     ] = None,
@@ -114,9 +116,9 @@ def files(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     r"""Sketch files on a cluster, release each key once, and compare all releases.
 
-    The output folder gets sketches.parquet, sketches/KEY.sketch, and cosines and distances as Parquet and CSV. Units
-    are clipped if the agreement names them, unless --clip none says that they keep to the bound. If the agreement
-    counts them, the folder also gets means, the distances of averages.
+    The command writes sketches.parquet, sketches/KEY.sketch, and cosines and distances as Parquet and CSV into the
+    output folder. Units are clipped if the agreement names them, unless --clip none asserts that they keep to the
+    bound. If the agreement counts units, the command also writes means, the distances of averages.
 
     $ streamsketch job files --agreement agreement.json --input 'sales/*.parquet' --epsilon 1 --delta 1e-6 \
         --keys-are-public -o out
@@ -253,13 +255,17 @@ def watch(  # noqa: PLR0913 - a command's options are its parameters
     counts: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the workers' counts, CLAIMS/STREAM.counts, which tells why rows were dropped. "
-            "Private: for the operator only.",
+            help=(
+                "Folder of the workers' counts, CLAIMS/STREAM.counts, which shows why rows were dropped. Private: for "
+                "the operator only."
+            ),
             show_default=False,
         ),
     ] = None,
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1. 0 takes any free port.")] = 9100,
-    health: Annotated[Path | None, typer.Option(help="File that gets the line of health.", show_default=False)] = None,
+    health: Annotated[
+        Path | None, typer.Option(help="File to which the line of health is written.", show_default=False)
+    ] = None,
     stale_after: Annotated[
         float | None,
         typer.Option(
@@ -379,8 +385,8 @@ def replay(  # noqa: PLR0913 - a command's options are its parameters
     r"""Compute a topic once more in this process, and compare: each release must have the same bytes.
 
     The command needs the root key, and what it reads is secret: it is for the operator only. The exit status is 1 if a
-    release differs or is missing. If a unit was over its bounds, the release does not have the sums of the log, as
-    intended.
+    release differs or is missing. If a unit exceeded its bounds, the release is clipped, so it does not have the sums
+    of the log.
 
     $ streamsketch job replay --agreement agreement.json --policy policy.json --servers localhost:9092 --topic sales \
         --root-key root.key --claims /shared/claims --epoch 1

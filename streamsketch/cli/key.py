@@ -13,7 +13,9 @@ from streamsketch.parties import Key, PublicKey
 
 
 def new(
-    file: Annotated[Path, typer.Argument(help="File to write, .pem. The public key goes into a .pub file beside it.")],
+    file: Annotated[
+        Path, typer.Argument(help="File to write, .pem. The public key is written to a .pub file next to it.")
+    ],
     *,
     name: Annotated[str, typer.Option(help="Name of the party, for others to read.")],
     protect: Annotated[bool, typer.Option("--protect", help="Encrypt the private key with a passphrase.")] = False,
@@ -22,8 +24,8 @@ def new(
 ) -> None:
     """Make a party's keys: private ones, which stay here with mode 0600, and public ones for all others.
 
-    Send the .pub file over a channel that nobody can tamper with, or compare fingerprints by telephone. Whoever swaps
-    it can sign in your name and unmask your contributions. A lost private key cannot be recovered.
+    Send the .pub file over a channel that nobody can tamper with, or compare fingerprints by telephone. Anyone who can
+    replace this file can sign in your name and unmask your contributions. A lost private key cannot be recovered.
 
     $ streamsketch key new north.pem --name "North Ltd"
     """
@@ -47,7 +49,7 @@ def show(
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Show a public key and its fingerprint, which two people compare; of a private key, its public half.
+    """Show a public key and its fingerprint, which two people compare; for a private key, its public half.
 
     $ streamsketch key show north.pub
     """

@@ -44,17 +44,18 @@ def init(
     epsilon: Epsilon,
     delta: Delta = 0.0,
     accounting: Annotated[
-        str, typer.Option(help="How releases add up: sum, or filter, which allows more small ones and needs δ > 0.")
+        str, typer.Option(help="How releases add up: sum, or filter, which allows more small releases and needs δ > 0.")
     ] = "sum",
     period_days: Annotated[
-        int | None, typer.Option(help="Number of days after which the budget is whole again.", show_default=False)
+        int | None,
+        typer.Option(help="Number of days after which the full budget is available again.", show_default=False),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Enter a data set and its budget; the ledger is made if it is not there.
 
-    A budget that was entered cannot be changed. The file is readable by its owner only. It holds no data, but records
-    what was released of which data set, and when. Keep one copy, and back it up.
+    A budget that was entered cannot be changed. The file is readable by its owner only. It contains no data, but
+    records what was released of which data set, and when. Keep one copy, and back it up.
 
     $ streamsketch ledger init ledger.db --dataset sales --unit customer --epsilon 10
     """
@@ -72,7 +73,7 @@ def init(
 
 
 def show(ledger: Where, *, as_json: Json = False) -> None:
-    """Show what is left of each data set's budget, and when it is whole again.
+    """Show what is left of each data set's budget, and when the full budget is available again.
 
     $ streamsketch ledger show ledger.db
     """
@@ -114,8 +115,8 @@ def charge(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Charge a release that another program makes, before it is made.
 
-    --l1, --l2, --sketch-l2 or --one-coordinate says how much one privacy unit can change. Keep the receipt elsewhere:
-    with it, `audit` finds out if newer entries were cut off.
+    --l1, --l2, --sketch-l2 or --one-coordinate states how much one privacy unit can change. Keep the receipt elsewhere:
+    `audit` needs it to detect that newer entries were cut off.
 
     $ streamsketch ledger charge ledger.db --dataset sales --epsilon 0.5 --l1 1 --note "dashboard, OpenDP Laplace"
     """
@@ -147,8 +148,8 @@ def audit(
 ) -> None:
     """Check that no entry was removed, changed or reordered; ends with 1 if one was, and names it.
 
-    The ledger alone cannot show that its newest entries were cut off, or that all hashes were computed anew. A receipt
-    that is kept elsewhere can: that of a charge, or the one that an earlier audit printed.
+    The ledger alone cannot show that its newest entries were cut off, or that all hashes were computed again. A receipt
+    that is kept elsewhere can show this: the receipt of a charge, or of an earlier audit.
 
     $ streamsketch ledger audit ledger.db
     """

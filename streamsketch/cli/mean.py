@@ -32,8 +32,8 @@ def mean(
     """Average releases: the sketch of the mean stream (x₁ + … + xₙ) / n.
 
     The mean is a release like any other: it can be compared and inspected. Its noise is the average of n independent
-    noises, so if these are alike, its standard deviation is √n times smaller. The mean is over streams, not over the
-    units in them. No single entry of the mean stream can be read off, only its norm and its distances.
+    noises, so if these are alike, the standard deviation is √n times smaller. The mean is over streams, not over the
+    units in them. Only the norm and the distances of the mean stream can be estimated, not a single entry.
 
     $ streamsketch mean north.sketch south.sketch --populations disjoint -o mean.sketch
     """

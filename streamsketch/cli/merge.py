@@ -31,7 +31,7 @@ def merge(
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
-    """Add sketches up: raw ones of one party exactly, releases with their noise.
+    """Add sketches up: raw sketches of one party exactly, releases with their noise.
 
     Raw sketches of many keys are added key by key. The result records all releases of its parts.
 

@@ -24,7 +24,10 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     files: Files,
     *,
     to: Annotated[
-        str | None, typer.Option(help="Name of the file or key whose neighbours are shown. By default, those of each.")
+        str | None,
+        typer.Option(
+            help="Name of the file or key whose neighbours are shown. By default, the neighbours of each are shown."
+        ),
     ] = None,
     by: ByOption = None,
     top: Annotated[int, typer.Option(help="Number of neighbours.")] = 3,
@@ -40,14 +43,14 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
-    """Find each release's nearest others, by estimated distance or cosine, or by Hamming distance of signs.
+    """Find the nearest neighbours of each release, by estimated distance, cosine, or signs that differ.
 
     Distances of counts mostly measure size: the smallest stream is close to all others. To compare what streams consist
     of, use --by cosine or --by profile.
 
-    If intervals overlap, the order of the neighbours may be due to noise, and the smallest of many estimates is biased
-    down. The intervals allow for that: with the stated confidence, all intervals of one release hold at once, whichever
-    neighbours are shown.
+    If intervals overlap, the order of the neighbours may be due to noise, and the smallest of many estimates is too
+    small on average. The intervals allow for that: with the stated confidence, all intervals of one release hold
+    together, whichever neighbours are shown.
 
     With --index, the neighbours of the files are searched in a large collection of signs. Equal distances keep the
     order of the collection.
@@ -90,7 +93,7 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
 
 
 def _wanted(to: str | None, names: list[str]) -> list[str]:
-    """Return whose neighbours are asked for."""
+    """Return the names of the releases whose neighbours are requested."""
     if to is not None and to not in names:
         raise ss.InvalidInputError(f"--to must be one of {join_names(names)}; got {to}{meant(to, names)}")
     return names if to is None else [to]

@@ -1,4 +1,4 @@
-"""``streamsketch plan``: which sketch to agree on."""
+"""``streamsketch plan``: the sketch to agree on."""
 
 import csv
 import re
@@ -50,7 +50,9 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     *,
     epsilon: Annotated[
         float | None,
-        typer.Option(help="Privacy loss ε of one release. For sites, by default the least that finds the shift."),
+        typer.Option(
+            help="Privacy loss ε of one release. For sites, the default is the smallest ε that finds the shift."
+        ),
     ] = None,
     dim: Annotated[str, typer.Option(help="Number of possible indices, or hashed.")] = "hashed",
     squared_distance: Annotated[
@@ -59,7 +61,8 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     events: Annotated[int | None, typer.Option(help="Number of updates in one stream.")] = None,
     spread: Annotated[int, typer.Option(help="Smallest number of coordinates in which two streams differ.")] = 1,
     step: Annotated[
-        str, typer.Option(help="Step of which all values are multiples, such as 1 or 1/100. real if there is none.")
+        str,
+        typer.Option(help="Step of which all values are multiples, such as 1 or 1/100; real if there is no such step."),
     ] = "1",
     delta: Annotated[
         float | None, typer.Option(help="Failure probability δ of the bound ε. By default 0; for sites, at most 1e-6.")
@@ -90,7 +93,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     ] = None,
     shares: Annotated[
         str | None,
-        typer.Option(help="How frequent each size is. By default, all are equally frequent.", show_default=False),
+        typer.Option(help="Relative frequency of each size. By default, all are equally frequent.", show_default=False),
     ] = None,
     match: Annotated[
         float | None,
@@ -99,13 +102,16 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     cosine: Annotated[
         str | None,
         typer.Option(
-            help="Cosine of two keys that matters, or several. For neighbours, their cosine; by default 0.9.",
+            help=(
+                "Cosine of two keys that matters, or several. For neighbours, their cosine with the query; by default "
+                "0.9."
+            ),
             show_default=False,
         ),
     ] = None,
     sample: Annotated[
         Path | None,
-        typer.Option(help="Parquet file of public rows, whose units are taken instead of --items.", show_default=False),
+        typer.Option(help="Parquet file of public rows, whose units are used instead of --items.", show_default=False),
     ] = None,
     units: Annotated[
         str | None,
@@ -126,8 +132,10 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     question: Annotated[
         str | None,
         typer.Option(
-            help="What is asked of the releases: cosine (the default), distance, mean or point. neighbours "
-            "is for published signs, without --items.",
+            help=(
+                "Question to the releases: cosine (the default), distance, mean or point. neighbours is for published "
+                "signs, without --items."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -142,7 +150,8 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     top: Annotated[
         int | None,
         typer.Option(
-            help="Number of members that are looked at. By default, as many as are wanted.", show_default=False
+            help="Number of nearest members that a search returns. By default, the number of --nearest.",
+            show_default=False,
         ),
     ] = None,
     rest: Annotated[
@@ -163,7 +172,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     ] = None,
     norm: Annotated[
         float | None,
-        typer.Option(help="Euclidean norm of the vectors, where flips depend on the cells.", show_default=False),
+        typer.Option(help="Euclidean norm of the vectors, if flips depend on the cells.", show_default=False),
     ] = None,
     exact_query: Annotated[
         bool, typer.Option("--exact-query", help="The query is your own vector, which is not published.")
@@ -183,7 +192,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         typer.Option(help="Shift of a number that should be found, in standard deviations.", show_default=False),
     ] = None,
     in_columns: Annotated[
-        int | None, typer.Option(help="Number of columns in which the shift or the class shows.", show_default=False)
+        int | None, typer.Option(help="Number of columns in which the shift or the class appears.", show_default=False)
     ] = None,
     moved: Annotated[
         float | None,
@@ -207,7 +216,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         bool | None,
         typer.Option(
             "--columns/--no-columns",
-            help="Whether numbers get features of their own. By default, where there are enough people.",
+            help="Whether numbers get features of their own. By default, they do if there are enough people.",
         ),
     ] = None,
     deviation: Annotated[
@@ -300,13 +309,13 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     By default, the plan is for squared distances between streams.
 
     With --items or --sample, it is for whole units, such as customers, which are clipped. The plan then also chooses
-    their bound, and how they are clipped to it. The facts of --items and the rows of --sample must be public.
+    their bound, and how they are clipped to it. The content of both options must be public.
 
     With --question neighbours, it is for published signs, and predicts the share of a vector's true neighbours that is
     found.
 
     With --sites, it is for features of people, and predicts which difference between two sites is found, and how many
-    people that takes.
+    people are needed.
 
     With --windows, it is for the windows of a stream, and chooses which sums of windows are published, for the ranges
     of time that matter.
@@ -519,7 +528,7 @@ def _check_none(given: dict[str, Any], names: Iterable[str], why: str) -> None:
 
 
 def _facts(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.TypicalUnit | ss.planning.UnitSample:
-    """Return what is known of units: as stated, or from a file."""
+    """Return the facts about units: as stated, or from a file."""
     items, sample = given["items"], given["sample"]
     if items is not None and sample is not None:
         raise ss.InvalidInputError("--items and --sample both state what a unit adds; give one of them")
@@ -548,7 +557,7 @@ def _facts(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.Typica
 
 
 def _units_of(units: str | None, keys: Path | None) -> list[float] | dict[str, float] | None:
-    """Return how many units each key has, as said or from a file."""
+    """Return how many units each key has, as stated or from a file."""
     if keys is None:
         return None if units is None else _numbers(units, "--units")
     try:
@@ -584,7 +593,7 @@ def _units_of(units: str | None, keys: Path | None) -> list[float] | dict[str, f
 
 
 def _header_of(file: Path) -> tuple[list[str], bool]:
-    """Return the names of a CSV file's columns, and whether its first row holds them."""
+    """Return the names of a CSV file's columns, and whether its first row contains them."""
     with file.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
         first = next(csv.reader(lines), [])
     if len(first) == _TWO and re.fullmatch(r"\s*\d[\d_.,eE+]*\s*", first[1]):

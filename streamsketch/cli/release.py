@@ -75,29 +75,32 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         bool,
         typer.Option(
             "--dry-run",
-            help="Show what would be published, its noise and its guarantee, and how long sums must be to "
-            "stand out. Reads no sums, and writes and charges nothing.",
+            help=(
+                "Show what would be published, its noise and its guarantee, and how long sums must be to stand out. "
+                "The command then reads no sums, and writes and charges nothing."
+            ),
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Add noise to a raw sketch and write what may be shared.
 
-    --unit, --max-keys and --l1, --l2, --sketch-l2 or --one-coordinate say who is protected, and up to which bound. By
-    default, the bound is the one that `sketch` enforced on the data, or that of their agreement. A bound that does not
-    follow from these is refused, unless --assert-bounds asserts it. The guarantee says whether its bound was enforced
-    or is asserted. If it is asserted, each event must belong to one unit. With --one-coordinate, each index must belong
-    to one event, or the values must be multiples of the resolution.
+    --unit, --max-keys and --l1, --l2, --sketch-l2 or --one-coordinate state who is protected, and up to which bound. By
+    default, the bound is the one that `sketch` enforced on the data, or the bound of their agreement. A bound that does
+    not follow from these is refused, unless --assert-bounds asserts it. The guarantee states whether its bound was
+    enforced or is asserted. If it is asserted, each event must belong to one unit. With --one-coordinate, each index
+    must belong to one event, or the values must be multiples of the resolution.
 
     A bound on sketches (--sketch-l2) needs --delta, such as 1e-6, or --mechanism laplace.
 
-    The raw file records the release. Neither this file, nor a raw file beside it with some of the same data, such as a
-    copy or a merge, is released again without --again, because privacy loss adds up. With --ledger, the release is
-    charged to the budget of --dataset, or of the data set that the file's data were charged to before. It is refused if
-    it does not fit.
+    The raw file records the release. Without --again, the command refuses to release this file again, or a raw file in
+    the same folder that shares data with it, such as a copy or a merge. This is because privacy losses add up. With
+    --ledger, the release is charged to the budget of --dataset, or of the data set to which the file's data were
+    charged before. The release is refused if it does not fit into this budget.
 
-    With --dry-run, nothing of this happens. The output then depends on how the data were processed and on the number of
-    keys, not on any sum, so that no decision depends on the data. The exit status is 1 if the release would be refused.
+    With --dry-run, nothing is released, recorded or charged. The output then depends on how the data were processed and
+    on the number of keys, not on any sum, so that no decision depends on the data. The exit status is 1 if the release
+    would be refused.
 
     $ streamsketch release north.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o north.parquet
     """
@@ -161,7 +164,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
 
 
 def require_neighbours(neighbours: Neighbours | None) -> Neighbours:
-    """Return the relation that options say; raise `InvalidInputError` without one."""
+    """Return the relation that options state; raise `InvalidInputError` if there is none."""
     if neighbours is None:
         raise ss.InvalidInputError(
             "state how much one unit can change: --l1 BOUND, in all its events together, --l2 BOUND, as a Euclidean "
@@ -173,7 +176,7 @@ def require_neighbours(neighbours: Neighbours | None) -> Neighbours:
 def _checked(
     file: Path, header: RawHeader, neighbours: Neighbours | None, public_keys: list[str], *, keys_are_public: bool
 ) -> Neighbours:
-    """Return the relation, once the options say which keys are released, of a file that has any."""
+    """Return the relation, after a check that options state the keys to release if the file has keys."""
     neighbours = require_neighbours(neighbours)
     if header.keys is None:
         if public_keys or keys_are_public:
@@ -199,7 +202,7 @@ def _check_output(output: Path, *, keyed: bool) -> None:
 
 
 def _show_dry_run(dry: DryRun, ledger: ss.Ledger | None, dataset: str | None, *, as_json: bool) -> None:
-    """Print what a release would be; exit with status 1 where it would be refused."""
+    """Print a description of a release; exit with status 1 if it would be refused."""
     facts, fields, refused = dry.facts(), dry.fields(), False
     data, releases = dry.released_before
     if releases:

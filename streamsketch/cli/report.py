@@ -1,4 +1,4 @@
-"""``streamsketch report``: all that releases say, as one page."""
+"""``streamsketch report``: all results of releases, as one page."""
 
 import json
 from pathlib import Path
@@ -31,14 +31,16 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option(help="Show this plan beside the result: what `plan --json` printed.", show_default=False),
+        typer.Option(help="Show this plan together with the result: the output of `plan --json`.", show_default=False),
     ] = None,
     by: Annotated[
         By | None,
         typer.Option(
             "--by",
-            help="Measure to compare by: distance, cosine, profile or mean, as in compare. By default "
-            "cosine, if the releases can tell streams apart by it, otherwise distance.",
+            help=(
+                "Measure to compare by: distance, cosine, profile or mean, as in compare. By default cosine, if it can "
+                "distinguish most streams, otherwise distance."
+            ),
             metavar="MEASURE",
             show_default=False,
         ),
@@ -62,8 +64,10 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         Path | None,
         typer.Option(
             "--agreement",
-            help="Agreement by which the streams were sketched, a JSON file. If it has features, the page "
-            "is the report of a federation. Otherwise it gives the types of --why's items.",
+            help=(
+                "Agreement by which the streams were sketched, a JSON file. If it has features, the page is the report "
+                "of a federation. Otherwise it states the types of the items of --why."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -74,7 +78,9 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
             help="Distance (not squared) up to which sites of a federation count as alike.", show_default=False
         ),
     ] = None,
-    together: Annotated[bool, typer.Option("--together", help="Make the intervals of all pairs hold at once.")] = False,
+    together: Annotated[
+        bool, typer.Option("--together", help="Make the intervals of all pairs hold together.")
+    ] = False,
     only: Only = None,
     signer: Signers = None,
     as_json: Json = False,
@@ -86,7 +92,8 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
 
     With an agreement that has features, the page is the report of a federation: which sites stand out from the others,
     in which columns, how many people they have and what these are like. If the names of releases are of windows, such
-    as "north 2024-05.sketch", the page also says since when, and the last window of each site is compared.
+    as "north 2024-05.sketch", the page also states since when a site differs, and compares the last window of each
+    site.
 
     The page is one file without network access, and as public as the releases are. Its script makes the heat map
     interactive; the page is complete without it.

@@ -1,4 +1,4 @@
-"""``streamsketch round``: the sum of several parties' sketches with one noise."""
+"""``streamsketch round``: the sum of several parties' sketches with the noise of one release."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -48,8 +48,8 @@ def new(  # noqa: PLR0913 - the fields of a round
 ) -> None:
     r"""Write down what parties agree on before they publish one sum: everybody signs it, then contributes.
 
-    The bound is on what one unit contributes to all parties together. If the agreement counts units, and the bound is
-    its own, the sum has their number; each unit must then have data at one party only.
+    The bound is on what one unit contributes to all parties together. If the agreement counts units, and the round uses
+    the agreement's bound, the sum contains the number of units. Each unit must then have data at one party only.
 
     $ streamsketch round new round.json --agreement total.json --epsilon 1 --delta 1e-6 --party north.pub \
         --party south.pub
@@ -100,8 +100,8 @@ def sign(
 ) -> None:
     """Sign a round, in its file: you agree with it, and confirm that each key in it is its party's.
 
-    Name the keys that you know by --party. Each must have come over a channel that nobody can tamper with. A round with
-    another key is refused, because whoever swaps a key can unmask the contributions of its owner.
+    Pass the keys that you know by --party. Each must have come over a channel that nobody can tamper with. A round with
+    another key is refused, because anyone who swaps a key can unmask the contributions of its owner.
 
     $ streamsketch round sign round.json --key north.pem --party south.pub
     """
@@ -130,8 +130,8 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
     """Write what a party sends in a round: its sketch, with its share of the noise and its masks.
 
     A party contributes once to each round. The contribution counts as a release from now on, even if the others do not
-    complete the round, because a missing party may still do so. The raw file records that it took part, and a file
-    beside the key records it too.
+    complete the round, because a missing party may still do so. The raw file and a file next to the key both record the
+    contribution.
 
     $ streamsketch round contribute round.json total.raw-sketch --key north.pem -o north.contribution
     """
@@ -167,7 +167,7 @@ def combine(
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .sketch.")],
     as_json: Json = False,
 ) -> None:
-    """Add up all parties' contributions: a release with one noise, the same whoever adds them up.
+    """Add up all parties' contributions: one release, with the same bits whoever adds them up.
 
     $ streamsketch round combine round.json north.contribution south.contribution -o sum.sketch
     """

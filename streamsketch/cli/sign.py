@@ -33,7 +33,7 @@ def sign(
 ) -> None:
     """Sign files: each signature is a line of FILE.intoto.jsonl, which you send along.
 
-    The signature states the contents of FILE, its guarantee and its agreement. It shows that FILE was not changed
+    The signature states the contents of FILE, its guarantee and its agreement. It proves that FILE has not changed
     since.
 
     $ streamsketch sign north.parquet --key north.pem

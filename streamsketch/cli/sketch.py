@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from streamsketch.cli._unbounded import UnboundedLog
 
 WITHIN = "none"
-"""What `--clip` says of rows that keep to the bounds of their agreement already."""
+"""The value of `--clip` for rows that already keep to the bounds of their agreement."""
 
 
 def sketch(  # noqa: PLR0913 - a command's options are its parameters
@@ -50,7 +50,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     policy: Annotated[
         Path | None,
         typer.Option(
-            help="Policy that says what is released of each window of an unbounded log: a JSON file.",
+            help="Policy that states what is released of each window of an unbounded log: a JSON file.",
             show_default=False,
         ),
     ] = None,
@@ -69,7 +69,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     ] = False,
     accept_loss: Annotated[
         bool,
-        typer.Option("--accept-loss", help="Continue with the lines that remain if the log has lost some."),
+        typer.Option("--accept-loss", help="If the log has lost lines, continue with the lines that remain."),
     ] = False,
     dead_letters: Annotated[
         Path | None,
@@ -180,26 +180,28 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     """Sketch events exactly, into a secret file for `release`.
 
     With --agreement, rows are cast to its types. Equal tables then give equal sketches in every format and in Python,
-    unless units are clipped: what stays of a unit beyond the bound depends on a secret of the run. Without --agreement,
-    every index is hashed as text, even numbers and dates (in Python, pass text to match). With --dim below 2**60,
-    indices are taken as integers.
+    unless units are clipped: if a unit exceeds the bound, a secret of the run decides what is kept. Without
+    --agreement, every index is hashed as text, even numbers and dates (in Python, pass text to match). With --dim below
+    2**60, indices are taken as integers.
 
-    Standard input may be unbounded. A snapshot is written every --every seconds, in one step, and holds every event
+    Standard input may be unbounded. A snapshot is written every --every seconds, in one step, and contains every event
     that was read before it. If the machine fails, events after the last snapshot are lost. SIGINT and SIGTERM write a
-    last snapshot. An unfinished line is never taken. Files are taken as a whole: if the command is interrupted, nothing
-    is written.
+    last snapshot. An unfinished line is never read. Files are sketched as a whole: if the command is interrupted,
+    nothing is written.
 
     With --policy, each window is released once, when it is over, and the output is a .raw-stream state. Run the same
-    command again to continue. Give it the same log from the start, or a file it can seek in. A unit's events in a
-    window are clipped as the agreement says.
+    command again to continue. The input must be the same log from its start, or a file in which the command can seek. A
+    unit's events in a window are clipped as the agreement states.
 
     With --unit-column, a unit's events are summed by key and index, and then clipped: to --l1 in each of at most
-    --max-keys keys, or its whole sketch to --sketch-l2, whatever its rows hold. Rows with nulls, or without a unit, are
-    dropped. An agreement that names units and a bound does the same. Otherwise `release` can only assert a bound. With
-    --append, a unit may be both in the file and in the new rows: the bounds add up, and units are no longer counted.
+    --max-keys keys, or its whole sketch to --sketch-l2, whatever its rows contain. Rows with nulls, or without a unit,
+    are dropped. An agreement that names units and a bound does the same. Otherwise `release` can only assert a bound.
+    With --append, a unit may be both in the file and in the new rows: the bounds add up, and units are no longer
+    counted.
 
-    With --window, each window of a key is a key of its own. A unit keeps as many of them as its bound says, by default
-    one, and its protection holds for all windows together. To bound a unit in each window by itself, use --policy.
+    With --window, each window of a key is a key of its own. A unit keeps as many of these keys as its bound allows, by
+    default one, and its protection holds for all windows together. To bound a unit in each window by itself, use
+    --policy.
 
     $ streamsketch sketch sales.csv --agreement agreement.json -o north.raw-sketch
     """
@@ -290,7 +292,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
 
 
 def _tell_bounds(output: Path, before: Bounds, added: Bounds, after: Bounds) -> None:
-    """Tell the operator which bound holds of a file to which rows were added, and how it is released."""
+    """Print which bound holds for a file to which rows were added, and how to release it."""
     if holding := bounds_of_sum(output, "the file and in the new rows", [before, added], after):
         say(holding)
     if added.is_enforced and after.is_enforced:
@@ -298,7 +300,7 @@ def _tell_bounds(output: Path, before: Bounds, added: Bounds, after: Bounds) -> 
 
 
 def _unbounded_log(*given: Any, **options: Any) -> "UnboundedLog":
-    """Return a log, whose streams and Parquet files load for it alone."""
+    """Return a log; the code for streams and Parquet is loaded only for a log."""
     from streamsketch.cli._unbounded import UnboundedLog  # noqa: PLC0415 - as above
 
     return UnboundedLog(*given, **options)
@@ -362,7 +364,7 @@ def _agreement_from(
 def _check_clipping(
     agreed: ss.Agreement, inputs: list[str], clip: str | None, summary: Path | None, *, whole: bool
 ) -> Clip | None:
-    """Return how units are clipped, if they are; raise `InvalidInputError` where their events are not whole."""
+    """Return how units are clipped, if they are; raise `InvalidInputError` if not all of their events are present."""
     if agreed.unit is None or agreed.neighbours is None or clip == WITHIN:
         if summary is not None or clip not in (None, WITHIN):
             raise ss.InvalidInputError("nothing is clipped here, so leave out --clip and --summary")
@@ -424,7 +426,7 @@ def _start(output: Path, stated: ss.Projection | ss.Agreement, *, keyed: bool, a
 
 
 def _check_agreed(output: Path, header: RawHeader, new: State) -> None:
-    """Refuse rows that another agreement casts than those in a file, or none where it has one."""
+    """Refuse rows under another agreement than the rows in a file, or without an agreement if the file has one."""
     header.projection.check_same(new.projection)
     if (header.agreement is None) != (new.agreement is None):
         follows = (

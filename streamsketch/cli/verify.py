@@ -17,15 +17,15 @@ from streamsketch.parties import verify as verify_file
 
 
 def verify(
-    files: Annotated[list[Path], typer.Argument(help="Files with a FILE.intoto.jsonl beside them.", metavar="FILE")],
+    files: Annotated[list[Path], typer.Argument(help="Files with a FILE.intoto.jsonl next to them.", metavar="FILE")],
     *,
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
     """Check the signature of a file, and show what it states.
 
-    A signature shows who made the file. It does not show that what the file states is true, nor that its maker followed
-    the agreement. The exit status is 1 if a signature is missing, or is not valid.
+    A signature shows who made the file. It does not show that the statements in the file are true, or that its maker
+    followed the agreement. The exit status is 1 if a signature is missing, or is not valid.
 
     $ streamsketch verify north.parquet --signer north.pub
     """

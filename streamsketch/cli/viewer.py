@@ -19,9 +19,9 @@ def viewer(
 ) -> None:
     """Write a page on which others drop releases, to see what `report` shows of them.
 
-    The page reads .sketch files and .parquet tables of releases in the browser, and a dictionary of words, by which it
-    shows what differs. Nothing leaves the computer: the page makes no requests, and its Content-Security-Policy forbids
-    them. The file is the same for everybody and contains no data.
+    The page reads .sketch files and .parquet tables of releases in the browser, and a dictionary of words, with which
+    it shows what differs. Nothing leaves the computer: the page makes no requests, and its Content-Security-Policy
+    forbids them. The file is the same for everybody and contains no data.
 
     $ streamsketch viewer -o viewer.html
     """

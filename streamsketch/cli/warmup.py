@@ -15,9 +15,9 @@ from streamsketch.core import before_compiling, kernel_files, numba
 def warmup(*, as_json: Json = False) -> None:
     """Compile all kernels now, so that no later command or worker has to.
 
-    For images of containers, and for workers before they get work: it takes about a minute, once. Machine code is
-    kept beside the package's files, or in the folder NUMBA_CACHE_DIR if that is set, or else in the user's cache. It
-    is for this version of Python, Numba and the package, and for this type of processor.
+    Use this command in images of containers, and for workers before they get work. It takes about a minute, once.
+    Machine code is kept next to the package's files, or in the folder NUMBA_CACHE_DIR if that is set, or else in the
+    user's cache. The code is for this version of Python, Numba and the package, and for this type of processor.
 
     $ streamsketch warmup --json
     """
