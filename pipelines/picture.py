@@ -33,8 +33,8 @@ def heat_map(results: Results, labels: Mapping[str, str]) -> bytes:
     names = [list(drawn)[place] for place in order]
     titles = [labels[name] for name in names]
 
-    side = 0.62 * len(names) + 2.2
-    figure = Figure(figsize=(side + 2.6, side + 0.4), layout="constrained")
+    side = 0.48 * len(names) + 1.8
+    figure = Figure(figsize=(side + 2.2, side + 0.4), layout="constrained")
     axes, beside = figure.subplots(1, 2, width_ratios=[6, 1])
     clear = np.tril(low > 0, -1)
     image = axes.imshow(np.where(clear, value, np.nan), cmap=mpl.colormaps["viridis_r"], vmin=0, vmax=1)
@@ -47,10 +47,10 @@ def heat_map(results: Results, labels: Mapping[str, str]) -> bytes:
             axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **_HIDDEN))
         colour = "white" if clear[i, j] and value[i, j] > 0.5 else "black"
         text = f"{value[i, j]:.2f}".replace("-0.00", "0.00")
-        axes.text(j, i, text, ha="center", va="center", fontsize=8, color=colour)
-        ends = f"{low[i, j]:.1f} … {high[i, j]:.1f}".replace("-0.0", "0.0")
+        axes.text(j, i, text, ha="center", va="center", fontsize=8.5, color=colour)
+        ends = f"{low[i, j]:.1f}\n{high[i, j]:.1f}".replace("-0.0", "0.0")
         shade = "black" if clear[i, j] else "#8a8a8a"
-        axes.text(i, j, ends, ha="center", va="center", fontsize=6.5, color=shade)
+        axes.text(i, j, ends, ha="center", va="center", fontsize=7.5, linespacing=1.0, color=shade)
     guarantee = results.releases.guarantee
     figure.suptitle(
         "Which destinations are served alike, by airline, airport of departure and week?\n"
@@ -64,7 +64,7 @@ def heat_map(results: Results, labels: Mapping[str, str]) -> bytes:
     figure.colorbar(image, ax=axes, label="cosine", shrink=0.7, location="left", pad=0.02)
     _draw_counts(beside, [drawn[name].units for name in names])
     content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=110)
+    figure.savefig(content, format="png", dpi=150)
     return content.getvalue()
 
 
