@@ -20,10 +20,10 @@ from streamsketch.intake.rotation import (
     chain,
     digest,
     end_of_newest,
-    files_of,
     grown_after,
     holds,
     identity,
+    identity_at,
     open_again,
     open_rotated,
     size_of,
@@ -37,8 +37,8 @@ _TRIES = 5  # how often a file is looked for, as a rotation renames several one 
 class _Next(NamedTuple):
     """The file to go on with.
 
-    It is the next one; or a copy of this one, read on where this one was left; or a file begun before this one, of
-    which nothing was read; or the log's file, as the rest is lost.
+    It is the next one. Or it is a copy of this one, read on where this one was left; or a file begun before this one,
+    of which no row was read; or the file at the log's path, as the rest is lost.
     """
 
     one: LogFile | None
@@ -57,8 +57,8 @@ class Log:
 
     `position` records how far the log was read, and a later `Log` can resume there. A file is then read from that
     offset on. A pipe must deliver the log from its beginning again; what was read before is skipped. In both cases, the
-    first and last bytes that were read before identify the log. As long as nothing of a file was read, the end of
-    the file before it does: a file that was copied and truncated meanwhile is found after that one.
+    first and last bytes that were read before identify the log. As long as no row of a file was read, the end of the
+    file before it does: a file that was copied and truncated meanwhile is found after that one.
 
     A log with a path is followed through rotation. Once another file that has bytes is at the path, the old file is
     read to its end, then all files into which the log was rotated since (`rotation.rotated`), then the new one. If a
@@ -303,11 +303,7 @@ class Log:
         if self._path is None or not self.is_file:
             return None
         before = end_of_newest(self._path)
-        try:
-            here = files_of(self._path)[-1:]
-        except InvalidInputError:
-            return None
-        return before if here and here[0] == LogFile(self._path, self._identity) else None
+        return before if identity_at(self._path) == self._identity else None
 
     def _rest(self) -> Iterator[bytes]:
         """Yield the whole lines at the end of a rotated file, which an open quote may have kept back."""
@@ -386,10 +382,11 @@ class Log:
             if cut or files[0].file != self._identity:
                 return _Next(files[0], was_missed=True)
         else:
-            here = files_of(path)[-1:]
-            if not cut and (not here or here[0].path != path):  # its writer has not begun another one yet
+            here = identity_at(path)
+            if not cut and here in (None, self._identity):  # its writer has not begun another one yet
+                self._check_left()
                 return None
-            files = here if not cut and here[0].file == self._identity else chain(path, position)
+            files = chain(path, position)
             if cut or files[0].file != self._identity:
                 return _Next(files[0], is_copy=True)
         others = files[1:]

@@ -45,6 +45,14 @@ def identity(status: os.stat_result) -> list[int]:
     return [status.st_dev, status.st_ino]
 
 
+def identity_at(path: Path) -> list[int] | None:
+    """Return device and inode of the file at a path, or None if there is none."""
+    try:
+        return identity(path.stat())
+    except FileNotFoundError:
+        return None
+
+
 def size_of(path: Path) -> int:
     """Return the size of a file in bytes, 0 if there is none."""
     try:
@@ -105,8 +113,8 @@ def files_of(path: Path) -> list[LogFile]:
 
 def _listed(path: Path) -> list[LogFile] | None:
     """Return all files of a log; None if one was renamed meanwhile."""
+    here = [LogFile(path, found)] if (found := identity_at(path)) else []
     try:
-        here = [LogFile(path, identity(path.stat()))] if path.exists() else []
         older = [LogFile(one, identity(one.stat())) for one in rotated(path)]
     except FileNotFoundError:
         return None
