@@ -64,7 +64,7 @@ class FileStore:
         try:
             with contextlib.closing(sqlite3.connect(self._path, timeout=PATIENCE, isolation_level=None)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")
-                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA synchronous = EXTRA")  # the end of the journal is on disk, too
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     self._find_table(connection)

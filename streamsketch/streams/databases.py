@@ -28,7 +28,13 @@ def connection(database: str, *, read_only: bool = False) -> Callable[[], Any]:
         path = Path(database.removeprefix("sqlite:"))
         if read_only:  # otherwise SQLite would create a missing file
             return lambda: sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
-        return lambda: sqlite3.connect(path, timeout=60)
+        return lambda: _written(path)
     if database != "postgresql":
         raise InvalidInputError(f"a database is sqlite:PATH or postgresql, got {database!r:.80}")
     return lambda: importlib.import_module("psycopg").connect()  # of the extra postgres, on workers too
+
+
+def _written(path: Path) -> sqlite3.Connection:
+    opened = sqlite3.connect(path, timeout=60)
+    opened.execute("PRAGMA synchronous = EXTRA")  # after a power failure, too, what was committed is there
+    return opened

@@ -175,7 +175,7 @@ class DatabaseSink(Sink):
     ----------
     connect
         Function without arguments that opens a DB-API 2 connection. Read the password there: the function may be
-        pickled.
+        pickled. For SQLite, let it execute ``PRAGMA synchronous = EXTRA``, or a power failure may undo the last row.
     table
         Name of the table.
 

@@ -13,6 +13,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.accounting.book import digest_of, text_of
+from streamsketch.accounting.store import FileStore
 from streamsketch.errors import LedgerError
 from streamsketch.parties import Key, Round
 from streamsketch.privacy import PrivacyCost, account, epsilon_to_rho, pure_rho, rho_to_epsilon
@@ -209,6 +210,12 @@ def test_the_file_is_the_owners_alone_and_something_else_is_no_ledger(where: Pat
     with pytest.raises(ss.InvalidInputError, match=r"notes\.txt is not a ledger"):
         ss.Ledger(other)
     assert ledger.datasets[0].name == "sales"
+
+
+def test_a_charge_survives_a_power_failure(where: Path) -> None:
+    """The folder is synchronised after the journal was removed, which would undo the charge."""
+    with FileStore(where).transaction() as transaction:
+        assert transaction._connection.execute("PRAGMA synchronous").fetchone() == (3,)
 
 
 @pytest.mark.parametrize(

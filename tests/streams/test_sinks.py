@@ -1,5 +1,6 @@
 """A sink fills each slot once: the first bytes stay, and whoever comes later gets them."""
 
+import contextlib
 import functools
 import pickle
 import sqlite3
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Sink, Slot
+from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Sink, Slot, connection
 from tests.streams.stores import bucket, store_of
 
 SLOTS = [
@@ -40,6 +41,12 @@ def test_a_slot_is_filled_once(sink: Callable[[], Sink]) -> None:
         assert first.put(SLOTS[0], b"0") == b"0"
     with sink() as second:
         assert [second.put(slot, b"other") for slot in SLOTS] == [b"%d" % place for place in range(len(SLOTS))]
+
+
+def test_a_row_of_sqlite_survives_a_power_failure(tmp_path: Path) -> None:
+    """The folder is synchronised after the journal was removed, which would undo the row."""
+    with contextlib.closing(connection(f"sqlite:{tmp_path / 'releases.sqlite'}")()) as opened:
+        assert opened.execute("PRAGMA synchronous").fetchone() == (3,)
 
 
 def test_one_of_several_writers_at_once_fills_a_slot(sink: Callable[[], Sink]) -> None:
@@ -96,9 +103,9 @@ def test_a_database_that_cannot_be_prepared_is_disconnected(tmp_path: Path, monk
     with pytest.raises(ss.InvalidInputError, match="paramstyle 'numeric'"):
         DatabaseSink(connect).open()
     assert len(opened) == 2
-    for connection in opened:
+    for one in opened:
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-            connection.execute("SELECT 1")
+            one.execute("SELECT 1")
 
 
 @pytest.mark.parametrize("table", ["", "a b", "a;drop", 'a"', "ü"])
@@ -166,5 +173,5 @@ def test_a_database_that_closes_its_connection_is_asked_once_more(tmp_path: Path
         with pytest.raises(sqlite3.OperationalError, match="no such table"):
             sink.get(slot)
     assert len(opened) == 3
-    for connection in opened:
-        connection.close()
+    for one in opened:
+        one.close()
