@@ -60,6 +60,7 @@ def replacing(path: str | os.PathLike[str], *, secret: bool = False) -> Iterator
         finally:
             os.close(descriptor)
         partial.replace(target)
+        _synchronise(target.parent)
     except OSError as error:
         # the system names the partial file, or none at all when the disk is full
         raise type(error)(error.errno, error.strerror, str(path)) from error
@@ -107,15 +108,11 @@ def write_new(path: str | os.PathLike[str], data: bytes, *, modified: float | No
             if modified is not None:
                 os.utime(partial, (modified, modified))
             os.fsync(file.fileno())
-        try:
-            os.link(partial, target)  # fails where the file exists; with O_EXCL others could see it half written
-        except FileExistsError:
-            return False
+        return _link(partial, target)
     except OSError as error:
         raise type(error)(error.errno, error.strerror, str(path)) from error
     finally:
         partial.unlink(missing_ok=True)
-    return True
 
 
 def create_file(path: str | os.PathLike[str], data: bytes, *, mode: int = _ALL) -> bool:
@@ -139,18 +136,29 @@ def create_file(path: str | os.PathLike[str], data: bytes, *, mode: int = _ALL) 
         If the file cannot be written, or the file system knows no hard links.
     """
     target = Path(path)
+    made = [folder for folder in target.parents if not folder.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
+    for folder in made:
+        _synchronise(folder.parent)
     partial = target.with_name(f".{target.name}.{os.urandom(_RANDOM_BYTES).hex()}")
     try:
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        return _link(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _link(partial: Path, target: Path) -> bool:
+    """Give a file the name that it is to have; return whether no file had it. Either way the name survives a crash."""
+    try:
         os.link(partial, target)  # fails where the file exists; with O_EXCL others could see it half written
     except FileExistsError:
         return False
     finally:
-        partial.unlink(missing_ok=True)
+        _synchronise(target.parent)  # whoever made the file may have been killed before
     return True
 
 
