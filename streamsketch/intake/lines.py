@@ -184,11 +184,14 @@ class Lines:
         self._number, self._first = number, header
 
     def _is_header(self, line: bytes) -> bool:
-        """Return whether the first line of a file is a header, and no row as after rotation: it names a column."""
+        """Return whether the first line of a file is a header, and no row as after rotation: it names all columns."""
         if self._header is None:
             return True
-        cells = (cell.strip(b'"') for cell in line.rstrip(b"\r").split(self.delimiter.encode()))
-        return not {name.encode() for name in self.columns}.isdisjoint(cells)
+        try:
+            csv_header(line, self.name, self.columns, self.delimiter)
+        except InvalidInputError:
+            return False
+        return True
 
     def read(self, data: bytes, add: Add) -> None:
         """Pass the rows of whole lines to ``add``: all at once if possible, otherwise without the bad ones.

@@ -169,7 +169,7 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
         (["nowhere.csv", *EVENTS, *agreed, *out], "nowhere.csv cannot be read or written: No such file"),
         (
             ["sales.csv", "--index", "colour", *agreed, *out],
-            "sales.csv has no column colour, only shop, item, aisle, amount",
+            "sales.csv has no column colour: CSV must begin with a header",
         ),
         (["sales.parquet", "--index", "colour", *agreed, *out], "has no column colour, only shop, item, aisle, amount"),
         (["sales.csv", *EVENTS, *out], "--projection FILE"),

@@ -299,6 +299,28 @@ def test_a_csv_file_goes_on_with_a_header_or_a_row(tmp_path: Path) -> None:
         assert rows_of(log) == [("c", "3"), ("d", "4"), ("e", "5")]
 
 
+@pytest.mark.parametrize("first", [b"item,1\n", b"a,n\n", b"n;item\n"])
+def test_a_row_that_names_a_column_is_no_header(first: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(HEADER + FIRST)
+    with opened(path) as descriptor, Log(descriptor, READER, "csv", path=path) as log:
+        rows_of(log)
+        path.rename(tmp_path / "log.csv.1")
+        path.write_bytes(first + b"e,5\n")
+        assert list(log.pieces()) == [first + b"e,5\n"]
+
+
+@pytest.mark.parametrize("header", [b"secret,c1\n", b"item,c1\n", b"secret;c1\n"])
+def test_a_first_line_that_is_no_header_is_quoted_nowhere(header: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(header + FIRST)
+    refused = pytest.raises(ss.InvalidInputError, match=r"has (no column|one column only)")
+    with opened(path) as descriptor, Log(descriptor, READER, "csv", path=path) as log, refused as caught:
+        rows_of(log)
+    assert "secret" not in str(caught.value)
+    assert "c1" not in str(caught.value)
+
+
 @pytest.mark.parametrize("accepted", [False, True])
 def test_a_file_that_is_gone_is_an_error_or_an_accepted_loss(accepted: bool, tmp_path: Path) -> None:  # noqa: FBT001
     written, losses = Rotating(tmp_path), list[str]()

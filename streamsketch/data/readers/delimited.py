@@ -9,7 +9,6 @@ from streamsketch.core import pa, pa_csv
 from streamsketch.data.readers.opening import (
     NUMBER_FORM,
     arrows_own,
-    check_columns,
     compression,
     number_type,
     raise_if_of_the_file_system,
@@ -115,16 +114,20 @@ def _not_csv(path: str, columns: list[str], error: Exception, header: list[str],
 
 
 def csv_header(line: bytes, path: str, columns: list[str], delimiter: str = ",") -> list[str]:
-    """Return the names in a CSV stream's first line; raise `InvalidInputError` unless all columns are there once."""
+    """Return the names in a CSV stream's first line; raise `InvalidInputError` unless all columns are there once.
+
+    The error quotes nothing of the line, which may be a private row.
+    """
     try:
         names = next(csv.reader([line.decode("utf-8-sig").strip("\r\n")], delimiter=delimiter), [])
     except (UnicodeDecodeError, csv.Error):
         raise InvalidInputError(f"{path} does not begin with a header line of CSV in UTF-8") from None
     if len(names) == 1 and names[0] not in columns and (other := next((one for one in ";\t|," if one in names[0]), "")):
+        raise InvalidInputError(f"{path} has one column only; if {other!a} is its delimiter, pass that as delimiter")
+    if missing := [name for name in columns if name not in names]:
         raise InvalidInputError(
-            f"{path} has one column only, {names[0]!a:.60}; if {other!a} is its delimiter, pass that as delimiter"
+            f"{path} has no column {', '.join(missing)}: CSV must begin with a header line that names all columns"
         )
-    check_columns(path, columns, names)
     twice = [name for name in columns if names.count(name) > 1]
     if twice:
         raise InvalidInputError(f"{path} has {', '.join(twice)} more than once; rename the columns")
