@@ -125,6 +125,7 @@ class Payloads:
         """Pass rows to ``add``, in batches, with the offset of their first message; heartbeats as rows with a time.
 
         A row for which ``add`` raises is left out, and its message set aside. It must raise before it changes anything.
+        An OSError or a MemoryError of ``add`` is no fault of a row and passes through.
         """
         run: list[Message] = []
         for message in messages:
@@ -200,6 +201,7 @@ class Payloads:
 
         def drop(place: int, error: Exception) -> None:
             nonlocal refused
+            _raise_if_of_the_machine(error)
             message = waiting[int(np.searchsorted(ends, place, "right"))][1]
             self._refuse(partition, message, _why(error), again=message.offset == refused)
             refused = message.offset
@@ -208,6 +210,7 @@ class Payloads:
             for _ in salvage(read, joined.num_rows, drop, _ANY):
                 pass
         except _ANY as error:  # in every row, as a column of another type is
+            _raise_if_of_the_machine(error)
             for message in dict.fromkeys(message for _, message in waiting):
                 self._refuse(partition, message, _why(error))
 
@@ -260,6 +263,12 @@ def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
         batch = pa.RecordBatch.from_pydict({name: single_value(batch.column(name)) for name in batch.schema.names})
     batch.validate(full=True)
     return batch
+
+
+def _raise_if_of_the_machine(error: Exception) -> None:
+    """Raise what is no fault of a row, such as a full disk on which late rows are kept."""
+    if isinstance(error, OSError | MemoryError):
+        raise error
 
 
 def _why(error: Exception) -> str:

@@ -31,7 +31,7 @@ from tests.jobs.topic import (
 
 pytest.importorskip("confluent_kafka")
 
-from streamsketch.jobs import DroppedRows, Malformed, TopicError
+from streamsketch.jobs import DroppedRows, Malformed, Message, Payloads, TopicError
 
 MINUTES, PARTITIONS, ROWS = 4, 3, 8  # of a minute in a partition
 
@@ -216,6 +216,22 @@ def test_malformed_rows_of_arrow_are_dropped_alone(tmp_path: Path) -> None:
     assert kept == [3, 4, 5, 6, 7]
     assert read.stream.bad_lines == 5
     assert read.stream.events == 6 + 5 + 5 + 5 + 5, "rows without a time are missing, not malformed"
+
+
+@pytest.mark.parametrize("form", ["arrow", "json"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), MemoryError()])
+def test_no_row_is_malformed_because_of_a_full_disk_or_memory(form: Any, error: Exception) -> None:
+    good = rows(0, 6)
+    contents = [arrow(good), arrow(good)] if form == "arrow" else as_json(good)
+    bad = Malformed(None)
+
+    def add(*_: object) -> None:
+        raise error
+
+    payloads = Payloads(AGREEMENT, "at", form, bad)
+    with pytest.raises(type(error)):
+        payloads.add(0, [Message(place, 0, content) for place, content in enumerate(contents)], add)
+    assert bad.rows == 0
 
 
 def test_messages_that_are_read_again_are_kept_once(tmp_path: Path) -> None:
