@@ -17,8 +17,9 @@ _NAME = re.compile(r"(?P<kind>[a-z]+)-(?P<stream>[0-9a-f]+)-(?P<first>\d+)\.parq
 class DeadLetters:
     """Files of rows that a stream dropped: ``KIND-STREAM-NUMBER.parquet``, mode 0600, with the columns as read.
 
-    The number is the count of earlier dropped rows of this kind. So after an interruption, files with rows that are not
-    in the state are recognised and written again: no row is missing, and no row is there twice.
+    The number is the count of dropped rows in the last state, plus rows of this kind in files since then. So after an
+    interruption, files with rows that are not in the state are recognised and written again: no row is missing, and no
+    row is there twice.
 
     Parameters
     ----------
@@ -62,6 +63,10 @@ class DeadLetters:
             found = _NAME.fullmatch(path.name)
             if found and found["stream"] == stream and int(found["first"]) >= before.get(found["kind"], 0):
                 path.unlink()  # its rows are read again
+
+    def saved(self, before: dict[str, int]) -> None:
+        """Go on after the state was saved, with all rows that were added and these numbers of dropped rows by kind."""
+        self._next = dict(before)
 
     def add(self, kind: str, rows: pa.RecordBatch) -> None:
         """Keep rows that were dropped.

@@ -132,9 +132,7 @@ class Stream:
             self._check_new()
             self._rows = None if policy.schedule is None else Rows(self._rows_of)
         if dead_letters is not None:
-            malformed = self.windows.counts.bounding.rows_malformed
-            before = {"late": self.windows.counts.rows_late, "ahead": malformed, "malformed": malformed}
-            dead_letters.begin(self._id.hex()[:8], before)
+            dead_letters.begin(self._id.hex()[:8], self._dropped)
             self.windows.on_dropped = dead_letters.add
 
     def _restore(self, saved: Saved) -> None:
@@ -184,6 +182,12 @@ class Stream:
         late, malformed = counts.rows_late, counts.bounding.rows_malformed + self.bad_lines
         ahead, lost = counts.rows_ahead, 0 if self._dead_letters is None else self._dead_letters.lost
         return RowCounts(self.events + late + malformed, late, ahead, malformed - ahead, lost)
+
+    @property
+    def _dropped(self) -> dict[str, int]:
+        """How many rows the state counts where it counts those of each kind; two kinds are counted together."""
+        malformed = self.windows.counts.bounding.rows_malformed
+        return {"late": self.windows.counts.rows_late, "ahead": malformed, "malformed": malformed}
 
     # --- sources --------------------------------------------------------------------------------------------
 
@@ -272,6 +276,8 @@ class Stream:
                 self._draw()
             finally:
                 write_state(self._saved(), self._path)
+                if self._dead_letters is not None:
+                    self._dead_letters.saved(self._dropped)
                 alarms += self._publish()
             if not self.windows.is_over:
                 return alarms

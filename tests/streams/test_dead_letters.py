@@ -9,6 +9,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.streams import DeadLetters, RowCounts, Stream
 from streamsketch.streams import dead_letters as module
+from streamsketch.streams import stream as stream_module
+from streamsketch.streams.state import Saved, write_state
 from tests.streams.naive import AGREEMENT, Row, batch_of, beat, policy_of
 
 LOG = [
@@ -65,6 +67,37 @@ def test_rows_are_kept_once_each_wherever_a_stream_is_killed(
         stream = follow(0 if saved is None else saved["at"], 3)
     assert letters(folder) == sorted([*EXPECTED, ("malformed", "a", "Dan")])
     assert stream.row_counts.late == 20
+
+
+def test_kinds_that_are_counted_together_are_kept_once_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, out = tmp_path / "letters", tmp_path / "out"
+    folder.mkdir()
+    out.mkdir()
+    policy = policy_of(out, clock="heartbeats", max_ahead="1 hour")
+    rows = batch_of([Row(102, "north", "a", 1, f"c{place}") for place in range(3)]).to_pylist()
+    malformed = type(batch_of([])).from_pylist([row | {"n": "many"} for row in rows], schema=batch_of([]).schema)
+    log = [batch_of([beat(0)]), malformed, batch_of([Row(9000, "north", "ahead", 1, "Eve")])]
+
+    def follow(at: int) -> Stream:
+        stream = Stream(policy, AGREEMENT, tmp_path / "s.raw-stream", dead_letters=DeadLetters(folder))
+        for place in range(at, len(log)):
+            stream.add(log[place], place + 1)
+            stream.save({"at": place + 1})
+        return stream
+
+    def killed(saved: Saved, path: Path) -> None:
+        if saved.header["place"] == {"at": 3}:
+            raise KeyboardInterrupt
+        write_state(saved, path)
+
+    monkeypatch.setattr(stream_module, "write_state", killed)
+    with pytest.raises(KeyboardInterrupt):
+        follow(0)
+    monkeypatch.undo()
+    follow(2)
+    assert letters(folder) == sorted(
+        [("ahead", "ahead", "Eve"), *(("malformed", "a", f"c{place}") for place in range(3))]
+    )
 
 
 def test_what_has_no_room_is_counted(tmp_path: Path) -> None:
