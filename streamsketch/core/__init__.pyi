@@ -1,5 +1,16 @@
 from . import special
-from .files import append, appending, create_file, exclusive, locked, remove_partial, replacing, write_new, write_whole
+from .files import (
+    append,
+    appending,
+    create_file,
+    exclusive,
+    locked,
+    remove_partial,
+    replacing,
+    write_all,
+    write_new,
+    write_whole,
+)
 from .jit import compiles_for, intrinsic, kernel, kernel_files, literal_intrinsic, part, plain_kernel, read_only
 from .kernel_cache import announce_compiling, before_compiling
 from .libraries import (
@@ -120,6 +131,7 @@ __all__ = [
     "stats",
     "types",
     "warn_outside",
+    "write_all",
     "write_new",
     "write_whole",
 ]

@@ -207,10 +207,15 @@ def appending(path: str | os.PathLike[str]) -> Iterator[FileIO]:
 
 def append(file: FileIO, data: bytes) -> None:
     """Write to the end of a file that `appending` opened, and wait until the disk has it."""
+    write_all(file, data)
+    os.fsync(file.fileno())
+
+
+def write_all(file: FileIO, data: bytes) -> None:
+    """Write to a file without a buffer, which may take only a part at once, as where a disk becomes full."""
     left = memoryview(data)
     while left:
         left = left[file.write(left) :]
-    os.fsync(file.fileno())
 
 
 def _synchronise(folder: Path) -> None:

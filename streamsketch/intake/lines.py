@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
-from streamsketch.core import pa, write_whole
+from streamsketch.core import pa, write_all, write_whole
 from streamsketch.data import csv_header, csv_piece, json_batch
 from streamsketch.errors import InvalidInputError
 
@@ -75,12 +75,14 @@ class BadLines:
         ------
         InvalidInputError
             With the reason, if the mode is ``"stop"``.
+        OSError
+            If the line cannot be kept.
         """
         if self.stops:
             raise InvalidInputError(reason)
         if self.path is not None:
             first = header + b"\n" if header and not self._file.tell() else b""
-            self._file.write(first + line.removesuffix(b"\n") + b"\n")
+            write_all(self._file, first + line.removesuffix(b"\n") + b"\n")
         self.count += 1
 
     def __str__(self) -> str:

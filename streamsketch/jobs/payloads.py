@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import current_limits, write_whole
+from streamsketch.core import current_limits, write_all, write_whole
 from streamsketch.data import message_batches
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import BadLines, Lines, RowReader, salvage, single_value
@@ -87,7 +87,7 @@ class Malformed:
             return
         content = base64.b64encode(message.content).decode()
         line = {"partition": partition, "offset": message.offset, "why": why, "message": content}
-        self._file.write(json.dumps(line).encode() + b"\n")
+        write_all(self._file, json.dumps(line).encode() + b"\n")
 
 
 class Payloads:

@@ -1,13 +1,17 @@
-"""Files that are written atomically: their names, too, survive a power failure."""
+"""Files that are written: whole or not at all, and their names, too, survive a power failure."""
 
 import os
 import stat
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streamsketch.core import create_file, write_new, write_whole
+from streamsketch.intake import BadLines
+from streamsketch.jobs import Malformed, Message
 
 
 @pytest.fixture
@@ -47,3 +51,24 @@ def test_the_names_of_folders_that_are_made_are_on_the_disk(kept: dict[int, list
     assert create_file(tmp_path / "flights" / "window" / "release", b"first")
     assert kept[tmp_path.stat().st_ino] == ["flights"]
     assert kept[(tmp_path / "flights").stat().st_ino] == ["window"]
+
+
+class Short(FileIO):
+    """A file on a disk that becomes full: at once it takes a few bytes only."""
+
+    def write(self, data: Any) -> int:
+        return super().write(data[:7])
+
+
+@pytest.mark.parametrize("kind", ["bad lines", "malformed"])
+def test_what_is_kept_for_the_operator_is_kept_whole(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "kept"
+    kept: Any = BadLines(str(path)) if kind == "bad lines" else Malformed(path)
+    with kept:
+        kept._file.close()
+        kept._file = Short(path, "ab")
+        for _ in range(2):
+            kept.take(*((b"a line of a log", "why") if kind == "bad lines" else (0, Message(0, 0, b"poison"), "why")))
+    first, second = path.read_bytes().splitlines()
+    assert first == second
+    assert len(first) > 7
