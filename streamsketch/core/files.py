@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
 from io import FileIO
 from pathlib import Path
@@ -14,7 +15,7 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-_ALL, _OWNER = 0o666, 0o600
+_ALL, _OWNER, _OTHERS = 0o666, 0o600, 0o077
 _RANDOM_BYTES = 4
 
 
@@ -209,6 +210,18 @@ def append(file: FileIO, data: bytes) -> None:
     """Write to the end of a file that `appending` opened, and wait until the disk has it."""
     write_all(file, data)
     os.fsync(file.fileno())
+
+
+def open_secret(path: Path) -> FileIO:
+    """Open a file to append to, without a buffer; make it readable by the owner alone, also if it was there."""
+    if not path.exists():
+        write_whole(path, b"", secret=True)
+    file = path.open("ab", buffering=0)
+    mode = os.fstat(file.fileno()).st_mode
+    if stat.S_ISREG(mode) and mode & _OTHERS:  # a copy, perhaps
+        with contextlib.suppress(PermissionError):  # it may be another's, and be written by a group
+            path.chmod(stat.S_IMODE(mode) & ~_OTHERS)
+    return file
 
 
 def write_all(file: FileIO, data: bytes) -> None:

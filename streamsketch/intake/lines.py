@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
-from streamsketch.core import pa, write_all, write_whole
+from streamsketch.core import open_secret, pa, write_all
 from streamsketch.data import csv_header, csv_piece, json_batch
 from streamsketch.errors import InvalidInputError
 
@@ -56,9 +56,7 @@ class BadLines:
 
     def __enter__(self) -> Self:
         if self.path is not None:
-            if not self.path.exists():
-                write_whole(self.path, b"", secret=True)
-            self._file = self.path.open("ab", buffering=0)
+            self._file = open_secret(self.path)
         return self
 
     def __exit__(self, *_: object) -> None:

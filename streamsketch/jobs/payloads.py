@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import current_limits, write_all, write_whole
+from streamsketch.core import current_limits, open_secret, write_all
 from streamsketch.data import message_batches
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import BadLines, Lines, RowReader, salvage, single_value
@@ -60,9 +60,7 @@ class Malformed:
 
     def __enter__(self) -> Self:
         if self.path is not None:
-            if not self.path.exists():
-                write_whole(self.path, b"", secret=True)
-            self._file = self.path.open("ab", buffering=0)
+            self._file = open_secret(self.path)
             if self._file.tell() > self._known:
                 self._file.truncate(self._known)
         return self

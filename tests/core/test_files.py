@@ -60,15 +60,38 @@ class Short(FileIO):
         return super().write(data[:7])
 
 
-@pytest.mark.parametrize("kind", ["bad lines", "malformed"])
-def test_what_is_kept_for_the_operator_is_kept_whole(kind: str, tmp_path: Path) -> None:
+@pytest.fixture(params=["bad lines", "malformed"])
+def kept_in(request: pytest.FixtureRequest) -> Callable[[Path], Any]:
+    """Return what keeps lines or messages in a file."""
+    if request.param == "malformed":
+        return lambda path: Malformed(path, 2)
+    return lambda path: BadLines(str(path), append=True)
+
+
+def take(kept: Any) -> None:
+    kept.take(*((0, Message(0, 0, b"poison")) if isinstance(kept, Malformed) else (b"a line of a log",)), "why")
+
+
+def test_what_is_kept_for_the_operator_is_kept_whole(kept_in: Callable[[Path], Any], tmp_path: Path) -> None:
     path = tmp_path / "kept"
-    kept: Any = BadLines(str(path)) if kind == "bad lines" else Malformed(path)
-    with kept:
+    with kept_in(path) as kept:
         kept._file.close()
         kept._file = Short(path, "ab")
         for _ in range(2):
-            kept.take(*((b"a line of a log", "why") if kind == "bad lines" else (0, Message(0, 0, b"poison"), "why")))
+            take(kept)
     first, second = path.read_bytes().splitlines()
     assert first == second
     assert len(first) > 7
+
+
+def test_what_is_kept_for_the_operator_is_private_where_it_was_not(
+    kept_in: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    """As after a copy from a backup."""
+    path = tmp_path / "kept"
+    path.write_bytes(b"x\n")
+    path.chmod(0o644)
+    with kept_in(path) as kept:
+        take(kept)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_bytes().startswith(b"x\n")
