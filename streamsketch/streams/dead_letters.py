@@ -39,7 +39,7 @@ class DeadLetters:
     >>> folder = getfixture("tmp_path")
     >>> letters = DeadLetters(folder)
     >>> letters.begin("0a1b2c3d", {"late": 5})  # a stream that had dropped 5 late rows
-    >>> letters.add("late", pa.RecordBatch.from_pydict({"shop": ["north"]}))
+    >>> letters.add({"late": pa.RecordBatch.from_pydict({"shop": ["north"]})})
     >>> letters.flush()
     >>> [path.name for path in folder.iterdir()]
     ['late-0a1b2c3d-000000000005.parquet']
@@ -68,17 +68,19 @@ class DeadLetters:
         """Go on after the state was saved, with all rows that were added and these numbers of dropped rows by kind."""
         self._next = dict(before)
 
-    def add(self, kind: str, rows: pa.RecordBatch) -> None:
-        """Keep rows that were dropped.
+    def add(self, dropped: dict[str, pa.RecordBatch]) -> None:
+        """Keep rows that were dropped, by kind.
 
         Raises
         ------
         OSError
             If earlier rows cannot be written. None of the new rows is kept then.
         """
-        if rows.num_rows:
+        dropped = {kind: rows for kind, rows in dropped.items() if rows.num_rows}
+        for kind in dropped:
             if sum(batch.nbytes for batch in self._waiting[kind]) > _FILE_BYTES:
                 self._write(kind)
+        for kind, rows in dropped.items():
             self._waiting[kind].append(rows)
 
     def flush(self) -> None:

@@ -241,8 +241,8 @@ class Windows:
         self._closing: Admission | None = None
         self.open: dict[int, UnitsWindow | SumsWindow] = {}
         self.counts = Counts()
-        self.on_dropped: Callable[[str, pa.RecordBatch], None] | None = None
-        """Called with rows that are dropped: ``"late"``, ``"ahead"`` or ``"malformed"``."""
+        self.on_dropped: Callable[[dict[str, pa.RecordBatch]], None] | None = None
+        """Called with rows that are dropped, by kind: ``"late"``, ``"ahead"`` and ``"malformed"``."""
 
     @property
     def is_over(self) -> bool:
@@ -306,10 +306,8 @@ class Windows:
         early = numbers < policy.first
         late = ~timely & ~after & ~early
         if self.on_dropped is not None:
-            self.on_dropped("late", rows.filter(pa.array(late)))
-            self.on_dropped("ahead", batch.filter(pa.array(far)))
-            if bad is not None:
-                self.on_dropped("malformed", bad)
+            dropped = {"late": rows.filter(pa.array(late)), "ahead": batch.filter(pa.array(far))}
+            self.on_dropped(dropped if bad is None else dropped | {"malformed": bad})
         for number, window, add in adding:  # from here on nothing fails
             add()
             self.open[number] = window

@@ -100,6 +100,26 @@ def test_kinds_that_are_counted_together_are_kept_once_each(tmp_path: Path, monk
     )
 
 
+def test_rows_of_no_kind_are_kept_if_those_of_one_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a disk is full: the rows come again."""
+    monkeypatch.setattr(module, "_FILE_BYTES", 1)
+    kept = DeadLetters(tmp_path)
+    kept.begin("0123abcd", {"late": 0, "ahead": 0})
+    rows = {kind: batch_of([Row(1, "north", kind, 1, kind)]) for kind in ("late", "ahead")}
+    kept.add({"ahead": rows["ahead"]})
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as context:
+        context.setattr(module, "write_whole", full)
+        with pytest.raises(OSError, match="No space"):
+            kept.add(rows)
+    kept.add(rows)
+    kept.flush()
+    assert letters(tmp_path) == [("ahead", "ahead", "ahead")] * 2 + [("late", "late", "late")]
+
+
 def test_what_has_no_room_is_counted(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     stream = Stream(

@@ -323,7 +323,7 @@ def test_dropped_rows_that_cannot_be_kept_change_nothing() -> None:
     windows.add(batch_of([beat(100)]), 1)
     rows = batch_of([Row(1, "north", "a", 1, "Ann"), Row(101, "north", "a", 1, "Ann")])
 
-    def full(_: str, __: pa.RecordBatch) -> None:
+    def full(_: dict[str, pa.RecordBatch]) -> None:
         raise OSError("no space is left")
 
     windows.on_dropped = full
@@ -331,6 +331,6 @@ def test_dropped_rows_that_cannot_be_kept_change_nothing() -> None:
         windows.add(rows, 2)
     assert (windows.open, windows.counts.rows_late) == ({}, 0)
     kept: list[int] = []
-    windows.on_dropped = lambda _, batch: kept.append(batch.num_rows)
+    windows.on_dropped = lambda dropped: kept.extend(batch.num_rows for batch in dropped.values())
     assert windows.add(rows, 2) == 1
     assert (windows.counts.rows_late, sum(kept)) == (1, 1)
