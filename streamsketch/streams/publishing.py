@@ -64,6 +64,31 @@ def put_window(sink: Sink, contents: Mapping[Any, tuple[Slot, bytes]], epoch: in
     return found
 
 
-def is_filled(sink: Sink, slots: Iterable[Slot]) -> bool:
-    """Return whether every slot is filled, so that nothing more of the window can be published."""
-    return all(sink.get(slot) is not None for slot in slots)
+class Filled(Sink):
+    """What the slots of a window held when all of them were filled: putting into it publishes nothing.
+
+    Parameters
+    ----------
+    held
+        The bytes in each slot.
+    result
+        As of the sink that holds them.
+    """
+
+    def __init__(self, held: Mapping[Slot, bytes], result: str) -> None:
+        self._held, self.result = held, result
+
+    def put(self, slot: Slot, content: bytes) -> bytes:
+        """Return what is in a slot."""
+        del content
+        return self._held[slot]
+
+
+def filled(sink: Sink, slots: Iterable[Slot]) -> Filled | None:
+    """Return what the slots of a window hold; None unless every slot is filled."""
+    held: dict[Slot, bytes] = {}
+    for slot in slots:
+        if (content := sink.get(slot)) is None:
+            return None
+        held[slot] = content
+    return Filled(held, sink.result)

@@ -17,7 +17,7 @@ from streamsketch.release import Calibrated, sketches_to_release, warn_of_exceed
 from streamsketch.sketching import Sketch, SketchTable, public_names
 from streamsketch.streams.alarms import REFUSED, Alarm
 from streamsketch.streams.logs import log_event
-from streamsketch.streams.publishing import in_order, is_filled, put_window
+from streamsketch.streams.publishing import filled, in_order, put_window
 from streamsketch.streams.root_keys import KEY_BYTES, RootKey, fetch_root_key, hkdf, joined
 from streamsketch.streams.sinks import Sink
 from streamsketch.streams.slots import Slot, check_stream, named_key, start_of
@@ -168,7 +168,8 @@ class ReleaseOnce:
         slots = {key: Slot(self._stream, start, *named_key(key)) for key in exact}
         named = {key: self._named(start, key, sketch) for key, sketch in exact.items()}
         ids = self._ids(start)
-        if not (is_filled(self._sink, slots.values()) or self._is_covered(start, named, ids.with_keys(exact))):
+        held = filled(self._sink, slots.values())  # nothing is put then, as slots may become empty before
+        if held is None and not self._is_covered(start, named, ids.with_keys(exact)):
             return Released({}, [Alarm(slot, REFUSED, self._epoch) for slot in slots.values()])
         noise = self._secret("noise")
         releases = {
@@ -176,8 +177,8 @@ class ReleaseOnce:
             for key, sketch in exact.items()
         }
         contents = {key: (slots[key], release.to_bytes()) for key, release in releases.items()}
-        held, alarms = put_window(self._sink, contents, self._epoch)
-        return Released({key: releases[key] for key in held}, alarms)
+        keys, alarms = put_window(self._sink if held is None else held, contents, self._epoch)
+        return Released({key: releases[key] for key in keys}, alarms)
 
     def _exact(self, sketches: Mapping[Any, Sketch] | SketchTable) -> dict[Any, Sketch]:
         """Return the sketches to release in the order in which they are put, which depends on the keys only."""

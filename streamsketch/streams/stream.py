@@ -23,7 +23,7 @@ from streamsketch.streams.dead_letters import DeadLetters
 from streamsketch.streams.draws import Draw, DrawSecret
 from streamsketch.streams.open_windows import Windows
 from streamsketch.streams.policy import StreamPolicy
-from streamsketch.streams.publishing import in_order, is_filled, put_window
+from streamsketch.streams.publishing import filled, in_order, put_window
 from streamsketch.streams.rows import ANEW, Charge, OtherRowsError, Rows, RowsOf
 from streamsketch.streams.sinks import Sink, WindowFiles
 from streamsketch.streams.slots import Slot, named_key
@@ -59,7 +59,7 @@ class Stream:
     path
         Path of the secret state. The caller holds it (`exclusive`) until the stream ends.
     charge
-        A function that charges each window before it is drawn, or all rows of a schedule before the first.
+        A function that charges each window before it is published, or all rows of a schedule before the first is drawn.
     sink
         The open sink for releases. Each public key of a window then has its own slot in the policy's ``stream``, as
         with a job on a cluster. By default, each window is a file in the policy's ``folder``.
@@ -263,7 +263,7 @@ class Stream:
         OSError
             If something cannot be written.
         LedgerError
-            If a release exceeds what is left of the budget. It is not drawn; those before it are published.
+            If a release exceeds what is left of the budget. It is not published; those before it are.
         OtherRowsError
             If another row is already published in the place of a row of this state.
         """
@@ -273,7 +273,7 @@ class Stream:
             self._dead_letters.flush()
         while True:
             try:
-                self._draw()
+                alarms += self._draw()
             finally:
                 write_state(self._saved(), self._path)
                 if self._dead_letters is not None:
@@ -282,8 +282,9 @@ class Stream:
             if not self.windows.is_over:
                 return alarms
 
-    def _draw(self) -> None:
-        """Draw releases of windows that are over, not too many at once."""
+    def _draw(self) -> list[Alarm]:
+        """Draw releases of windows that are over, not too many at once; return alarms of those not to be published."""
+        alarms: list[Alarm] = []
         while self.windows.is_over and sum(map(len, self._waiting.values())) < _MOST_WAITING:
             number = self.windows.next
             table, summary = self.windows.closing()
@@ -293,14 +294,26 @@ class Stream:
                 ids = self._ids_of(number)
                 sketches = self._sketches(table, ids)
                 draw = self._draws.draw(number, self._publisher, sketches)
-                # if all of a window is published, drawing it again checks its bytes, and publishes nothing
-                if self._charge is not None and not is_filled(self.sink, self._slots(number)):
-                    once = f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}"
-                    self._charge(self._spent, ids, once)
-                self._waiting[number] = self._released(sketches, draw)
+                data = self._released(sketches, draw)
+                if found := self._other(number, data):
+                    alarms += found
+                else:
+                    if self._charge is not None:
+                        once = f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}"
+                        self._charge(self._spent, ids, once)
+                    self._waiting[number] = data
             self.released += 1
             self.windows.advance(summary)
             self._draws = self._draws.after()
+        return alarms
+
+    def _other(self, number: int, data: bytes) -> list[Alarm]:
+        """Return alarms if all of a window is published, and not with this release.
+
+        Such a release is never published: it is not charged, and the slots may be empty when the state is read again.
+        """
+        held = filled(self.sink, self._slots(number))
+        return [] if held is None else put_window(held, self._contents(number, data)).alarms
 
     def _publish(self) -> list[Alarm]:
         """Publish what the state on disk holds, in the order of windows; return alarms for slots with other bytes."""

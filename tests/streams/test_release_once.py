@@ -56,6 +56,16 @@ class Memory(Sink):
         return self.slots.get(slot)
 
 
+class Emptied(Memory):
+    """Slots that are emptied once the last of them was looked up."""
+
+    def get(self, slot: Slot) -> bytes | None:
+        held = super().get(slot)
+        if slot.key == KEYS[-1]:
+            self.slots.clear()
+        return held
+
+
 def once(sink: Sink, **changes: Any) -> ReleaseOnce:
     options: dict[str, Any] = {
         "publisher": PUBLISHER,
@@ -200,6 +210,18 @@ def test_other_sums_are_another_charge_where_they_could_be_published(tmp_path: P
     assert ledger.left("shop").charges == 2
     assert sorted(charged.release(0, sums(north=1)).held) == KEYS
     assert ledger.left("shop").charges == 2
+
+
+def test_what_was_not_charged_is_never_published(tmp_path: Path) -> None:
+    """All slots are filled when that is looked up, and then they are emptied."""
+    ledger = ss.Ledger(tmp_path / "ledger.sqlite")
+    ledger.dataset("shop", unit="sale", epsilon=3.0)
+    sink = Emptied()
+    charged = once(sink, ledger=ledger, dataset="shop")
+    charged.release(0, sums(north=1))
+    assert {one.result for one in charged.release(0, sums(north=2)).alarms} == {"release", "withheld"}
+    assert sink.slots == {}
+    assert ledger.left("shop").charges == 1
 
 
 def test_windows_and_keys_are_those_that_are_public() -> None:

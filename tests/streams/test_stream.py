@@ -3,6 +3,7 @@
 import contextlib
 import datetime as dt
 import json
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,43 @@ def test_after_a_state_is_lost_what_is_published_stays(out: Path) -> None:
     again.add(batch_of([Row(3200, "north", "a", 1, "Ann")]), 1)
     assert [again.sink.name(one.slot) for one in again.save({})] == [other.name]
     assert other.read_bytes() == b"of somebody else"
+
+
+def test_what_was_not_charged_is_never_published(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new state finds all windows published, is killed before it publishes, and then the folder is emptied."""
+    charged: list[str] = []
+
+    def run() -> list[Any]:
+        stream = stream_of(out, lambda *arguments: charged.append(arguments[2]), epsilon=1.0)
+        if stream.position is None:
+            stream.add(batch_of(LOG), 1)
+        return stream.save({})
+
+    run()
+    (out.parent / "s.raw-stream").unlink()
+    with monkeypatch.context() as patch:
+        fail_at(patch, "write_state", after=True)
+        with pytest.raises(Killed):
+            run()
+    for path in out.iterdir():
+        path.unlink()
+    assert run() == []
+    assert published(out) == {}
+    assert len(charged) == over_in(LOG)
+
+
+def test_what_is_published_already_is_charged_under_the_same_id(out: Path) -> None:
+    """So it may be published again where the folder is emptied before that."""
+    charged: list[str] = []
+    state, backup = out.parent / "s.raw-stream", out.parent / "backup"
+    stream_of(out).save({})
+    shutil.copy(state, backup)
+    for _ in range(2):
+        shutil.copy(backup, state)
+        stream = stream_of(out, lambda *arguments: charged.append(arguments[2]))
+        stream.add(batch_of(LOG), 1)
+        assert stream.save({}) == []
+    assert len(charged) == 2 * len(set(charged)) == 2 * over_in(LOG)
 
 
 def test_another_file_under_a_name_that_waits_stays(out: Path) -> None:
