@@ -50,7 +50,8 @@ class Stream:
 
     With a schedule, the release of a window is its row, and all rows are charged at once, before the first. Later rows
     need sums that only the state has. So a folder with rows is refused if their state is missing, and a state is
-    refused if its rows differ from the published ones.
+    refused if its rows differ from the published ones. Rows must stay published for that: the one charge does not show
+    whether a later row was published before.
 
     Parameters
     ----------
