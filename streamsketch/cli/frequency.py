@@ -124,7 +124,7 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
         show_json([_fields(name, one, confidence) for name, one in found])
     else:
         _show(dict(found), confidence)
-    if agreed is not None and agreed.clip == "equal":
+    if agreed is not None and agreed.neighbours is not None and agreed.clip == "equal":
         say(f"Each {agreed.neighbours.unit} counts the same, so frequencies are sums of votes, not of rows or values.")
     if is_secret(sketches.values()):
         what = "is printed here" if output is None else f"is in {output}"

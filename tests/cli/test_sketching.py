@@ -107,8 +107,8 @@ def test_one_event_is_told_in_the_singular(folder: Path, forks: Forks) -> None:
 
 def test_arrows_threads_hold_nothing_of_pythons(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "sales.csv.gz").write_bytes(gzip.compress((folder / "sales.csv").read_bytes()))
+    monkeypatch.setattr("streamsketch.core.pa.PythonFile", None)  # it keeps what it reads of pyarrow: so it is first
     monkeypatch.setattr(pa, "PythonFile", None)
-    monkeypatch.setattr("streamsketch.core.pa.PythonFile", None)
     read: list[int] = []
     for name in ("sales.csv", "sales.csv.gz", "sales.jsonl", "sales.parquet"):
         agreement = ss.Agreement.of(PROJECTION, key="shop", index=["item", "aisle"], value="amount")
