@@ -151,7 +151,8 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
         charged: dict[str, Any] = {"ledger": ledger_for(ledger, dataset), "dataset": dataset}
         sent = agreed.contribute(loaded.state, signer, assert_bounds=assert_bounds, **charged)
         # recorded before it is sent, by an id that no other round has
-        raw_file.record(PastRelease(agreed.guarantee, agreed.session[:RELEASE_ID_BYTES].hex()))
+        taken_part = agreed.session[:RELEASE_ID_BYTES].hex()
+        raw_file.record(PastRelease.of(agreed.guarantee, taken_part, loaded.state.data_ids))
     write_whole(output, sent)
     facts = {"to the round": agreed.fingerprint, "spends": str(agreed.guarantee)}
     fields = {"file": str(output), "round": agreed.fingerprint, "guarantee": guarantee_fields(agreed.guarantee)}

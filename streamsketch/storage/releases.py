@@ -135,7 +135,7 @@ def release_loaded(
     else:
         released = raw.state.release(public_keys=public_keys, keys_are_public=keys_are_public, **privacy)
     first = released if isinstance(released, PrivateSketch) else released.rows[0]
-    file.record(PastRelease(first.guarantee, first.release_ids[0].hex()))
+    file.record(PastRelease.of(first.guarantee, first.release_ids[0].hex(), raw.state.data_ids))
     return released
 
 
@@ -154,8 +154,11 @@ def released_before(raw: RawSketch, path: str | os.PathLike[str]) -> tuple[str, 
 
 
 def _releases_beside(raw: RawSketch, path: Path) -> dict[str, Sequence[PastRelease]]:
-    """Return the releases recorded in other raw files with some of the same data, by the names of the files."""
-    own = path.resolve()
+    """Return the releases of some of the same data that other raw files record, by the names of the files.
+
+    A sum records the releases of all its parts; those of other parts are not of these data.
+    """
+    own, ids = path.resolve(), raw.state.data_ids
     found: dict[str, Sequence[PastRelease]] = {}
     for other in _files_beside(path):
         if other.resolve() == own:
@@ -164,8 +167,9 @@ def _releases_beside(raw: RawSketch, path: Path) -> dict[str, Sequence[PastRelea
             if not is_raw(other):  # only the start of such a file is read
                 continue
             header = read_header(other)
-            if header.releases and not raw.state.data_ids.parts.isdisjoint(header.ids.parts):
-                found[other.name] = header.releases
+            releases = [past for past in header.releases if past.may_cover(ids)]
+            if releases and not ids.parts.isdisjoint(header.ids.parts):
+                found[other.name] = releases
     return found
 
 

@@ -44,6 +44,25 @@ class PastRelease(NamedTuple):
     guarantee: Guarantee
     release_id: str
     """The id of the release, in hex; for a table, the id of its first release."""
+    parts: frozenset[bytes] | None = None
+    """The secret ids of the data that were released; None if they are many or were not recorded."""
+
+    @classmethod
+    def of(cls, guarantee: Guarantee, release_id: str, ids: DataIds) -> Self:
+        """Return the record of a release of some data; of a sum of many parts it does not name them, to stay short."""
+        return cls(guarantee, release_id, ids.parts if len(ids.parts) <= data_ids.PUBLISHED else None)
+
+    def __repr__(self) -> str:
+        return f"PastRelease({self.guarantee!r}, {self.release_id!r})"  # not the ids, which are secret
+
+    def may_cover(self, ids: DataIds) -> bool:
+        """Return whether some of these data were released by it, as far as is known."""
+        return self.parts is None or not self.parts.isdisjoint(ids.parts)
+
+    def to_fields(self) -> dict[str, Any]:
+        """Return the release as a dictionary that JSON can hold."""
+        parts = {} if self.parts is None else {"data_ids": [one.hex() for one in sorted(self.parts)]}
+        return self.guarantee.to_dict() | {"release_id": self.release_id} | parts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,7 +183,7 @@ class RawHeader:
             "keyed": self.keys is not None,
             "events": self.events,
             "data_ids": [one.hex() for one in (self.ids.own, *sorted(self.ids.parts - {self.ids.own}))],
-            "releases": [past.guarantee.to_dict() | {"release_id": past.release_id} for past in self.releases],
+            "releases": [past.to_fields() for past in self.releases],
         }
 
     @classmethod
@@ -196,9 +215,12 @@ def _past_release(fields: dict[str, Any]) -> PastRelease:
     release_id = fields["release_id"]
     if not isinstance(release_id, str) or not _RELEASE_ID.fullmatch(release_id):
         raise InvalidInputError(f"a release id must be {RELEASE_ID_BYTES} bytes in hex")
-    guarantee = Guarantee.from_dict({name: value for name, value in fields.items() if name != "release_id"})
+    listed = fields.get("data_ids")
+    parts = None if listed is None else data_ids.from_list(map(bytes.fromhex, listed)).parts
+    own = ("release_id", "data_ids")
+    guarantee = Guarantee.from_dict({name: value for name, value in fields.items() if name not in own})
     check_carried(guarantee.neighbours)  # refuses a record that could not be written again
-    return PastRelease(guarantee, release_id)
+    return PastRelease(guarantee, release_id, parts)
 
 
 def distinct_releases(records: Iterable[Iterable[PastRelease]]) -> tuple[PastRelease, ...]:

@@ -83,6 +83,18 @@ def test_one_file_by_two_names_and_copies_do_not_count_twice(raws: Path, forks: 
     )
 
 
+def test_a_merge_counts_only_the_releases_of_each_part_for_it(raws: Path, forks: Forks) -> None:
+    release = ["--epsilon", 1, "--l1", 5]
+    for name in ("a1", "b1"):
+        forks.succeeded("release", f"{name}.raw-sketch", "-o", f"{name}.sketch", *release, cwd=raws)
+    forks.succeeded("merge", "a1.raw-sketch", "b1.raw-sketch", "-o", "both.raw-sketch", cwd=raws)
+    told = forks.refused("release", "a1.raw-sketch", "-o", "again.sketch", *release, cwd=raws)
+    assert "a1.raw-sketch was released once before: ε = 1, " in told
+    assert "With this one, ε = 2, " in told
+    told = forks.refused("release", "both.raw-sketch", "-o", "again.sketch", *release, cwd=raws)
+    assert "both.raw-sketch was released 2 times before: ε = 1, " in told
+
+
 def test_releases_of_copies_are_not_disjoint(raws: Path, forks: Forks) -> None:
     shutil.copy(raws / "a1.raw-sketch", raws / "copy.raw-sketch")
     release = ["--epsilon", 1, "--l1", 5]

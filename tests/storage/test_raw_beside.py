@@ -116,6 +116,46 @@ def test_every_file_is_named_and_every_release_once(folder: Path) -> None:
     assert (text.count("ε = 1,"), text.count("ε = 0.5,")) == (1, 1)
 
 
+def test_releases_of_other_parts_of_a_sum_do_not_count(folder: Path) -> None:
+    for part in "ab":
+        release(folder / f"{part}.raw-sketch")
+    (folder / "ab.raw-sketch").unlink()
+    parts = [load_raw(folder / f"{part}.raw-sketch") for part in "ab"]
+    parts[0].state.merge(parts[1].state)  # type: ignore[arg-type]
+    save_raw(RawSketch(parts[0].state, releases=parts[0].releases + parts[1].releases), folder / "ab.raw-sketch")
+    assert len(load_raw(folder / "ab.raw-sketch").releases) == 2
+    with pytest.raises(ss.InvalidInputError) as caught:
+        release(folder / "a.raw-sketch")
+    assert "a.raw-sketch was released before: " in str(caught.value)
+    assert str(caught.value).count("ε = 1,") == 1
+
+
+def test_a_release_of_a_sum_counts_for_its_parts_even_if_a_file_lost_the_others(folder: Path) -> None:
+    release(folder / "ab.raw-sketch")
+    copied(folder, "x", "ab")
+    save_raw(load_raw(folder / "b.raw-sketch"), folder / "ab.raw-sketch")  # which keeps its record
+    with pytest.raises(ss.InvalidInputError, match=r"data in .*a\.raw-sketch, which x\.raw-sketch holds too"):
+        release(folder / "a.raw-sketch")
+
+
+def test_a_release_of_unknown_or_many_parts_counts_for_all_data_of_the_file(folder: Path) -> None:
+    for number in range(20):
+        save_raw(PROJECTION.sketch(), folder / f"{number}.raw-sketch")
+    merged(folder, "many", "a", *map(str, range(20)))
+    release(folder / "many.raw-sketch")
+    (past,) = load_raw(folder / "many.raw-sketch").releases
+    assert past.parts is None
+    with pytest.raises(ss.InvalidInputError, match=r"which many\.raw-sketch holds too"):
+        release(folder / "a.raw-sketch")
+
+
+def test_a_record_does_not_show_the_ids_of_data(folder: Path) -> None:
+    release(folder / "a.raw-sketch")
+    (past,) = load_raw(folder / "a.raw-sketch").releases
+    assert past.parts == load_raw(folder / "a.raw-sketch").state.data_ids.parts
+    assert repr(past) == f"PastRelease({past.guarantee!r}, {past.release_id!r})"
+
+
 def test_what_is_no_raw_file_or_is_damaged_is_passed_over(folder: Path) -> None:
     copied(folder, "x", "a")
     release(folder / "a.raw-sketch")
