@@ -3,7 +3,7 @@
 import dataclasses
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from streamsketch.cli._saying import say
 from streamsketch.cli._showing import plural, progress_bar
 from streamsketch.core import pa, pc
 from streamsketch.data import NO_LOSS
-from streamsketch.intake import EventWindows, Intake, RowReader, pipe_blocks
+from streamsketch.intake import Events, EventWindows, Intake, RowReader, pipe_blocks
 from streamsketch.privacy import UNKNOWN, Bounds, Clip
 from streamsketch.sketching import bound_batches
 from streamsketch.storage import RawHeader, RawSketch, State, append_raw, check_size
@@ -163,9 +163,13 @@ def sketch_bounded(
     They count as the data of ``header``, the file that they will be in. ``windows`` are as in `bound_batches`.
     """
     summary, agreement = ss.bounding.BoundingSummary(), reader.agreement
-    batches = (batch for path in paths for batch in reader.batches(path))
+
+    def read(intake: Intake) -> Iterator[Events]:
+        for path in paths:
+            yield from reader.events(path, intake)
+
     table: Any = dataclasses.replace(header, keys=0).empty()  # also of one stream: units are bounded in tables
-    state = bound_batches(batches, agreement, table=table, clip=clip, summary=summary, **windows)
+    state = bound_batches(read, agreement, table=table, clip=clip, summary=summary, **windows)
     if isinstance(state, ss.SketchTable):
         check_size(state.projection, len(state))
     if summary_file is not None:

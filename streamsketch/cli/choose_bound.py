@@ -224,7 +224,7 @@ def _check_files(inputs: list[Path]) -> None:
 def _events(paths: list[Path], agreement: ss.Agreement, reader: RowReader) -> Iterator[Events]:
     intake = Intake(agreement, bounded=True)
     for path in paths:
-        yield from intake.numbered(reader.batches(path))
+        yield from reader.events(path, intake)
 
 
 def _shown(plan: BoundPlan, suffix: str) -> str:

@@ -10,9 +10,11 @@ from streamsketch.agreement import Agreement
 from streamsketch.core import pa
 from streamsketch.data import Format, batches, format_of, parts_of, uncompressed
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake.events import Events
 from streamsketch.intake.lines import Add, BadLines, LineFormat, Lines, Stop, file_blocks, pipe_blocks
+from streamsketch.intake.rows import Intake
 
-_ROWS = {"csv": "rows", "jsonl": "lines"}
+_FIRST = {"csv": 2}  # the header is row 1
 
 
 @dataclass(frozen=True)
@@ -127,14 +129,39 @@ class RowReader:
                 lines.read(piece, add)
                 on_read(file.tell())
             return
-        row = 2 if form == "csv" else 1
-        for batch in self.batches(path, on_read):
+        for batch, first, where in self._numbered(path, on_read):
             try:
-                add(batch, row)
+                add(batch, first)
             except InvalidInputError as error:
-                where = f"{path}, {_ROWS.get(form, 'records')} {row:,} to {row + batch.num_rows - 1:,}"
                 raise InvalidInputError(f"{where}: {error}") from None
-            row += batch.num_rows
+
+    def events(self, path: str | os.PathLike[str], intake: Intake) -> Iterator[Events]:
+        """Yield the rows of a file as an intake reads them.
+
+        Raises
+        ------
+        InvalidInputError
+            As in `batches` and `Intake.read`. The message names the file, and rows by their numbers in it.
+        OSError
+            If the file cannot be read.
+        """
+        for batch, first, where in self._numbered(path):
+            try:
+                yield from intake.numbered([batch], first)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{where}: {error}") from None
+
+    def _numbered(
+        self, path: str | os.PathLike[str], on_read: Callable[[int], None] = lambda _: None
+    ) -> Iterator[tuple[Any, int, str]]:
+        """Yield the batches of a file, each with the number of its first row, and the file and its rows in words."""
+        form = self.format or format_of(str(path))
+        first = _FIRST.get(form, 1)
+        for batch in self.batches(path, on_read):
+            last = first + batch.num_rows - 1
+            rows = f"lines {first:,} to {last:,}" if form == "jsonl" else f"rows {first:,} to {last:,}"
+            yield batch, first, f"{path}, {rows}{' (the header is row 1)' if form == 'csv' else ''}"
+            first += batch.num_rows
 
     def _read_pipe(self, path: Path, add: Add, stop: Stop | None) -> None:
         """Read a pipe like standard input: Arrow would not notice a signal while it waits for a pipe."""

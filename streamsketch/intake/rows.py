@@ -152,9 +152,9 @@ class Intake:
                 warn_of_truncation(self._agreement.projection.grid)
             yield events
 
-    def numbered(self, batches: "Iterable[pa.RecordBatch]") -> Iterator[Events]:
-        """Yield the rows of batches, numbered from 1 over all batches. Raises the same errors as `read`."""
-        first, features = 1, self._agreement.features
+    def numbered(self, batches: "Iterable[pa.RecordBatch]", first: int = 1) -> Iterator[Events]:
+        """Yield the rows of batches, numbered from ``first`` over all batches. Raises the same errors as `read`."""
+        features = self._agreement.features
         for batch in batches:
             most = max(1, batch.num_rows if features is None else _CELLS // features.dim)
             for start in range(0, max(1, batch.num_rows), most):

@@ -368,7 +368,28 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
     ),
     "a cell of another type": (
         ["sketch", "bad.csv", "--agreement", "sales.json", "--clip", "none", "-o", "x.raw-sketch"],
-        "bad.csv, rows 2 to 3: the column week holds string, and in row 3 a value that is not of the agreed type",
+        "bad.csv, rows 2 to 3 (the header is row 1): the column week holds string, and in row 3 a value that is not of",
+    ),
+    "a cell of another type, where units are bounded": (
+        ["sketch", "good.csv", "bad.csv", "--agreement", "sales.json", "-o", "x.raw-sketch"],
+        "bad.csv, rows 2 to 3 (the header is row 1): the column week holds string, and in row 3 a value that is not of",
+    ),
+    "a cell of another type, where a bound is chosen": (
+        [
+            *[
+                "choose-bound",
+                "good.csv",
+                "bad.parquet",
+                "--index",
+                "item",
+                "--value",
+                "price",
+                "--unit-column",
+                "buyer",
+            ],
+            *["--projection", "bare.json", "--candidates", "1,2", "--epsilon", "1"],
+        ],
+        "bad.parquet, rows 1 to 2: the column price holds string, but the agreement needs numbers",
     ),
 }
 
@@ -376,7 +397,10 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_are_sentences(name: str, folder: Path, forks: Forks) -> None:
     (folder / "bare.json").write_text(agreed(folder).projection.to_json())
-    (folder / "bad.csv").write_text("land,item,week,price,paid,buyer\nD,a,7,1,true,1\nD,a,secret,1,true,1\n")
+    rows = "land,item,week,price,paid,buyer\nD,a,7,1,true,1\nD,a,secret,1,true,1\n"
+    (folder / "bad.csv").write_text(rows)
+    (folder / "good.csv").write_text(rows.replace("secret", "8"))
+    pq.write_table(pa.table({"item": ["a", "a"], "price": ["1", "secret"], "buyer": [1, 1]}), folder / "bad.parquet")
     command, says = MISTAKES[name]
     refused = forks.refused(*command, cwd=folder)
     assert says in refused

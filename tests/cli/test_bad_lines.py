@@ -79,14 +79,14 @@ def test_errors_in_files_name_the_file_the_row_and_the_column(folder: Path, fork
     for text, message in [
         (head + "north,x,1,two\n", "bad.csv cannot be read as CSV (row 11, column amount)"),
         (head + "north,x\n", "bad.csv cannot be read as CSV (row 11, 2 cells, not 4)"),
-        (head + "north,x,1,\n", "bad.csv, rows 2 to 11: the column amount has nulls"),
+        (head + "north,x,1,\n", "bad.csv, rows 2 to 11 (the header is row 1): the column amount has nulls"),
         (head.replace(",", ";"), "bad.csv has one column only; if ';' is its delimiter"),
     ]:
         (folder / "bad.csv").write_text(text)
         assert message in forks.refused("sketch", "sales.csv", "bad.csv", *EVENTS, *MADE, cwd=folder)
     columns = {"shop": ["a", None], "item": ["b", "c"], "aisle": [1, 2], "amount": [1, 2]}
     pq.write_table(pa.table(columns), folder / "bad.parquet", compression="none")
-    assert "bad.parquet, records 1 to 2: the column shop has nulls" in forks.refused(
+    assert "bad.parquet, rows 1 to 2: the column shop has nulls" in forks.refused(
         "sketch", "bad.parquet", *EVENTS, *MADE, cwd=folder
     )
 

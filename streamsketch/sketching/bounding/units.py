@@ -1,7 +1,7 @@
 """Bounded sketches of whole tables, without a cluster: what each unit adds is netted, clipped and added up."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -25,7 +25,6 @@ from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 
 if TYPE_CHECKING:
-    from streamsketch.core import pa
     from streamsketch.privacy import Neighbours
 
 Batch: TypeAlias = tuple[Any, Any, Any, Any]
@@ -87,11 +86,12 @@ def bound(
     """
     options: dict[str, Any] = {"clip": clip, "public_keys": public_keys, "summary": summary, "folder": folder}
     intake = Intake(agreement)
-    return bound_batches(batches_of(rows, intake.names, lenient=intake.lenient), agreement, **options)
+    batches = batches_of(rows, intake.names, lenient=intake.lenient)
+    return bound_batches(lambda bounded: bounded.numbered(batches), agreement, **options)
 
 
 def bound_batches(  # noqa: PLR0913 - those of bound, and how windows are made
-    batches: "Iterable[pa.RecordBatch]",
+    read: Callable[[Intake], Iterable[Events]],
     agreement: Agreement,
     *,
     table: SketchTable | None = None,
@@ -103,7 +103,7 @@ def bound_batches(  # noqa: PLR0913 - those of bound, and how windows are made
     time: str | None = None,
     time_format: str | None = None,
 ) -> Sketch | SketchTable:
-    """Return the sketch of batches that have the agreed columns, each of any type that is cast; as `bound`.
+    """Return the sketch of what ``read`` reads by an intake, batches with the agreed columns; as `bound`.
 
     They are added to an empty ``table`` of the projection; by default to one that names the agreement. With
     ``windows``, of the times in another column (as in `Intake`), each pair of key and window is a key of its own. The
@@ -118,7 +118,7 @@ def bound_batches(  # noqa: PLR0913 - those of bound, and how windows are made
     known: dict[str, Any] = {"public_keys": public_keys, "summary": summary, "folder": folder}
     known["clip"] = agreement.clip_of(clip)
     table = SketchTable(agreement) if table is None else table
-    events = intake.numbered(batches)
+    events = read(intake)
     if windows is not None:
         events = (some.keyed_by(windows) for some in events)
     _add_bounded(table, events, agreement.neighbours, **known)
