@@ -363,8 +363,16 @@ class Agreement:
         OSError
             If the file cannot be read.
         """
+        most = current_limits().max_json_bytes
         try:
-            return Agreement.from_json(read_bounded(path, current_limits().max_json_bytes, "max_json_bytes"))
+            text = read_bounded(path, most, "max_json_bytes")
+        except WireFormatError:
+            raise InvalidInputError(
+                f"{Path(path)} is not an agreement, a JSON file that `streamsketch agree` writes: it is longer than "
+                f"{most:,} bytes (max_json_bytes)"
+            ) from None
+        try:
+            return Agreement.from_json(text)
         except (InvalidInputError, WireFormatError) as error:
             raise InvalidInputError(f"{Path(path)} is not an agreement: {error}") from None
 

@@ -47,10 +47,12 @@ def check_fine(projection: Projection, neighbours: Neighbours) -> None:
     than a step, and vanish.
     """
     if isinstance(neighbours, SketchL2) and (steps := _steps(projection, neighbours)) < MOST_COARSE:
+        finer = _resolution(projection, neighbours)
         raise InvalidInputError(
             f"on a resolution of {projection.grid}, {neighbours!r} leaves a unit's sketch a norm of {steps:,} grid "
             f"steps, so most of its cells would be rounded to zero; {MOST_COARSE:,} are needed. Use "
-            f"resolution='{_resolution(projection, neighbours)}', which streamsketch.agree chooses by itself"
+            f"resolution='{finer}', which streamsketch.agree chooses by itself; on the command line, `agree` and "
+            f"`sketch --write-projection` do too, and --resolution {finer} states it"
         )
 
 

@@ -12,6 +12,7 @@ from streamsketch.cli._dry_run import DryRun
 from streamsketch.cli._reading import naming_raw, new_file
 from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, LedgerOption, ledger_for, remaining_facts
 from streamsketch.cli._showing import Json, guarantee_fields, show_result
+from streamsketch.cli._sketching import release_options
 from streamsketch.core import names_given
 from streamsketch.privacy import Neighbours, check_delta_for, mechanism_names
 from streamsketch.release import AdditiveNoise
@@ -108,12 +109,11 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     bounds = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
     stated = neighbours_of(bounds, unit or "event", max_keys)
     account = ledger_for(ledger, dataset)
-    unstated = stated is None and unit is None and max_keys is None
     if dry_run:
         with naming_raw(file):
             header = read_header(file)
         neighbours = _checked(
-            file, header, header.neighbours if unstated else stated, public_keys, keys_are_public=keys_are_public
+            file, header, stated or _known(file, header, unit, max_keys), public_keys, keys_are_public=keys_are_public
         )
         check_delta_for(neighbours, delta, mechanism)
         if output is not None:
@@ -128,7 +128,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         raw = raw_file.load()
         header = RawHeader.of(raw)
         neighbours = _checked(
-            file, header, header.neighbours if unstated else stated, public_keys, keys_are_public=keys_are_public
+            file, header, stated or _known(file, header, unit, max_keys), public_keys, keys_are_public=keys_are_public
         )
         check_delta_for(neighbours, delta, mechanism)
         _check_output(output, keyed=header.keys is not None)
@@ -171,6 +171,18 @@ def require_neighbours(neighbours: Neighbours | None) -> Neighbours:
             "norm, --sketch-l2 BOUND, as that of its sketch, or --one-coordinate BOUND; one of them"
         )
     return neighbours
+
+
+def _known(file: Path, header: RawHeader, unit: str | None, max_keys: int | None) -> Neighbours | None:
+    """Return the relation that is known of the data; refuse a unit or a number of keys that it does not have."""
+    known = header.neighbours
+    if known is not None and (unit not in (None, known.unit) or max_keys not in (None, known.max_keys)):
+        given = [f"--unit {unit}"] * (unit is not None) + [f"--max-keys {max_keys}"] * (max_keys is not None)
+        raise ss.InvalidInputError(
+            f"{file} is released for {known} by default ({release_options(known)}), got {' and '.join(given)}: leave "
+            f"that out, or state another bound as well, such as --l1 BOUND, and --assert-bounds"
+        )
+    return known
 
 
 def _checked(

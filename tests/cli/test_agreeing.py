@@ -362,6 +362,10 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
         ],
         "leave out --index, --seed",
     ),
+    "a file of rows as an agreement": (
+        ["sketch", "good.csv", "--agreement", "long.csv", "-o", "x.raw-sketch"],
+        "long.csv is not an agreement, a JSON file that `streamsketch agree` writes",
+    ),
     "nothing to sketch": (
         ["sketch", "rows.csv", "--projection", "bare.json", "-o", "x.raw-sketch"],
         "--agreement FILE, or --index COLUMN",
@@ -400,6 +404,7 @@ def test_mistakes_are_sentences(name: str, folder: Path, forks: Forks) -> None:
     rows = "land,item,week,price,paid,buyer\nD,a,7,1,true,1\nD,a,secret,1,true,1\n"
     (folder / "bad.csv").write_text(rows)
     (folder / "good.csv").write_text(rows.replace("secret", "8"))
+    (folder / "long.csv").write_text(rows + "D,a,7,1,true,1\n" * 10_000)
     pq.write_table(pa.table({"item": ["a", "a"], "price": ["1", "secret"], "buyer": [1, 1]}), folder / "bad.parquet")
     command, says = MISTAKES[name]
     refused = forks.refused(*command, cwd=folder)

@@ -81,6 +81,7 @@ def test_errors_in_files_name_the_file_the_row_and_the_column(folder: Path, fork
         (head + "north,x\n", "bad.csv cannot be read as CSV (row 11, 2 cells, not 4)"),
         (head + "north,x,1,\n", "bad.csv, rows 2 to 11 (the header is row 1): the column amount has nulls"),
         (head.replace(",", ";"), "bad.csv has one column only; if ';' is its delimiter"),
+        (head.replace(",", ";"), "on the command line --delimiter ';'"),
     ]:
         (folder / "bad.csv").write_text(text)
         assert message in forks.refused("sketch", "sales.csv", "bad.csv", *EVENTS, *MADE, cwd=folder)

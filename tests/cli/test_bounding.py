@@ -75,6 +75,18 @@ def test_a_release_keeps_to_what_was_enforced(sales: Path, forks: Forks) -> None
     assert ss.load(sales / "b.parquet").guarantee.basis == "asserted"
 
 
+def test_the_unit_of_the_data_may_be_named_and_another_is_refused(sales: Path, forks: Forks) -> None:
+    forks.succeeded("sketch", "sold.csv", *COLUMNS, *BOUNDS, cwd=sales)
+    release = ["release", "a.raw-sketch", "--epsilon", "1", "--keys-are-public", "-o", "a.parquet"]
+    told = forks.refused(*release, "--unit", "patient", cwd=sales)
+    assert "released for one customer of at most 50 in each of at most 2 keys (L1) by default" in told
+    assert "(--l1 50 --max-keys 2 --unit customer), got --unit patient: leave that out" in told
+    assert "got --max-keys 3: leave that out" in forks.refused(*release, "--max-keys", 3, cwd=sales)
+    assert "as `streamsketch release` does without options of a bound" in forks.refused(*release, "--l1", 1, cwd=sales)
+    forks.succeeded(*release, "--unit", "customer", "--max-keys", 2, cwd=sales)
+    assert ss.load(sales / "a.parquet").guarantee.basis == "enforced"
+
+
 @pytest.mark.parametrize("rows", ["", "DE,tea,1,Ann\n"])
 def test_rows_that_nothing_clips_end_the_bounds_whether_or_not_any_came(rows: str, sales: Path, forks: Forks) -> None:
     (sales / "more.csv").write_text(SALES.splitlines()[0] + "\n" + rows)
@@ -259,6 +271,7 @@ def test_the_summary_is_written_on_request_for_its_owner_alone(sales: Path, fork
         (["--unit-column", "customer", "--l1", "0"], "must be positive"),
         (["--unit-column", "customer", "--l1", "5", "--sketch-l2", "5"], "--l1 and --sketch-l2 each state"),
         (PEOPLE, "4,096 are needed. Use resolution='1/8192'"),
+        (PEOPLE, "--resolution 1/8192 states it"),
         ([*PEOPLE[:-1], "cut"], "clipped to SketchL2 by clip='scale' or clip='equal', got 'cut'"),
         (["--unit-column", "buyer", "--l1", "5"], "buyer"),
     ],

@@ -123,7 +123,10 @@ def csv_header(line: bytes, path: str, columns: list[str], delimiter: str = ",")
     except (UnicodeDecodeError, csv.Error):
         raise InvalidInputError(f"{path} does not begin with a header line of CSV in UTF-8") from None
     if len(names) == 1 and names[0] not in columns and (other := next((one for one in ";\t|," if one in names[0]), "")):
-        raise InvalidInputError(f"{path} has one column only; if {other!a} is its delimiter, pass that as delimiter")
+        raise InvalidInputError(
+            f"{path} has one column only; if {other!a} is its delimiter, pass that as delimiter, on the command line "
+            f"--delimiter {other!r}"
+        )
     if missing := [name for name in columns if name not in names]:
         raise InvalidInputError(
             f"{path} has no column {', '.join(missing)}: CSV must begin with a header line that names all columns"
