@@ -236,9 +236,8 @@ def _by_name(
     for path in paths:
         found += [(path, key, sketch) for key, sketch in read(path).items()]
     if len(found) < least:
-        files = "files" if all(key is None for _, key, _ in found) else "sketches"
-        number = {1: "one", 2: "two"}[least]
-        raise ss.InvalidInputError(f"{command} needs at least {number} {files}, got {len(found)}")
+        number = {1: "one sketch", 2: "two sketches"}[least]
+        raise ss.InvalidInputError(f"{command} needs at least {number} (each key of a table is one), got {len(found)}")
     short = [path.stem if key is None else str(key) for path, key, _ in found]
     full = [str(path) if key is None else f"{path}:{key}" for path, key, _ in found]
     by_window = [name_by_window(path, key) or name for (path, key, _), name in zip(found, full, strict=True)]

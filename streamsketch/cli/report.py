@@ -27,7 +27,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .html.")],
     title: Annotated[
         str | None,
-        typer.Option(help="Heading of the page. By default, the name of the folder or file.", show_default=False),
+        typer.Option(help="Heading of the page. By default, it names the folder or the files.", show_default=False),
     ] = None,
     plan: Annotated[
         Path | None,
@@ -117,18 +117,12 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     found, published = load_files(paths, least=2, command="report", signer=signer)
     releases = {name: sketch for name, sketch in found.items() if isinstance(sketch, ss.PrivateSketch)}
     releases = select_names(releases, only, "report")
-    heading = title if title is not None else f"Private sketches in {places[0].resolve().name}"
+    heading = title if title is not None else f"Private sketches in {_named(places)}"
     if of_features and agreement is not None:
         agreed, features = load_agreement(agreement, releases)
         shares = shares_of(features, share)
         federation = federation_of(releases, agreed, shares=shares, tolerance=tolerance or 0.0)
-        heading = (
-            title
-            if title is not None
-            else f"Sites in {places[0].resolve().name}"
-            if len(places) == 1
-            else "Sites compared"
-        )
+        heading = title if title is not None else f"Sites in {_named(places)}" if len(places) == 1 else "Sites compared"
         write_whole(output, page_of_federation(federation, published, title=heading).encode())
         _say(output, releases, left_out, federation.to_dict() if as_json else None)
         if not as_json:
@@ -145,6 +139,14 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     )
     write_whole(output, page.encode())
     _say(output, releases, left_out, {} if as_json else None)
+
+
+def _named(places: list[Path]) -> str:
+    """Return the names of one or two places, or of the first and the number of others."""
+    first, *others = [place.resolve().name for place in places]
+    if len(others) > 1:
+        return f"{first} and {len(others)} more"
+    return " and ".join([first, *others])
 
 
 def _say(

@@ -248,7 +248,7 @@ def test_compare_refuses_what_cannot_be_compared(files: list[Path], tmp_path: Pa
     save_wrong(tmp_path)
     north, south = files[:2]
     for arguments, message in [
-        ([north], "at least two files, got 1"),
+        ([north], "at least two sketches (each key of a table is one), got 1"),
         ([north, north], f"{north} is named twice; compare takes each release once"),
         ([north, "link.sketch"], "link.sketch are one file, named twice"),
         ([north, "copy.sketch"], "share the noise"),
@@ -307,7 +307,7 @@ def test_nearest_to_one(tmp_path: Path, files: list[Path], forks: Forks) -> None
 def test_nearest_refuses_what_has_no_neighbours(tmp_path: Path, files: list[Path], forks: Forks) -> None:
     save_wrong(tmp_path)
     for arguments, message in [
-        ([files[0]], "at least two files, got 1"),
+        ([files[0]], "at least two sketches (each key of a table is one), got 1"),
         ([*files, "--top", "0"], "--top must be at least 1, got 0"),
         ([*files, "--to", "west"], "--to must be one of north, south, [east]; got west"),
         ([*files, "--to", "nort"], "got nort. Did you mean north?"),
@@ -370,4 +370,4 @@ def test_a_name_that_would_move_the_terminal_is_shown_as_text(tmp_path: Path, fo
 def test_one_file_alone_is_refused_in_a_sentence(files: list[Path], forks: Forks) -> None:
     done = forks.run("compare", files[0])
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: compare needs at least two files, got 1\n"
+    assert done.stderr == "error: compare needs at least two sketches (each key of a table is one), got 1\n"

@@ -131,7 +131,7 @@ def test_what_signs_cannot_be_compared_with_is_refused(folder: Path, forks: Fork
     (folder / "broken.parquet").write_text("no table")
     for command in ("compare", "nearest"):
         for arguments, message in [
-            (["anna.signs"], f"{command} needs at least two files, got 1"),
+            (["anna.signs"], f"{command} needs at least two sketches (each key of a table is one), got 1"),
             (["anna.signs", "anna.signs"], "named twice"),
             (["anna.signs", "copy.signs"], "anna and copy: two of these are the same release"),
             (["anna.signs", "other.signs"], "anna.signs and other.signs: the sketches were made with different"),

@@ -413,6 +413,20 @@ def test_the_command_writes_a_page_of_a_folder(folder: Path, forks: Forks) -> No
     assert "mine" not in text
 
 
+@pytest.mark.parametrize(
+    ("names", "heading"),
+    [("north south", "north.sketch and south.sketch"), ("north south west", "north.sketch and 2 more")],
+)
+def test_the_default_heading_names_all_files(names: str, heading: str, folder: Path, forks: Forks) -> None:
+    for name, found in releases(names.split()).items():
+        found.save(folder / f"{name}.sketch")
+    files = [f"{name}.sketch" for name in names.split()]
+    forks.succeeded("report", *files, "-o", "report.html", cwd=folder)
+    assert f"<h1>Private sketches in {heading}</h1>" in (folder / "report.html").read_text()
+    said = "report needs at least two sketches (each key of a table is one), got 1"
+    assert said in forks.refused("report", files[0], "-o", "one.html", cwd=folder)
+
+
 def test_report_refuses_what_it_cannot_show(folder: Path, forks: Forks) -> None:
     (folder / "empty").mkdir()
     (folder / "there.html").touch()
@@ -425,7 +439,7 @@ def test_report_refuses_what_it_cannot_show(folder: Path, forks: Forks) -> None:
     (folder / "bad" / "a.sketch").write_bytes(b"no sketch")
     for arguments, message in [
         (["nowhere", "-o", "r.html"], "nowhere cannot be read or written: No such file"),
-        (["empty", "-o", "r.html"], "needs at least two files, got 0"),
+        (["empty", "-o", "r.html"], "needs at least two sketches (each key of a table is one), got 0"),
         (["all", "-o", "there.html"], "already exists and is not replaced"),
         (["all/mine.raw-sketch", "all", "-o", "r.html"], "is a raw sketch, which is secret"),
         (["all", "-o", "r.pdf"], "named *.html, got r.pdf"),
