@@ -158,13 +158,13 @@ def projection_from(path: Path | None, **options: int | str | None) -> ss.Projec
     return load_projection(path)
 
 
-def load_projection(path: Path) -> ss.Projection:
-    """Return the projection in a file; errors name the file."""
+def load_projection(path: Path, of_agreement: str = "give --agreement") -> ss.Projection:
+    """Return the projection in a file; errors name the file, and what to do with that of an agreement."""
     try:
         return ss.Projection.from_json(path.read_bytes())
     except ss.InvalidInputError as error:
         reason: object = error
         with contextlib.suppress(ss.InvalidInputError):
             ss.Agreement.load(path)
-            reason = "it is an agreement: give --agreement"
+            reason = f"it is an agreement: {of_agreement}"
         raise ss.InvalidInputError(f"{path} is not a projection: {reason}") from None

@@ -215,6 +215,14 @@ def holds_signs(path: Path) -> bool:
     return _kind_of(path).__name__ in _SIGNS
 
 
+def holds_table(path: Path) -> bool:
+    """Return whether a file holds a table of releases; `OSError` if it cannot be read."""
+    try:
+        return kind_of(path) in (ss.PrivateTable, ss.signs.SignTable)
+    except ss.WireFormatError:
+        return False  # a damaged table, which is named where it is read
+
+
 @contextlib.contextmanager
 def name_in_errors(first: str, second: str) -> Iterator[None]:
     """Name two releases in the errors that occur if they are used together."""

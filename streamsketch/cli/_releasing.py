@@ -9,7 +9,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch import accounting
-from streamsketch.cli._reading import load_published
+from streamsketch.cli._reading import holds_table, load_published
 from streamsketch.privacy import Populations, sharing_data
 
 if TYPE_CHECKING:
@@ -50,7 +50,10 @@ def ledger_name(where: str) -> str:
 def open_ledger(where: str) -> ss.Ledger:
     """Return an existing ledger; a mistyped name does not make a new one."""
     if "://" not in where and not Path(where).exists():
-        raise ss.InvalidInputError(f"there is no ledger {where}; make it with `streamsketch ledger init {where}`")
+        raise ss.InvalidInputError(
+            f"there is no ledger {where}; make it with `streamsketch ledger init {where} --dataset NAME --unit WORD "
+            f"--epsilon EPSILON`"
+        )
     return ledger_at(where)
 
 
@@ -95,6 +98,16 @@ def parse_receipt(text: str) -> "Receipt":
 def receipt_text(receipt: "Receipt | Entry | None") -> str | None:
     """Return a receipt, or that of an entry, as NUMBER:DIGEST."""
     return None if receipt is None else f"{receipt.number}:{receipt.digest}"
+
+
+def check_single(files: list[Path], command: str) -> None:
+    """Raise `InvalidInputError` for a table of releases, which a command does not add up."""
+    for file in files:
+        if holds_table(file):
+            raise ss.InvalidInputError(
+                f"{file} holds a table, and {command} takes files of one release each. In Python, "
+                f"ss.load(FILE).combine(…) adds up tables of the same keys, and ss.load(FILE)[KEY] is one release"
+            )
 
 
 def sum_of_releases(files: list[Path], populations: Populations | None, signer: list[Path] | None) -> ss.PrivateSketch:

@@ -220,9 +220,11 @@ def _counts(agreed: ss.Agreement) -> str:
 
 
 def _schema(sample: Path) -> "pa.Schema":
+    sample.open("rb").close()  # Arrow's error would not name it
     try:
         return pq.read_schema(sample)
     except pa.ArrowInvalid:
         raise ss.InvalidInputError(
-            f"{sample} is not a Parquet file; of others, say the types: --index item:text, --index week:integer"
+            f"{sample} is not a Parquet file, and only such a SAMPLE has types. Leave it out, and state the type of "
+            f"each column: --index item:text, --index week:integer"
         ) from None

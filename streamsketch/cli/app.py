@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
 
 import typer
@@ -243,12 +244,19 @@ def main() -> None:
     except typer.Abort:
         sys.exit(128 + signal.SIGINT)
     except OSError as error:
-        say_error(f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}", "file")
+        say_error(_wrong_with_file(error), "file")
     else:
         if status:
             sys.exit(status)
         return
     _end_at_once(2)
+
+
+def _wrong_with_file(error: OSError) -> str:
+    if not isinstance(error, FileNotFoundError) or error.filename is None:
+        return f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}"
+    folder = Path(error.filename).parent
+    return f"{error.filename} does not exist{'' if folder.is_dir() else f': there is no folder {folder}'}"
 
 
 def _say_usage(error: Any) -> None:

@@ -135,7 +135,9 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
         )
     if trade_off is not None:
         new_file(trade_off, (".txt", ".json", ".svg"), "a trade-off")
-    agreed = load_projection(projection)
+    agreed = load_projection(
+        projection, "a bound is chosen before one, by the projection that `plan` or `sketch --write-projection` writes"
+    )
     agreement = ss.Agreement.of(agreed, index=names, key=key, value=value, unit=unit_column)
     reader = RowReader(agreement, format=form, delimiter=check_delimiter(delimiter))
     relation = _relation(norm, grid, word, max_keys)

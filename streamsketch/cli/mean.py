@@ -9,7 +9,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import new_file
-from streamsketch.cli._releasing import PopulationsOption, sum_of_releases
+from streamsketch.cli._releasing import PopulationsOption, check_single, sum_of_releases
 from streamsketch.cli._showing import (
     Confidence,
     Json,
@@ -39,6 +39,7 @@ def mean(
     """
     if len(files) < 2:
         raise ss.InvalidInputError(f"mean needs at least two files, got {len(files)}")
+    check_single(files, "mean")
     new_file(output, ".sketch", "a mean of releases")
     average = sum_of_releases(files, populations, signer).scaled(Fraction(1, len(files)))
     norm = ss.squared_norm(average)

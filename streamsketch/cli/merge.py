@@ -8,7 +8,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import find_duplicate, load_raw_file, new_file
-from streamsketch.cli._releasing import PopulationsOption, sum_of_releases
+from streamsketch.cli._releasing import PopulationsOption, check_single, sum_of_releases
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result
 from streamsketch.cli._sketching import bounds_of_sum
@@ -57,6 +57,7 @@ def merge(
         return
     if disjoint_units:
         raise ss.InvalidInputError("--disjoint-units is for raw sketches; for releases, give --populations disjoint")
+    check_single(files, "merge")
     new_file(output, ".sketch", "a sum of releases")
     total = sum_of_releases(files, populations, signer)
     total.save(output)

@@ -549,6 +549,7 @@ def _facts(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.Typica
         name: given if given is None else _name(given) for name, given in columns.items() if name != "index"
     }
     index = [_name(one) for one in columns["index"]]
+    sample.open("rb").close()  # Arrow's error would not name it
     try:
         rows = pq.read_table(sample, columns=[*index, *(name for name in names.values() if name is not None)])
     except pa.ArrowInvalid:

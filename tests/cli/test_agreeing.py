@@ -328,7 +328,11 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
         "pass the largest number",
     ),
     "two bounds": (["agree", "--index", "a", "--l1", 1, "--one-coordinate", 1, "-o", "x.json"], "give one of them"),
-    "a sample of CSV": (["agree", "rows.csv", "--index", "item", "-o", "x.json"], "rows.csv is not a Parquet file"),
+    "a sample of CSV": (
+        ["agree", "rows.csv", "--index", "item", "-o", "x.json"],
+        "Leave it out, and state the type of",
+    ),
+    "no sample": (["agree", "nowhere/a.parquet", "--index", "item", "-o", "x.json"], "there is no folder nowhere"),
     "a column that is not there": (
         ["agree", "rows.parquet", "--index", "x", "-o", "x.json"],
         "must have the column x exactly",
@@ -340,6 +344,13 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
     "an agreement for a projection": (
         ["sketch", "rows.csv", "--index", "item", "--projection", "sales.json", "-o", "x.raw-sketch"],
         "it is an agreement: give --agreement",
+    ),
+    "an agreement for the projection of a bound": (
+        [
+            *["choose-bound", "rows.csv", "--index", "item", "--unit-column", "buyer", "--candidates", "1,2"],
+            *["--projection", "sales.json", "--epsilon", "1"],
+        ],
+        "it is an agreement: a bound is chosen before one, by the projection that `plan`",
     ),
     "a projection for an agreement": (
         ["sketch", "rows.csv", "--agreement", "bare.json", "-o", "x.raw-sketch"],

@@ -131,7 +131,7 @@ def test_inspect_refuses_what_is_no_sketch(tmp_path: Path, forks: Forks) -> None
     assert "notes.txt is not a release" in forks.refused("inspect", "notes.txt", cwd=tmp_path)
     assert "not a valid table" in forks.refused("inspect", "notes.parquet", cwd=tmp_path)
     assert "Is a directory" in forks.refused("inspect", ".", cwd=tmp_path)
-    assert "nowhere.sketch cannot be read" in forks.refused("inspect", "nowhere.sketch", cwd=tmp_path)
+    assert "nowhere.sketch does not exist" in forks.refused("inspect", "nowhere.sketch", cwd=tmp_path)
 
 
 # --- compare ----------------------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def test_compare_refuses_what_cannot_be_compared(files: list[Path], tmp_path: Pa
         ([north, "other.sketch"], "seed (3 here, 4 there)"),
         ([north, "other.sketch"], "--agreement FILE or --projection FILE"),
         ([north, south, "--confidence", "95"], "confidence must lie in (0, 1), got 95.0"),
-        ([north, "nowhere.sketch"], "No such file"),
+        ([north, "nowhere.sketch"], "does not exist"),
         ([], "Missing argument 'FILE"),
     ]:
         assert message in forks.refused("compare", *arguments, cwd=tmp_path)
@@ -340,9 +340,14 @@ def test_overlapping_streams_add_up_what_they_spend(tmp_path: Path, files: list[
 
 def test_mean_refuses_what_it_cannot_average(tmp_path: Path, files: list[Path], forks: Forks) -> None:
     save_wrong(tmp_path)
+    ss.PrivateTable({"north": release(1)}).save(tmp_path / "table.parquet")
     disjoint = ["--populations", "disjoint"]
     for arguments, message in [
         ([files[0], "-o", "mean.sketch", *disjoint], "at least two files, got 1"),
+        (
+            [files[0], "table.parquet", "-o", "m.parquet", *disjoint],
+            "table.parquet holds a table, and mean takes files",
+        ),
         ([*files, "-o", "north.sketch", *disjoint], "already exists and is not replaced"),
         ([*files, "-o", "mean.txt", *disjoint], "named *.sketch"),
         (

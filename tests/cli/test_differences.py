@@ -165,7 +165,7 @@ def test_mistakes_are_sentences(folder: Path, forks: Forks) -> None:
         (["--why", "words.txt", "--category", "kind"], "the lines of words.txt are items, and have no column kind"),
         (["--why", "words.csv", "--index", "word", "--category", "word"], "cannot be their category"),
         (["--why", "words.csv", "--index", "word", "--category", "colour"], "colour"),
-        (["--why", "nowhere.csv", "--index", "word"], "nowhere.csv cannot be read"),
+        (["--why", "nowhere.csv", "--index", "word"], "nowhere.csv does not exist"),
         (["--why", "words.txt", "--by", "cosine"], "streams do not differ in items by cosine"),
         (["--why", "words.txt", "--by", "mean"], "number of units"),
         (["--why", "words.txt", "--top", "0"], "--top must be at least 1, got 0"),
@@ -174,7 +174,7 @@ def test_mistakes_are_sentences(folder: Path, forks: Forks) -> None:
         (["--category", "kind"], "--category is for what separates two streams: give --why DICTIONARY"),
         (["--picture", "a.svg"], "--picture is for what separates two streams"),
         (["--index", "word"], "--index is for what separates two streams"),
-        (["--agreement", "a.json"], "a.json cannot be read"),
+        (["--agreement", "a.json"], "a.json does not exist"),
     ]:
         assert message in forks.refused("compare", "north.sketch", "east.sketch", *arguments, cwd=folder)
 

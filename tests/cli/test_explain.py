@@ -85,7 +85,7 @@ def test_mistakes_are_sentences(files: list[Path], forks: Forks) -> None:
         (["empty.parquet", files[0]], "a table without a row"),
         (["cut.sketch"], "cut.sketch is not a valid private sketch: "),
         (["broken.parquet"], "broken.parquet is not a valid table of private sketches: "),
-        (["nowhere.sketch"], "nowhere.sketch cannot be read or written: No such file"),
+        (["nowhere.sketch"], "nowhere.sketch does not exist"),
         (["."], "cannot be read or written: Is a directory"),
         ([*files, "--delta", 1e-9], "at least the sum that the releases spend"),
     ):

@@ -168,7 +168,7 @@ def test_mistakes_are_sentences(folder: Path, monkeypatch: pytest.MonkeyPatch, f
         (["--dictionary", "words.csv"], "state which column of words.csv holds the items: --index COLUMN"),
         (["--dictionary", "words.csv", "--index", "name"], "name"),
         (["--dictionary", "none.txt"], "there are no items"),
-        (["--dictionary", "nowhere.csv", "--index", "word"], "nowhere.csv cannot be read"),
+        (["--dictionary", "nowhere.csv", "--index", "word"], "nowhere.csv does not exist"),
         (["--dictionary", "words.txt", "--index", "a,b"], "the lines of words.txt are one column"),
         (["--dictionary", "words.txt"], "4 rows are too many for a screen"),
         (["--items", "tea", "-o", "a.txt"], "named *.parquet or *.csv"),

@@ -61,7 +61,8 @@ def test_a_choice_of_a_bound_is_charged(books: Path, forks: Forks, column: str) 
     ("arguments", "said"),
     [
         (["--dataset", "sales"], "names a data set of a ledger; give --ledger FILE as well"),
-        (["--ledger", "none.sqlite", "--dataset", "sales"], "there is no ledger none.sqlite; make it with"),
+        (["--ledger", "none.sqlite", "--dataset", "sales"], "`streamsketch ledger init none.sqlite --dataset NAME"),
+        (["--ledger", "none.sqlite", "--dataset", "sales"], " --unit WORD --epsilon EPSILON`"),
         (["--ledger", "a1.raw-sketch"], "a1.raw-sketch is not a ledger"),
         (["--ledger", LEDGER, "--dataset", "other"], "there is no data set 'other' in the ledger"),
         (["--ledger", LEDGER], "not in any data set of the ledger"),

@@ -50,6 +50,7 @@ def test_merging_releases_adds_up_what_was_guaranteed(raws: Path, forks: Forks) 
 def test_merge_refuses_what_does_not_add_up(raws: Path, forks: Forks) -> None:
     other = PROJECTION.replace(seed=4)
     save_raw(RawSketch(other.table()), raws / "other.raw-sketch")
+    expected().release(epsilon=1.0, neighbours=ss.L1(1), keys_are_public=True).save(raws / "all.parquet")
     raw, out = ["-o", "c.raw-sketch"], ["-o", "c.sketch"]
     for arguments, message in [
         (["a.raw-sketch", *raw], "at least two files, got 1"),
@@ -59,7 +60,10 @@ def test_merge_refuses_what_does_not_add_up(raws: Path, forks: Forks) -> None:
         (["a.raw-sketch", "other.raw-sketch", *raw], "seed (3 here, 4 there)"),
         (["a.raw-sketch", "b.raw-sketch", *out], "named *.raw-sketch"),
         (["a.raw-sketch", "b.raw-sketch", "-o", "b1.raw-sketch"], "already exists"),
-        (["a.raw-sketch", "nowhere", *raw], "No such file"),
+        (["a.raw-sketch", "nowhere", *raw], "nowhere does not exist"),
+        (["all.parquet", "all.parquet", "-o", "c.parquet"], "named twice"),
+        (["a.sketch", "all.parquet", "-o", "c.parquet"], "all.parquet holds a table, and merge takes files of one"),
+        (["a.sketch", "all.parquet", *out], "all.parquet holds a table, and merge takes files of one"),
     ]:
         assert message in forks.refused("merge", *arguments, cwd=raws)
 

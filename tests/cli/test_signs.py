@@ -141,7 +141,7 @@ def test_what_signs_cannot_be_compared_with_is_refused(folder: Path, forks: Fork
             (["disguised.sketch", "a.sketch"], "disguised.sketch holds published signs and a.sketch does not"),
             (["anna.signs", "cut.signs"], "cut.signs is not a valid sign sketch: "),
             (["anna.signs", "broken.parquet"], "broken.parquet does not"),
-            (["anna.signs", "nowhere.signs"], "nowhere.signs cannot be read or written: No such file"),
+            (["anna.signs", "nowhere.signs"], "nowhere.signs does not exist"),
             (["anna.signs", "bert.signs", "--confidence", "95"], "confidence must lie in (0, 1), got 95.0"),
             (["smooth-anna.signs", "smooth-bert.signs", "--norm", "-1"], "a norm must be a positive, finite number"),
             (["anna.signs", "bert.signs", "--norm", "long"], "--norm takes a number, or NAME=number, got long"),
@@ -309,6 +309,6 @@ def test_explaining_files_that_are_no_signs_is_refused(folder: Path, forks: Fork
     (folder / "cut.signs").write_bytes((folder / "anna.signs").read_bytes()[:-1])
     for name, message in (
         ("cut.signs", "cut.signs is not a valid sign sketch: "),
-        ("nowhere.signs", "nowhere.signs cannot be read or written: No such file"),
+        ("nowhere.signs", "nowhere.signs does not exist"),
     ):
         assert message in forks.refused("explain", name, cwd=folder)

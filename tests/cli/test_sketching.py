@@ -158,6 +158,7 @@ def test_standard_input_that_is_closed_and_a_full_disk_end_in_a_sentence(
 def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> None:
     save_raw(RawSketch(PROJECTION.sketch()), folder / "there.raw-sketch")
     (folder / "bad.csv").write_text("shop,item,aisle,amount\nx,y,1,lots\n")
+    (folder / "sales.txt").write_text((folder / "sales.csv").read_text())
     (folder / "twice.csv").write_text("item,item\nx,y\n")
     (folder / "twice.csv.gz").write_bytes(gzip.compress(b"item,item\nx,y\n"))
     (folder / "bad.jsonl").write_text('{"shop": "x", "item": "y", "aisle": 1, "amount": NaN}\n')
@@ -166,7 +167,7 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
     agreed = ["--projection", "agreed.json"]
     out = ["-o", "a.raw-sketch"]
     for arguments, message in [
-        (["nowhere.csv", *EVENTS, *agreed, *out], "nowhere.csv cannot be read or written: No such file"),
+        (["nowhere.csv", *EVENTS, *agreed, *out], "nowhere.csv does not exist"),
         (
             ["sales.csv", "--index", "colour", *agreed, *out],
             "sales.csv has no column colour: CSV must begin with a header",
@@ -181,6 +182,8 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
         (["sales.csv", *EVENTS, *agreed, "-o", "no/a.raw-sketch"], "there is no folder no"),
         (["bad.csv", *EVENTS, *agreed, *out], "plain decimal numbers"),
         (["gaps.parquet", *EVENTS, *agreed, *out], "the column shop has nulls (1 of 2 rows read together)"),
+        (["sales.txt", *EVENTS, *agreed, *out], "as it is read as lines of text. If it is CSV, "),
+        (["sales.txt", *EVENTS, *agreed, *out], "--format csv"),
         (["twice.csv", "--index", "item", *agreed, *out], "twice.csv has item more than once"),
         (["twice.csv.gz", "--index", "item", *agreed, *out], "twice.csv.gz has item more than once"),
         (["bad.jsonl", *EVENTS, *agreed, *out], "line 1 of bad.jsonl"),

@@ -438,7 +438,7 @@ def test_report_refuses_what_it_cannot_show(folder: Path, forks: Forks) -> None:
     (folder / "bad").mkdir()
     (folder / "bad" / "a.sketch").write_bytes(b"no sketch")
     for arguments, message in [
-        (["nowhere", "-o", "r.html"], "nowhere cannot be read or written: No such file"),
+        (["nowhere", "-o", "r.html"], "nowhere does not exist"),
         (["empty", "-o", "r.html"], "needs at least two sketches (each key of a table is one), got 0"),
         (["all", "-o", "there.html"], "already exists and is not replaced"),
         (["all/mine.raw-sketch", "all", "-o", "r.html"], "is a raw sketch, which is secret"),

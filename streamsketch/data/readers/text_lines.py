@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 def batches(file: Any, path: str, columns: list[str], _: list[str]) -> "Iterator[pa.RecordBatch]":
     """Yield the lines of a file, and its name: the columns ``line`` and ``file``."""
-    check_columns(path, columns, ["file", "line"])
+    try:
+        check_columns(path, columns, ["file", "line"])
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            f"{error}, as it is read as lines of text. If it is CSV, state this format, on the command line "
+            f"--format csv"
+        ) from None
     for lines in blocks_of_lines(uncompressed(file, path), path):
         yield _lines(lines, path, columns)
 
