@@ -361,7 +361,8 @@ def naming_raw(path: Path) -> Iterator[None]:
         yield
     except ss.WireFormatError as error:
         what = "a release, not a raw sketch" if _is_release(path) else f"not a valid raw sketch: {error}"
-        raise ss.InvalidInputError(f"{path} is {what}") from None
+        remedy = "" if _is_release(path) or is_raw(path) else f". To sketch a table: streamsketch sketch {path} …"
+        raise ss.InvalidInputError(f"{path} is {what}{remedy}") from None
 
 
 def _is_release(path: Path) -> bool:

@@ -1,8 +1,10 @@
 """The ``streamsketch`` command: a file of this folder for each command, or for a group, imported when it is run."""
 
 import contextlib
+import difflib
 import gc
 import os
+import re
 import signal
 import sys
 import warnings
@@ -26,6 +28,7 @@ from streamsketch.errors import (
     WeakGuaranteeWarning,
 )
 
+_CHOICE = re.compile(r"'([^']*)' is not one of ('.*')")
 _COLLECTED = 100_000  # objects; by default 700, and what modules make while they load is not garbage
 _HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
 _END = (
@@ -264,7 +267,16 @@ def _say_usage(error: Any) -> None:
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(error.format_message(), err=True)
         return
-    message = error.format_message()
+    if type(error).__name__ == "NoSuchOption":
+        # typer compares "--" too, which all have
+        names = {option.lstrip("-"): option for option in error.possibilities or ()}
+        close = difflib.get_close_matches(error.option_name.lstrip("-"), names)
+        error.possibilities = [names[name] for name in close]
+    message = error.format_message().replace("Value error, ", "")
+    if chosen := _CHOICE.search(message):
+        from streamsketch.cli._showing import meant  # noqa: PLC0415 - which loads what most calls do not need
+
+        message = message.removesuffix(".") + meant(chosen[1], re.findall("'([^']+)'", chosen[2]))
     path = "streamsketch" if error.ctx is None else error.ctx.command_path
     say_error(f"{message}{'' if message.endswith(('.', '?')) else '.'} See `{path} --help`", "usage")
 

@@ -177,8 +177,9 @@ def _wanted(
     short = [name for name, windows in chosen.items() if len(windows) < least]
     if len(short) == len(chosen):
         what = "typical changes need" if tolerance == _TYPICAL else "changes needs"
+        most = max(map(len, chosen.values()), default=0)
         raise ss.InvalidInputError(
-            f"{what} {least} windows of a key, and no key has so many: releases are of windows by their names, such as "
+            f"{what} at least {least} windows of one key, got {most}. Windows are recognised by name, such as "
             f"2024-05.parquet or the key 'north 2024-05'"
         )
     if short:

@@ -12,7 +12,7 @@ from rich.markdown import Markdown
 import streamsketch as ss
 from streamsketch.cli._layout import show, table_of, terminal_width
 from streamsketch.cli._pages import PAGES
-from streamsketch.cli._showing import Json, join_names, meant, show_json
+from streamsketch.cli._showing import Json, meant, show_json
 
 _INSTALLED, _SOURCE = Path(ss.__file__).parent / "pages", Path(ss.__file__).parent.parent / "docs"
 _WIDEST = 100  # columns, beyond which lines are hard to read
@@ -49,9 +49,8 @@ def guide(
             show(table_of({"topic": list(titles), "page": list(titles.values())}, texts=2))
         return
     if topic not in PAGES:
-        raise ss.InvalidInputError(
-            f"there is no page {topic}; there are {join_names(list(PAGES))}{meant(topic, list(PAGES))}"
-        )
+        closest = meant(topic, list(PAGES)) or "."
+        raise ss.InvalidInputError(f"there is no page {topic}{closest} `streamsketch guide` lists all")
     text = _page(topic)
     if as_json:
         show_json({"topic": topic, "text": text})

@@ -188,7 +188,9 @@ def _read(path: Path) -> Round:
     try:
         return Round.from_json(read_bounded(path, current_limits().max_header_bytes, "max_header_bytes"))
     except ss.StreamsketchError as error:
-        raise type(error)(f"{path}: {error}") from None
+        text = str(error)
+        named = f"{path}{text.removeprefix('this')}" if text.startswith("this is not") else f"{path}: {text}"
+        raise type(error)(named) from None
 
 
 def _check_known(agreed: Round, known: list[PublicKey]) -> None:

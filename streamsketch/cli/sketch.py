@@ -1,5 +1,6 @@
 """``streamsketch sketch``: from events to a raw sketch."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +18,6 @@ from streamsketch.cli._sketching import (
     Pending,
     bounds_of_sum,
     check_bounds,
-    release_options,
     sketch_bounded,
     sketch_files,
     sketch_stream,
@@ -100,7 +100,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     write_projection: Annotated[
         Path | None,
         typer.Option(
-            help="Make a projection (an SJLT with the options below), and write it to this .json file.",
+            help="Make a projection (an SJLT with the options under Projection), and write it to this .json file.",
             show_default=False,
         ),
     ] = None,
@@ -286,17 +286,30 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
             }
         )
         return
-    of_keys = "" if keys is None else f" of {plural(keys, 'key')}"
     followed = f"{'Projection' if agreement is None else 'Agreement'} {stated.fingerprint}"
-    say(f"{output}, secret: {plural(header.events, 'event')}{of_keys}. {followed}.")
+    _tell_done(output, header, followed, bounded=added.is_enforced)
 
 
 def _tell_bounds(output: Path, before: Bounds, added: Bounds, after: Bounds) -> None:
-    """Print which bound holds for a file to which rows were added, and how to release it."""
+    """Print which bound holds for a file to which rows were added."""
     if holding := bounds_of_sum(output, "the file and in the new rows", [before, added], after):
         say(holding)
-    if added.is_enforced and after.is_enforced:
-        say(f"Release it with {release_options(after.neighbours)}.")
+
+
+def _tell_done(output: Path, header: RawHeader, followed: str, *, bounded: bool) -> None:
+    """Print what a file holds now and, if its rows are bounded, how to release it."""
+    of_keys = "" if header.keys is None else f" of {plural(header.keys, 'key')}"
+    say(f"{output}, secret: {plural(header.events, 'event')}{of_keys}. {followed}.")
+    if bounded and header.bounds.is_enforced:
+        say(f"Bound enforced: {header.neighbours}. To release it: {_release_command(output, header)}")
+
+
+def _release_command(output: Path, header: RawHeader) -> str:
+    """Return the command that releases a file within its bounds, with the options that it needs."""
+    delta = " --delta DELTA" if isinstance(header.neighbours, ss.SketchL2) else ""
+    keys, suffix = ("", ".sketch") if header.keys is None else (" --public-key KEY", ".parquet")
+    files = [shlex.quote(str(path)) for path in (output, output.with_suffix(suffix))]
+    return f"streamsketch release {files[0]} --epsilon EPSILON{delta}{keys} -o {files[1]}"
 
 
 def _unbounded_log(*given: Any, **options: Any) -> "UnboundedLog":

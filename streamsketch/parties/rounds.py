@@ -229,7 +229,9 @@ class Round:
             object.__setattr__(found, "_form", _format_of(fields))
             if _fields_of(found, found._form) | {"signatures": fields["signatures"]} != fields:
                 raise ValueError("it is not canonical, or its noise does not fit its ε")  # noqa: TRY301 - as all of it
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        except KeyError as error:
+            raise InvalidInputError(f"this is not a round: it has no {short(error.args[0])}") from None
+        except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             raise InvalidInputError(f"this is not a round that Round.to_json wrote: {short(str(error))}") from None
         found.signers()
         if parties is not None:

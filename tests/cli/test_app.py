@@ -97,6 +97,22 @@ def test_the_demo_prints_a_table_that_fits_and_writes_releases_when_told(
     assert len(ss.load(tmp_path / "all.parquet")) == 10
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sketch", "--nope"], "No such option: --nope. See"),
+        (["release", "--delimiter", ";"], "No such option: --delimiter. See"),
+        (["sketch", "--sketch-l1", "2"], "--sketch-l2)"),
+        (["compare", "a", "b", "--by", "cosin"], "mean'. Did you mean cosine? See"),
+        (["compare", "a", "b", "--by", "xyz"], "Invalid value for '--by': 'xyz' is not one of"),
+    ],
+)
+def test_only_close_names_are_suggested(arguments: list[str], said: str, forks: Forks, tmp_path: Path) -> None:
+    told = forks.refused(*arguments, cwd=tmp_path)
+    assert said in told
+    assert "Value error" not in told
+
+
 def test_the_demo_refuses_to_write_over_anything(tmp_path: Path, forks: Forks) -> None:
     (tmp_path / "all.parquet").touch()
     assert "already exists" in forks.refused("demo", "-o", "all.parquet", cwd=tmp_path)

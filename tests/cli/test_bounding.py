@@ -45,7 +45,11 @@ def test_units_are_netted_and_scaled(clip: str | None, sales: Path, forks: Forks
     raw = load_raw(sales / "a.raw-sketch")
     assert raw.state == expected
     assert raw.events == 5
-    assert "Release it with --l1 50 --max-keys 2 --unit customer." in done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "Bound enforced: one customer of at most 50 in each of at most 2 keys (L1). To release it: streamsketch "
+        "release a.raw-sketch --epsilon EPSILON --public-key KEY -o a.parquet"
+    )
+    assert done.stderr.splitlines()[-2].startswith("a.raw-sketch, secret: ")
     assert "--summary FILE writes what the bounds dropped" in done.stderr
     assert sorted(path.suffix for path in sales.iterdir() if path.suffix == ".raw-sketch") == [".raw-sketch"]
 
@@ -160,7 +164,7 @@ def test_bounded_rows_are_appended_as_files_are_merged(bounds: str, keyed: bool,
     done = forks.run("sketch", "more.csv", *columns, "a.raw-sketch", *options, "--append", cwd=sales)
     assert done.returncode == 0, done.stderr
     assert f"in the new rows, so the bound that was enforced is now: {neighbours}. Its units are no" in done.stderr
-    assert f"Release it with --{neighbours.kind} {neighbours.bound}" in done.stderr
+    assert f"Bound enforced: {neighbours}. To release it: streamsketch release a.raw-sketch" in done.stderr
     appended, merged = load_raw(sales / "a.raw-sketch"), load_raw(sales / "ab.raw-sketch")
     assert appended.state == merged.state
     assert appended.state.bounds == merged.state.bounds
@@ -221,7 +225,7 @@ def test_units_are_clipped_in_sketch_space_and_released_so(sales: Path, forks: F
     (sales / "agreed.json").write_text(fine.to_json())
     said = forks.run("sketch", "sold.csv", *COLUMNS, *PEOPLE, cwd=sales)
     assert said.returncode == 0, said.stderr
-    assert "Release it with --sketch-l2 1 --unit customer." in said.stderr
+    assert "release a.raw-sketch --epsilon EPSILON --delta DELTA --public-key KEY -o a.parquet" in said.stderr
     raw = load_raw(sales / "a.raw-sketch")
     people = ss.SketchL2(1, unit="customer")
     rows = pa.csv.read_csv(sales / "sold.csv")

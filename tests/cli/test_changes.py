@@ -162,8 +162,11 @@ def test_missing_windows_are_said(
         (["--picture", "p.png"], "a picture is written to a file named *.svg, got p.png"),
         (["2024-01.parquet"], "both have the window 2024-01 of north; give each once"),
         (["days"], "the windows of north are of several lengths, such as"),
-        (["alone", "--key", "north"], "changes needs 2 windows of a key, and no key has so many"),
-        (["alone", "--tolerance", "typical"], "typical changes need 6 windows of a key"),
+        (
+            ["alone", "--key", "north"],
+            "changes needs at least 2 windows of one key, got 1. Windows are recognised by name",
+        ),
+        (["alone", "--tolerance", "typical"], "typical changes need at least 6 windows of one key, got 1"),
     ],
 )
 def test_mistakes_are_sentences(

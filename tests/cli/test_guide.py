@@ -45,7 +45,10 @@ def test_all_pages_are_listed_and_others_suggested(forks: Forks, tmp_path: Path)
     listed = json.loads(forks.succeeded("guide", "--json", cwd=tmp_path))
     assert [row["topic"] for row in listed] == list(PAGES)
     assert all(row["title"] for row in listed)
-    assert "Did you mean ledger?" in forks.refused("guide", "legder", cwd=tmp_path)
+    said = forks.refused("guide", "legder", cwd=tmp_path)
+    assert said == "error: there is no page legder. Did you mean ledger? `streamsketch guide` lists all\n"
+    said = forks.refused("guide", "xyz", cwd=tmp_path)
+    assert said == "error: there is no page xyz. `streamsketch guide` lists all\n"
 
 
 @pytest.mark.parametrize("path", [*GROUPS, *COMMANDS])

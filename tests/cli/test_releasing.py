@@ -102,6 +102,7 @@ def test_release_refuses_what_it_cannot_guarantee(raws: Path, forks: Forks) -> N
         (["a1.raw-sketch", "-o", "a.sketch", *spend], "already exists and is not replaced"),
         (["a1.raw-sketch", "-o", "x.raw-sketch", *spend], "named *.sketch, got x.raw-sketch"),
         (["a.sketch", "-o", "x.sketch", *spend], "a.sketch is a release, not a raw sketch"),
+        (["sales.csv", "-o", "x.sketch", *spend], "To sketch a table: streamsketch sketch sales.csv"),
         (["nowhere.raw-sketch", "-o", "x.sketch", *spend], "does not exist"),
         ([*one, "--l1", "1"], "Missing option '--epsilon'"),
         ([*one, *spend, "--mechanism", "magic"], "mechanism must be one of auto, laplace"),

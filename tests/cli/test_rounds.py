@@ -147,6 +147,13 @@ def test_nobody_signs_a_key_that_it_does_not_know(folder: Path, forks: Forks) ->
     assert "is not a party of this round" in told
 
 
+def test_what_is_no_round_is_said_to_be_none(folder: Path, forks: Forks) -> None:
+    (folder / "other.json").write_text("{}")
+    (folder / "notes.json").write_text("no JSON")
+    assert "other.json is not a round: it has no " in forks.refused("round", "show", "other.json", cwd=folder)
+    assert "notes.json is not a round" in forks.refused("round", "show", "notes.json", cwd=folder)
+
+
 def test_rounds_that_say_too_little_are_refused(folder: Path, forks: Forks) -> None:
     new = ("round", "new", "round.json", "--epsilon", "1")
     ss.Agreement(PROJECTION, index="item", neighbours=ss.L1(2, unit="visit")).save(folder / "a.json")
@@ -158,9 +165,9 @@ def test_rounds_that_say_too_little_are_refused(folder: Path, forks: Forks) -> N
         ((*new, *PARTIES, "--agreement", "open.json"), "state how much one unit can change"),
         ((*new, "--agreement", "a.json"), "2 to 1024 parties"),
         ((*new, *PARTIES, "--agreement", "a.json", "--honest", "1"), "honest must be"),
-        (("round", "show", "p.json"), "p.json: this is not a round"),
+        (("round", "show", "p.json"), "p.json is not a round: it has no 'signatures'"),
         (("round", "new", "round.txt", "--epsilon", "1"), "named *.json"),
-        (("round", "combine", "p.json", "p.json", "-o", "s.sketch"), "this is not a round"),
+        (("round", "combine", "p.json", "p.json", "-o", "s.sketch"), "p.json is not a round"),
     ]:
         assert said in forks.refused(*arguments, cwd=folder)
     said = (*new, *PARTIES, "--projection", "p.json", "--delta", "1e-6", "--sketch-l2", "3", "--unit", "visit")
