@@ -71,6 +71,10 @@ class WireFormatError(StreamsketchError, ValueError):
     ----------
     where
         The byte range or field at fault, e.g. ``"projection.sparsity"``.
+    problem
+        What is wrong with it.
+    file
+        The file that `streamsketch.load` read; None for other bytes.
 
     Examples
     --------
@@ -82,14 +86,16 @@ class WireFormatError(StreamsketchError, ValueError):
     bytes 0-7
     """
 
-    def __init__(self, where: str, problem: str) -> None:
-        super().__init__(where, problem)  # both: pickle and Beam rebuild exceptions from their arguments
+    def __init__(self, where: str, problem: str, file: str | None = None) -> None:
+        super().__init__(where, problem, file)  # all: pickle and Beam rebuild exceptions from their arguments
         self.where = where
         self.problem = problem
+        self.file = file
 
     def __str__(self) -> str:
         verb = self.problem.partition(" ")[0] in _VERBS  # then both are one sentence: "bytes 0-7 are not …"
-        return f"{self.where}{'' if verb else ':'} {self.problem}"
+        named = "" if self.file is None else f"{self.file}: "
+        return f"{named}{self.where}{'' if verb else ':'} {self.problem}"
 
 
 class UnknownKeyError(StreamsketchError, KeyError):

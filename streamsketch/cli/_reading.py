@@ -317,7 +317,8 @@ def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = No
             remedy = f"To sketch a table: streamsketch sketch {path} …"
             raise ss.InvalidInputError(f"{path} is not a release ({SKETCH}, {SIGNS} or {TABLE}). {remedy}") from None
         expected = _NAMES.get(_kind_of(path).__name__, "release")
-        raise ss.InvalidInputError(f"{path} is not a valid {expected}: {error}") from None
+        wrong = ss.WireFormatError(error.where, error.problem)  # without the file, which is named here
+        raise ss.InvalidInputError(f"{path} is not a valid {expected}: {wrong}") from None
     if kinds and not isinstance(found, kinds):
         wanted, name = _NAMES[kinds[0].__name__], _NAMES[type(found).__name__]
         signs = ": inspect, explain, compare and nearest take signs" if type(found).__name__ in _SIGNS else ""

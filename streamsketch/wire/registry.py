@@ -1,5 +1,6 @@
 """Everything that has bytes in the exchange format, by its class and by its first bytes."""
 
+import contextlib
 import io
 import os
 import stat
@@ -17,7 +18,7 @@ from streamsketch.wire import tables
 from streamsketch.wire.codecs import CODECS, LONGEST_MAGIC, MEANS, PRIVATE_TABLES, REPORTS, Codec, is_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from streamsketch.agreement import Agreement
     from streamsketch.parties import PublicKey
@@ -116,7 +117,7 @@ def load(
     ε = 1, δ = 0 for one sale of at most 1 (L1), asserted, by discrete Laplace, scale 4
     """
     projection, agreement = _expected(expect)
-    with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
+    with _naming(path), open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
         most = current_limits().max_bytes if max_bytes is None else max_bytes
         # the first read of a pipe may return fewer bytes than the magic has
         piped = None if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else read_open(file, most)
@@ -133,7 +134,16 @@ def load(
         else:
             image, size = table_in(file, path, signer, max_bytes)
             found = tables.read_table(image, size, None, expect=projection, max_bytes=max_bytes)
-    return _following(agreement, found)
+        return _following(agreement, found)
+
+
+@contextlib.contextmanager
+def _naming(path: str | os.PathLike[str]) -> "Iterator[None]":
+    """Name a file in the errors of reading it."""
+    try:
+        yield
+    except WireFormatError as error:
+        raise WireFormatError(error.where, error.problem, str(path)) from None
 
 
 def table_in(

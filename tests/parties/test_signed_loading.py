@@ -85,8 +85,9 @@ def test_another_agreement_is_refused_in_files_and_bytes(tmp_path: Path) -> None
         ("a.sketch", elsewhere, "projection is not the expected one"),
     ):
         for read in (ss.load, lambda path, **given: ss.PrivateSketch.from_bytes(path.read_bytes(), **given)):
-            with pytest.raises(WireFormatError, match=said):
+            with pytest.raises(WireFormatError, match=said) as caught:
                 read(tmp_path / name, expect=expect)
+            assert (str(tmp_path / name) in str(caught.value)) == (read is ss.load)
     with pytest.raises(InvalidInputError, match="fingerprint"):
         ss.load(path, expect="sales.json")
     with pytest.raises(TypeError, match="expect a Projection"):

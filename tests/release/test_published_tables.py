@@ -285,8 +285,11 @@ def test_load_names_the_doors_for_what_is_not_published(tmp_path: Path) -> None:
         (b"", "are not there: it was cut off"),
     ):
         path.write_bytes(data)
-        with pytest.raises(ss.WireFormatError, match=message):
+        with pytest.raises(ss.WireFormatError, match=message) as caught:
             ss.load(path)
+        assert str(caught.value).startswith(f"{path}: bytes 0-7")
+        assert (caught.value.file, caught.value.where) == (str(path), "bytes 0-7")
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301 - our own
     ss.storage.save_raw(secret(), tmp_path / "raw")
     with pytest.raises(ss.WireFormatError, match=r"a raw sketch, which is secret: read it with .*storage\.load_raw"):
         ss.load(tmp_path / "raw")

@@ -28,7 +28,7 @@ for path in sys.argv[1:]:
     try:
         ss.load(path, max_bytes=1 << 21)
     except ss.WireFormatError as error:
-        print(f"{error} / {pa.default_memory_pool().max_memory()}")
+        print(f"{type(error)(error.where, error.problem)} / {pa.default_memory_pool().max_memory()}")
     else:
         print("read / 0")
 """
