@@ -190,7 +190,8 @@ def _read(path: Path) -> Round:
     except ss.StreamsketchError as error:
         text = str(error)
         named = f"{path}{text.removeprefix('this')}" if text.startswith("this is not") else f"{path}: {text}"
-        raise type(error)(named) from None
+        kind = ss.InvalidInputError if isinstance(error, ss.WireFormatError) else type(error)
+        raise kind(named) from None
 
 
 def _check_known(agreed: Round, known: list[PublicKey]) -> None:

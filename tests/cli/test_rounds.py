@@ -151,6 +151,8 @@ def test_what_is_no_round_is_said_to_be_none(folder: Path, forks: Forks) -> None
     (folder / "other.json").write_text("{}")
     (folder / "notes.json").write_text("no JSON")
     assert "other.json is not a round: it has no " in forks.refused("round", "show", "other.json", cwd=folder)
+    (folder / "long.json").write_text(" " * ((1 << 24) + 1))
+    assert "long.json: length: " in forks.refused("round", "show", "long.json", cwd=folder)
     assert "notes.json is not a round" in forks.refused("round", "show", "notes.json", cwd=folder)
 
 
