@@ -247,9 +247,9 @@ def _by_name(
         number = {1: "one sketch", 2: "two sketches"}[least]
         raise ss.InvalidInputError(f"{command} needs at least {number} (each key of a table is one), got {len(found)}")
     short = [path.stem if key is None else str(key) for path, key, _ in found]
-    full = [str(path) if key is None else f"{path}:{key}" for path, key, _ in found]
-    by_window = [name_by_window(path, key) or name for (path, key, _), name in zip(found, full, strict=True)]
     by_stem = [path.stem if key is None else f"{path.stem}:{key}" for path, key, _ in found]
+    by_window = [name_by_window(path, key) or name for (path, key, _), name in zip(found, by_stem, strict=True)]
+    full = [str(path) if key is None else f"{path}:{key}" for path, key, _ in found]
     long = next((names for names in (by_window, by_stem) if len(set(names)) == len(names)), full)
     number_of = Counter(short)
     for path, _, sketch in found[1:]:

@@ -376,3 +376,16 @@ def test_one_file_alone_is_refused_in_a_sentence(files: list[Path], forks: Forks
     done = forks.run("compare", files[0])
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: compare needs at least two sketches (each key of a table is one), got 1\n"
+
+
+def test_equal_keys_of_several_tables_are_named_by_their_files_stem(tmp_path: Path, forks: Forks) -> None:
+    sketch = ss.CountSketch(sketch_dim=64, seed=7).sketch()
+    for name in ("north", "south"):
+        releases = {"tea": sketch.release(epsilon=1.0, neighbours=ss.L1(1))}
+        ss.PrivateTable(releases).save(tmp_path / f"{name}.parquet")
+    (row,) = json.loads(forks.run("compare", "north.parquet", "south.parquet", "--json", cwd=tmp_path).stdout)
+    assert (row["first"], row["second"]) == ("north:tea", "south:tea")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "south.parquet").rename(tmp_path / "other" / "north.parquet")
+    (row,) = json.loads(forks.run("compare", "north.parquet", "other/north.parquet", "--json", cwd=tmp_path).stdout)
+    assert (row["first"], row["second"]) == ("north.parquet:tea", "other/north.parquet:tea")
