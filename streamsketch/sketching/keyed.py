@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints, pa, warn_outside
@@ -24,10 +25,17 @@ def keyed_steps(
 
 
 def codes_of(column: "pa.Array") -> tuple[list[Any], NDArray[Any]]:
-    """Return the distinct keys of a column, and the place of each row's key among them."""
+    """Return the distinct keys of a column, and the place of each row's key among them.
+
+    Words of a dictionary that are the same key get one place: a unit is clipped by places.
+    """
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    return python_keys(column.dictionary), column.indices.to_numpy(zero_copy_only=False)
+    words, codes = python_keys(column.dictionary), column.indices.to_numpy(zero_copy_only=False)
+    places = {key: place for place, key in enumerate(dict.fromkeys(words))}
+    if len(places) < len(words):
+        codes = np.array([places[word] for word in words], dtype=np.int64)[codes]
+    return list(places), codes
 
 
 def table_keys(column: Any) -> "pa.Array":

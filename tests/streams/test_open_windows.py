@@ -90,6 +90,22 @@ def test_a_window_comes_back_from_its_bytes(
         again.advance(taken)
 
 
+@pytest.mark.parametrize("clip", [None, "none"])
+@pytest.mark.parametrize("agreement", [AGREEMENT, PEOPLE], ids=["L1", "SketchL2"])
+def test_a_key_that_a_dictionary_repeats_is_one_key(agreement: ss.Agreement, clip: str | None) -> None:
+    """Each word of a batch's dictionary would be clipped by itself, and no state with both could be read again."""
+    rows = batch_of([Row(1, shop, item, 9, "Ann") for shop in ("north", "south") for item in "abcd"])
+    shops = rows.column("shop")
+    repeated = pa.DictionaryArray.from_arrays(pa.array(range(8)), shops)
+    found = []
+    for column in (shops, shops.dictionary_encode(), repeated):
+        windows = Windows(policy_of(Path("out"), clip=clip), agreement, SECRET)
+        windows.add(rows.set_column(rows.schema.names.index("shop"), "shop", column), 1)
+        windows.open = {number: windows.restored(window.content) for number, window in windows.open.items()}
+        found.append(windows.closing())
+    assert found[0] == found[1] == found[2]
+
+
 def test_sums_without_units_are_those_of_the_rows() -> None:
     agreement = ss.Agreement(AGREEMENT.projection, index="item", key="shop", value="n")
     policy = policy_of(Path("out"), clip="none", neighbours=ss.L1(5, unit="sale"))

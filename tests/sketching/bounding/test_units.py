@@ -22,6 +22,7 @@ import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.beam import BoundContributions, SketchPerKey
 from streamsketch.beam.run import runs
+from streamsketch.intake import column_events
 from streamsketch.sketching import WHOLE
 from streamsketch.sketching.bounding import grouping, units
 from streamsketch.sketching.bounding.grouping import GroupedEvents
@@ -89,6 +90,40 @@ def test_it_is_what_beam_makes_bit_for_bit(
     monkeypatch.setattr(units, "os", types.SimpleNamespace(urandom=lambda _: secrets[0]))
     table = ss.bounding.bound_units(parts(columns, 3), PROJECTION, neighbours=neighbours, **how)
     assert dict(table) == on_a_cluster
+
+
+@pytest.mark.parametrize("names", [["x", "y", "z"], [b"x", b"y", b"z"], [7, 8, 9]], ids=["text", "bytes", "integers"])
+@pytest.mark.parametrize(
+    ("neighbours", "how"),
+    [
+        *((neighbours, {"clip": clip}) for neighbours in (BOUND, ss.L1(4, unit="plane")) for clip in ("scale", "cut")),
+        *((ss.L1(4, unit="plane"), {"max_keys": 3, "clip": clip}) for clip in ("scale", "cut")),
+        (ss.L2(2, unit="plane", max_keys=2), {}),
+        *((ss.SketchL2(1, unit="plane", max_keys=2), {"clip": clip}) for clip in ("scale", "equal")),
+    ],
+    ids=str,
+)
+def test_a_key_that_a_dictionary_repeats_is_one_key(neighbours: Any, how: dict[str, Any], names: list[Any]) -> None:
+    """Arrow lets a dictionary repeat its words; as two keys of a unit, each half would be clipped by itself."""
+    rng = np.random.default_rng(5)
+    words, codes = pa.array(names * 4), pa.array(rng.integers(12, size=60))
+    repeated = pa.DictionaryArray.from_arrays(codes, words)
+    rest = pa.array(rng.integers(5, size=60)), rng.integers(1, 9, size=60), pa.array(rng.integers(4, size=60))
+    projection = PROJECTION.replace(resolution="1/8192" if neighbours.kind == "sketch-l2" else "1/2")
+    bounds = units.UnitBounds(projection, neighbours, **how)
+
+    def bounded(keys: pa.Array, planes: pa.Array) -> tuple[ss.SketchTable, dict[Any, str]]:
+        table, summary = ss.SketchTable(projection), ss.bounding.BoundingSummary()
+        (events,) = bounds.read(column_events(projection, planes, keys, [rest[0]], rest[1]), bytes(32), summary)
+        bounds.add_to(table, events, bytes(32), summary)
+        bounds.mark(table)
+        return table, {key: str(table[key].counts) for key in table}
+
+    plain = bounded(words.take(codes), rest[2])
+    planes = pa.DictionaryArray.from_arrays(pa.array(np.arange(60)), rest[2])
+    for keys in (words.take(codes).dictionary_encode(), repeated):
+        assert bounded(keys, rest[2]) == bounded(keys, planes) == plain
+    assert set(plain[0]) <= set(names)
 
 
 @pytest.mark.parametrize("clip", ["scale", "cut"])
