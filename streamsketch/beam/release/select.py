@@ -37,10 +37,10 @@ class SelectKeys(beam.PTransform):
 
     It is for ``ReleasePerKey(selected_keys=…)``, which adds this ε and δ to every guarantee. The units of each key are
     counted, each count gets discrete Laplace noise, and keys whose noisy count reaches a threshold are kept. The choice
-    is (ε, δ)-differentially private for one unit in at most ``max_keys`` keys, as the events are bounded (Korolova et
-    al. 2009; `streamsketch.privacy.key_selection`). The noise is idempotent, as in `ReleasePerKey`: a retried step
-    makes the same choice, and each run an independent one. With event-time windows, each window chooses its own keys.
-    Keys leave in sorted order, as releases do.
+    is (ε, δ)-differentially private for one unit in as many keys as `BoundContributions` lets it keep, each bounded by
+    itself or all together (Korolova et al. 2009; `streamsketch.privacy.key_selection`). The noise is idempotent, as in
+    `ReleasePerKey`: a retried step makes the same choice, and each run an independent one. With event-time windows,
+    each window chooses its own keys. Keys leave in sorted order, as releases do.
 
     Parameters
     ----------
@@ -85,7 +85,8 @@ class SelectKeys(beam.PTransform):
                 "SelectKeys counts the privacy units of each key, which only BoundContributions knows; apply it "
                 "directly to the output of BoundContributions"
             )
-        draw = _Keep(key_threshold(self._budget, neighbours.max_keys))
+        most = max(neighbours.max_keys, bounds.together)  # keys of one unit, whose counts it moves
+        draw = _Keep(key_threshold(self._budget, most))
         kept, _ = (
             events
             | "Count units" >> beam.FlatMap(_unit_counts).with_output_types(beam.typehints.KV[Any, int])

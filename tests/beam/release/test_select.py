@@ -8,10 +8,10 @@ import apache_beam as beam
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam import ReleasePerKey, SelectKeys, TumblingWindows
+from streamsketch.beam import BoundContributions, ReleasePerKey, RowsToBatches, SelectKeys, TumblingWindows
 from streamsketch.privacy import Budget, Guarantee, KeySelection, Mechanism, key_threshold
 from streamsketch.release import AdditiveNoise
-from tests.beam.rows import bound_rows, sketch_rows
+from tests.beam.rows import agreement_of, bound_rows, sketch_rows
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -46,6 +46,32 @@ def test_large_keys_are_released_small_ones_are_not_and_the_choice_is_paid_for(t
 def test_a_chosen_key_whose_events_are_all_zero_is_released_too(tmp_path: Path) -> None:
     found = run(lambda pipeline: released(pipeline, [(unit, "zeros", 1, 0) for unit in range(UNITS)]), tmp_path)[0]
     assert [key for key, _ in found] == ["zeros"]
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "max_keys"),
+    [
+        (ss.L1(1, unit="visitor", max_keys=10), None),
+        (ss.L2(1, unit="visitor", max_keys=10), None),
+        (ss.L1(10, unit="visitor"), 10),
+        (ss.SketchL2(1, unit="visitor", max_keys=10), None),
+    ],
+    ids=["each key", "each key, L2", "together", "together, in cells"],
+)
+def test_the_choice_hides_a_unit_in_every_key_that_it_keeps(
+    neighbours: Any, max_keys: int | None, tmp_path: Path
+) -> None:
+    """Noise for ten keys hides a hundred units a key; noise for one, with the same ε and δ, would show them."""
+    rows = [(unit, f"key {number}", 1, 1) for number in range(10) for unit in range(100 if number else 1000)]
+    agreement = agreement_of(PROJECTION.replace(resolution="1/4096"), unit="unit", neighbours=neighbours)
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        batches = pipeline | beam.Create(rows) | RowsToBatches(agreement, ["unit", "key", "index", "value"])
+        return batches | BoundContributions(agreement, max_keys=max_keys) | SelectKeys(epsilon=0.5, delta=1e-9)
+
+    assert key_threshold(Budget(0.5, 1e-9), max_keys=1).threshold < 50
+    assert key_threshold(Budget(0.5, 1e-9), max_keys=10).threshold > 400
+    assert run(build, tmp_path)[0] == ["key 0"]
 
 
 def test_units_in_any_number_of_keys_choose_none() -> None:
