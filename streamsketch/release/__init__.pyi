@@ -30,7 +30,7 @@ from .published import (
     with_agreement,
 )
 from .published_table import PublishedTable
-from .publishers import Calibrated, Publisher, numbers_of, warn_of_exceeded
+from .publishers import Calibrated, Publisher, numbers_of, refuse_new, warn_of_exceeded
 from .releaser import BitsOfKey, HistoryState, Releaser
 
 __all__ = [
@@ -69,6 +69,7 @@ __all__ = [
     "mismatch",
     "noisy_coordinates",
     "numbers_of",
+    "refuse_new",
     "release_vector",
     "sign_rows",
     "sketches_to_release",

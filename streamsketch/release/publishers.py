@@ -53,6 +53,28 @@ def warn_of_exceeded(largest: int, neighbours: Neighbours, projection: Projectio
         )
 
 
+def refuse_new(data: Sketch | SketchTable, *, beside_bounded: bool = False) -> None:
+    """Raise `InvalidInputError` for a new sketch or table if those with rows are bounded, or may be.
+
+    Its release would state another bound than theirs, or none, and so show that it has no data.
+
+    Parameters
+    ----------
+    data
+        What is to be released. They may be bounded if their agreement names units.
+    beside_bounded
+        Whether others, to be released alike, are bounded.
+    """
+    agreed = data.agreement
+    names_units = agreed is not None and agreed.unit is not None
+    if data.bounds.is_empty and (beside_bounded or names_units):
+        raise InvalidInputError(
+            f"a new {type(data).__name__} states no bound, so its release would differ from those with rows, and show "
+            f"that it has none. Pass what streamsketch.bound makes of its rows, even if there are none (or "
+            f"streamsketch.sketch, if nothing is clipped); of a bounded table, pass sketch_of(key)"
+        )
+
+
 def numbers_of(sketch: Sketch, neighbours: Neighbours, counting: Counting | None) -> Ints:
     """Return the exact numbers that noise is added to: the cells of a sketch, and its weighted counts behind them.
 

@@ -20,7 +20,7 @@ from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.published import with_agreement
-from streamsketch.release.publishers import numbers_of, warn_of_exceeded
+from streamsketch.release.publishers import numbers_of, refuse_new, warn_of_exceeded
 from streamsketch.schedules import Progress, Schedule
 from streamsketch.sketching import Sketch, SketchTable
 
@@ -234,7 +234,8 @@ class Releaser:
             If ``window`` is not a `Sketch` or `SketchTable`.
         InvalidInputError
             If all windows of the schedule's horizon were added, or the keys, the agreement or the bounds differ from
-            before. What the window holds never causes an error. After any error nothing has changed.
+            before; and for a new sketch or table, if windows with rows are bounded: pass what `streamsketch.bound`
+            makes of no rows. What the window holds never causes an error. After any error nothing has changed.
         IncompatibleProjectionsError
             If the window has another projection.
         LedgerError
@@ -330,6 +331,8 @@ class Releaser:
         if self._stated is not None:
             stated: Guarantee = self._stated
             return stated
+        if not self._assert_bounds and (before is None or before.basis == "enforced"):
+            refuse_new(window, beside_bounded=before is not None)
         if before is not None and window.bounds.is_empty:
             return before
         found: Guarantee = self._noise.on_window(window, assert_bounds=self._assert_bounds).guarantee

@@ -13,7 +13,7 @@ from streamsketch.data import SECRET_BYTES as ID_BYTES
 from streamsketch.data import DataIds, canonical_bytes, from_list
 from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.privacy import KeyedBits
-from streamsketch.release import Calibrated, sketches_to_release, warn_of_exceeded
+from streamsketch.release import Calibrated, refuse_new, sketches_to_release, warn_of_exceeded
 from streamsketch.sketching import Sketch, SketchTable, public_names
 from streamsketch.streams.alarms import REFUSED, Alarm
 from streamsketch.streams.logs import log_event
@@ -159,7 +159,8 @@ class ReleaseOnce:
         Raises
         ------
         InvalidInputError, IncompatibleProjectionsError
-            If a sketch does not fit the publisher, or a public key has no sketch. Nothing is charged or drawn then.
+            If a sketch does not fit the publisher, or a public key has no sketch, or a new one though others are
+            bounded: `SketchTable.sketch_of` gives that of a key without rows. Nothing is charged or drawn then.
         OSError
             If the ledger or the sink cannot be reached; or another error of its driver. Try again: the same sums cost
             nothing more.
@@ -189,8 +190,8 @@ class ReleaseOnce:
             if self._public is not None:
                 if missing := [key for key in self._public if key not in found]:
                     raise InvalidInputError(
-                        f"there is no sketch of the public key {short(missing[0])}; pass an empty one under the same "
-                        "agreement, or a SketchTable"
+                        f"there is no sketch of the public key {short(missing[0])}; pass the whole SketchTable, or "
+                        "its sketch_of(key) for each key"
                     )
                 found = {key: found[key] for key in self._public}
         if not found:
@@ -199,7 +200,10 @@ class ReleaseOnce:
             if not isinstance(sketch, Sketch):
                 raise TypeError(f"only a Sketch can be released, got a {type(sketch).__name__}")
             self._publisher.projection.check_same(sketch.projection)
-            if self._publisher.guarantee.basis is None:
+        if self._publisher.guarantee.basis is None:
+            is_bounded = any(sketch.bounds.is_enforced for sketch in found.values())
+            for sketch in found.values():
+                refuse_new(sketch, beside_bounded=is_bounded)
                 self._publisher.on(sketch)
         largest, neighbours = max(sketch.largest for sketch in found.values()), self._publisher.guarantee.neighbours
         warn_of_exceeded(largest, neighbours, self._publisher.projection)

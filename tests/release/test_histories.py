@@ -209,6 +209,44 @@ def test_people_bounded_in_each_window_are_bounded_over_all_of_them() -> None:
                 releaser.add(sketch)
 
 
+WAYS: dict[str, tuple[ss.Projection, Any, Any]] = {
+    "L1": (GRID, UNIT, "scale"),
+    "L1, cut": (GRID, UNIT, "cut"),
+    "SketchL2": (GRID.replace(resolution="1/8192"), ss.SketchL2(3, unit="customer"), "scale"),
+    "SketchL2, equal": (GRID.replace(resolution="1/8192"), ss.SketchL2(3, unit="customer"), "equal"),
+}
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_do_not_state_which_windows_have_data(way: str, keyed: bool) -> None:  # noqa: FBT001 - a parameter
+    """A new sketch says nothing of a bound: where those with rows are bounded it is refused, in whichever window."""
+    projection, neighbours, clip = WAYS[way]
+    agreed = ss.Agreement(
+        projection, index="item", key="shop" if keyed else None, unit="customer", neighbours=neighbours, clip=clip
+    )
+    rows = pa.table({"customer": ["Ann", "Bob"], "item": ["tea", "jam"], "shop": ["north", "north"]})
+    full, none = ss.bound(rows, agreed), ss.bound(rows[:0], agreed)
+    new: Any = ss.SketchTable if keyed else ss.Sketch
+    schedule = publisher(TREE, neighbours=neighbours)
+    keys: dict[str, Any] = {"public_keys": ["north", "south"]} if keyed else {}
+    stated = set()
+    for windows in ([full, full], [full, none], [none, full], [none, none]):
+        releaser = Releaser(schedule, projection)
+        for one in windows:
+            row = releaser.add(one, **keys)
+            sketches = [row[key] for key in row] if isinstance(row, ss.PrivateTable) else [row]
+            stated |= {(one.guarantee, one.clip, one.agreement) for one in sketches}
+            for empty in (new(agreed), new(projection)):
+                with pytest.raises(InvalidInputError, match=r"states no bound|follow one agreement"):
+                    releaser.add(empty, **keys)
+        with pytest.raises(InvalidInputError, match="states no bound"):
+            Releaser(schedule, projection).add(new(agreed), **keys)
+        assert releaser.windows == 2
+    ((guarantee, shown, _),) = stated
+    assert (guarantee.basis, shown) == ("enforced", clip if way.startswith("SketchL2") else None)
+
+
 def test_a_unit_that_may_be_in_all_windows_is_the_unit() -> None:
     schedule = Tree(horizon=5, max_windows=5)
     rows: Any = release([counted_tables()[0]], publisher(schedule), keys_are_public=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import streamsketch as ss
@@ -236,6 +237,34 @@ def test_windows_and_keys_are_those_that_are_public() -> None:
     assert [slot.key for slot in sink.puts] == KEYS, "and not on the caller: lives that differ meet at the same slot"
     alone = once(Memory(), public_keys=None).release(0, {7: PROJECTION.sketch(), 5: PROJECTION.sketch()})
     assert sorted(alone.held) == [5, 7]
+
+
+@pytest.mark.parametrize("clip", ["scale", "equal"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_releases_do_not_state_which_keys_have_data(clip: Any, whole: bool) -> None:  # noqa: FBT001 - a parameter
+    """What is known of a new sketch is not what is known of bounded ones, so none is released beside them."""
+    near, fine = ss.SketchL2(1, unit="customer", max_keys=2), PROJECTION.replace(resolution="1/8192")
+    agreed = ss.Agreement(fine, key="shop", index={"item": "integer"}, unit="customer", neighbours=near, clip=clip)
+    rows = pa.table({"shop": ["north", "south"], "item": [1, 2], "customer": ["Ann", "Bob"]})
+    publish = AdditiveNoise(epsilon=1.0, delta=1e-6, neighbours=near).calibrated(fine)
+    stated = set()
+    for count in (2, 1, 0):
+        table = ss.bound(rows[:count], agreed)
+        assert isinstance(table, ss.SketchTable)
+        given = table if whole else {key: table.sketch_of(key) for key in KEYS}
+        found, _ = once(Memory(), publisher=publish).release(0, given)
+        stated |= {(one.guarantee, one.clip, one.agreement) for one in found.values()}
+        for new in (ss.Sketch(agreed), fine.sketch()):
+            beside = {key: new if key == "east" else table.sketch_of(key) for key in KEYS}
+            with pytest.raises(ss.InvalidInputError, match="states no bound"):
+                once(Memory(), publisher=publish).release(0, beside)
+        with pytest.raises(ss.InvalidInputError, match=r"no sketch of the public key 'east'.*sketch_of"):
+            once(Memory(), publisher=publish).release(0, dict(table))
+        for all_new in (ss.SketchTable(agreed), dict.fromkeys(KEYS, ss.Sketch(agreed))):
+            with pytest.raises(ss.InvalidInputError, match="states no bound"):
+                once(Memory(), publisher=publish).release(0, all_new)
+    ((guarantee, shown, _),) = stated
+    assert (guarantee.basis, shown) == ("enforced", clip)
 
 
 def test_releases_of_a_window_are_known_to_be_of_the_same_data_in_all_epochs() -> None:
