@@ -1,6 +1,6 @@
 from . import calibration
 from .bound_choice import ChosenBound, choose_bound
-from .bounds import NO_DATA, UNKNOWN, Basis, Bounds
+from .bounds import NO_DATA, UNKNOWN, Basis, Bounds, apart_in_tables
 from .budget import Budget
 from .calibration import Candidate, candidates, mechanism_names
 from .claims import Claim
@@ -80,6 +80,7 @@ __all__ = [
     "Step",
     "SystemBits",
     "account",
+    "apart_in_tables",
     "calibration",
     "candidates",
     "check_counted",

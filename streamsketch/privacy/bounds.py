@@ -228,6 +228,11 @@ class Bounds:
         return cls(**(fields | {"neighbours": known, "conditions": tuple(conditions)}))
 
 
+def apart_in_tables(neighbours: Neighbours) -> str:
+    """Return the condition under which a bound on each of several data sets is one on a table of their releases."""
+    return f"no {neighbours.unit} is in two of the data sets whose releases are in the table"
+
+
 def _relation(bounds: Bounds) -> Neighbours:
     if bounds.neighbours is None:
         raise ValueError("nothing was enforced")

@@ -29,7 +29,7 @@ from .published import (
     sign_rows,
     with_agreement,
 )
-from .published_table import PublishedTable
+from .published_table import PublishedTable, stated_apart
 from .publishers import Calibrated, Publisher, numbers_of, refuse_new, warn_of_exceeded
 from .releaser import BitsOfKey, HistoryState, Releaser
 
@@ -73,6 +73,7 @@ __all__ = [
     "release_vector",
     "sign_rows",
     "sketches_to_release",
+    "stated_apart",
     "unread_matrix",
     "warn_of",
     "warn_of_exceeded",

@@ -310,7 +310,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         """Return one release of all keys of a table. Parameters and errors are those of `SketchTable.release`."""
         keys: dict[str, Any] = {"public_keys": public_keys, "keys_are_public": keys_are_public}
         rows = self._by_key(table, **keys, assert_bounds=assert_bounds, ledger=ledger, dataset=dataset)
-        return PrivateTable(rows)
+        return PrivateTable.of_one(rows)
 
     def calibrated_to(
         self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output"

@@ -14,8 +14,9 @@ from streamsketch.release.published_table import PublishedTable
 class PrivateTable(PublishedTable[PrivateSketch]):
     """Private sketches by key, published together as **one** release, whose guarantee covers all keys.
 
-    `SketchTable.release` makes one. The constructor makes one from single releases. It is an immutable mapping in
-    ascending order of its keys.
+    `SketchTable.release` makes one. The constructor makes one from single releases; where bounds were enforced in each,
+    it adds the condition that no unit is in two of their data sets. It is an immutable mapping in ascending order of
+    its keys.
 
     Parameters
     ----------
@@ -50,8 +51,8 @@ class PrivateTable(PublishedTable[PrivateSketch]):
 
     __slots__ = ()
 
-    def __init__(self, releases: Mapping[Any, PrivateSketch]) -> None:
-        super().__init__(releases)
+    def _hold(self, releases: Mapping[Any, PrivateSketch]) -> None:
+        super()._hold(releases)
         first, *others = self.rows
         for other in others:
             if other.history != first.history:
@@ -118,7 +119,7 @@ class PrivateTable(PublishedTable[PrivateSketch]):
                 "are in only one of them. Release both for the same public keys"
             )
         compose([self, other], populations=populations)  # of all keys, where a row sees its own
-        return PrivateTable({key: mine.combine(other[key], populations=populations) for key, mine in self.items()})
+        return self.of_one({key: mine.combine(other[key], populations=populations) for key, mine in self.items()})
 
 
 def _named(release: PrivateSketch) -> str:

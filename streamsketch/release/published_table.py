@@ -1,5 +1,6 @@
 """Tables of releases that are one release: what private sketches and signs have in common."""
 
+import dataclasses
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,9 +10,9 @@ from streamsketch.agreement import check_same
 from streamsketch.core import INT64_MAX, pa, pc, short
 from streamsketch.data import key_column
 from streamsketch.errors import InvalidInputError, UnknownKeyError
-from streamsketch.privacy import Neighbours, SketchL2
+from streamsketch.privacy import Neighbours, SketchL2, apart_in_tables
 from streamsketch.projections import Projection
-from streamsketch.release.published import Published
+from streamsketch.release.published import Published, copy_with
 
 Row = TypeVar("Row", bound=Any)
 
@@ -19,7 +20,9 @@ Row = TypeVar("Row", bound=Any)
 class PublishedTable(Published, Mapping[Any, Row]):
     """Releases by key, published together as **one** release: one projection, one guarantee, which covers all keys.
 
-    An immutable mapping in ascending order of its keys, so that the order of events shows nothing.
+    An immutable mapping in ascending order of its keys, so that the order of events shows nothing. A bound that was
+    enforced holds for all keys of one data set. So the constructor adds to releases of several, whose bounds were
+    enforced in each, the condition that no unit is in two of them.
 
     Parameters
     ----------
@@ -44,7 +47,22 @@ class PublishedTable(Published, Mapping[Any, Row]):
 
     __slots__ = ("_keys", "_rows")
 
+    _keys: "pa.Array | None"
+    _rows: dict[Any, Row]
+
     def __init__(self, releases: Mapping[Any, Row]) -> None:
+        self._hold(releases)
+        if not isinstance(releases, PublishedTable):
+            self._rows = _under_condition(self._rows)
+
+    @classmethod
+    def of_one(cls, releases: Mapping[Any, Row]) -> Self:
+        """Return the table of releases that were made, or written, as one; errors as of the constructor."""
+        table = cls.__new__(cls)
+        cls._hold(table, releases)
+        return table
+
+    def _hold(self, releases: Mapping[Any, Row]) -> None:
         given = dict(releases)
         if not given:
             raise InvalidInputError("a table holds at least one release, got none")
@@ -70,12 +88,12 @@ class PublishedTable(Published, Mapping[Any, Row]):
         _check_draws(given.values(), first.guarantee.neighbours)
         names = list(given)
         ordered = _ordered(names)
-        self._keys: pa.Array | None = None  # Arrow loads where a table is written
+        self._keys = None  # Arrow loads where a table is written
         if ordered is None:
             column = key_column(names, "key")
             order = pc.sort_indices(column)
             self._keys, ordered = column.take(order), [names[place] for place in order.to_pylist()]
-        self._rows: dict[Any, Row] = {name: given[name] for name in ordered}
+        self._rows = {name: given[name] for name in ordered}
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -108,7 +126,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
 
     def with_agreement(self, agreement: str | None) -> Self:
         """Return the same releases with this agreement's fingerprint: you assert that the data followed it."""
-        return type(self)({key: release.with_agreement(agreement) for key, release in self.items()})
+        return self.of_one({key: release.with_agreement(agreement) for key, release in self.items()})
 
     def __getitem__(self, key: Any) -> Row:
         try:
@@ -153,6 +171,22 @@ class PublishedTable(Published, Mapping[Any, Row]):
             },
             metadata={"streamsketch.projection": self.projection.to_json()},
         )
+
+
+def _under_condition(rows: dict[Any, Row]) -> dict[Any, Row]:
+    """Return releases that state, if they may be of several data sets that were bounded apart, that these are so."""
+    data = [{*release.data_ids} for release in rows.values()]
+    is_one = len(data) == 1 or (data[0] and all(ids == data[0] for ids in data))
+    return rows if is_one else {key: stated_apart(release) for key, release in rows.items()}
+
+
+def stated_apart(release: Row) -> Row:
+    """Return a row of a table of several data sets: an enforced bound holds for all of them under a condition."""
+    guarantee = release.guarantee
+    if guarantee.basis != "enforced":
+        return release
+    conditions = [*guarantee.conditions, apart_in_tables(guarantee.neighbours)]
+    return copy_with(release, _guarantee=dataclasses.replace(guarantee, conditions=conditions))
 
 
 def _ordered(names: list[Any]) -> list[Any] | None:

@@ -253,7 +253,7 @@ class Releaser:
             drawn_from = SystemBits() if bits is None else bits(key, row)
             released = noise.drawn(row, drawn_from, ids, part, window.bounds)
             rows.append(with_agreement(released, of.agreement))
-        published = rows[0] if of.keys is None else PrivateTable(dict(zip(of.keys, rows, strict=True)))
+        published = rows[0] if of.keys is None else PrivateTable.of_one(dict(zip(of.keys, rows, strict=True)))
         progress.hold(numbers)
         self._of, self._progress = of, progress
         return published

@@ -216,7 +216,7 @@ class SignMechanism(SignPublisher[SignSketch]):
             )
         keys: dict[str, Any] = {"public_keys": public_keys, "keys_are_public": keys_are_public}
         rows = self._by_key(table, **keys, assert_bounds=assert_bounds, ledger=ledger, dataset=dataset)
-        return SignTable(rows)
+        return SignTable.of_one(rows)
 
     @property
     def _least_norm(self) -> Fraction | None:

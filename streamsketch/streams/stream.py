@@ -455,5 +455,5 @@ class Stream:
 
     def _released(self, sketches: dict[Any, Sketch], draw: Draw) -> bytes:
         released = {key: self._publisher.release(sketch, draw.bits(key)) for key, sketch in sketches.items()}
-        data: bytes = (released[NO_KEY] if self.windows.public is None else PrivateTable(released)).to_bytes()
+        data: bytes = (released[NO_KEY] if self.windows.public is None else PrivateTable.of_one(released)).to_bytes()
         return data

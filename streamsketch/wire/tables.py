@@ -69,7 +69,7 @@ def read_table(
         releases = _read(rows, kind, expect, most)
     if not releases:
         raise WireFormatError("length", "a table without a row: it holds no release")
-    return at("table", lambda: kind(releases))
+    return at("table", lambda: kind.of_one(releases))
 
 
 class Reading(NamedTuple):

@@ -116,6 +116,57 @@ def test_a_bound_on_all_sketches_together_is_for_one_release_of_each(max_keys: i
             ss.PrivateTable({**first, "again": more})
 
 
+def bounded(neighbours: Neighbours, projection: ss.Projection, keys: list[str]) -> ss.SketchTable:
+    """Return the sketches of keys that Ann is in, bounded."""
+    agreed = ss.Agreement(projection, key="shop", index={"item": "integer"}, unit="customer", neighbours=neighbours)
+    table = ss.bound(pa.table({"shop": keys, "item": [1] * len(keys), "customer": ["Ann"] * len(keys)}), agreed)
+    assert isinstance(table, ss.SketchTable)
+    return table
+
+
+BOUNDED = {
+    "L1": (ss.L1(3, unit="customer"), PROJECTION, {}),
+    "L1, two keys": (ss.L1(3, unit="customer", max_keys=2), PROJECTION, {}),
+    "L2": (ss.L2(3, unit="customer"), PROJECTION, {"delta": 1e-6}),
+    "SketchL2": (ss.SketchL2(3, unit="customer"), PROJECTION.replace(resolution="1/8192"), {"delta": 1e-6}),
+    "signs": (ss.L1(3, unit="customer"), PROJECTION, None),
+}
+
+
+@pytest.mark.parametrize("kind", BOUNDED)
+def test_a_table_of_several_data_sets_says_under_which_condition_it_is_one_release(kind: str, tmp_path: Path) -> None:
+    """A unit in two of them is bounded in each, so that together it moves their rows by more than one bound."""
+    neighbours, projection, budget = BOUNDED[kind]
+    kind_of: Any = ss.signs.DPSignLogistic if budget is None else AdditiveNoise
+    publish = kind_of(epsilon=1.0, neighbours=neighbours, **budget or {})
+    north, south = (bounded(neighbours, projection, ["a", "b"]) for _ in range(2))
+    of_one = publish.release_table(north, keys_are_public=True)
+    make = type(of_one)
+    for table in (of_one, make(of_one), of_one.with_agreement(of_one.agreement)):
+        assert (table, table.guarantee.conditions) == (of_one, ())
+    x, y = (publish.release(one.sketch_of("a")) for one in (north, south))
+    assert make({"x": x}).guarantee == make({"x": x, "again": x}).guarantee == x.guarantee
+    both = make({"x": x, "y": y})
+    both.save(tmp_path / "both.parquet")
+    for table in (both, ss.load(tmp_path / "both.parquet"), make(both), pickle.loads(pickle.dumps(both))):  # noqa: S301
+        assert table == both
+        assert table.guarantee.basis == "enforced"
+        said = ("no customer is in two of the data sets whose releases are in the table",)
+        assert table.guarantee.conditions == table["x"].guarantee.conditions == said
+        assert ss.compose([table], populations="overlapping").conditions == said
+        assert said[0] in " ".join(str(ss.explain(table, delta=1e-6)).split())
+        assert table.to_arrow()["conditions"].to_pylist() == [list(said)] * 2
+        # the rows by themselves add up, or the table is one of them and its condition holds
+        together = ss.compose([x, y, table], populations="overlapping")
+        assert together.epsilon == 2 or together.conditions == said
+    assert ss.compose([x, y], populations="overlapping").epsilon == 2
+    assert make({"x": x.with_agreement(None), "y": y.with_agreement(None)}).guarantee.conditions == said
+
+
+def test_a_table_of_asserted_bounds_asserts_them_of_the_table() -> None:
+    assert ss.PrivateTable({"a": alone(), "b": alone()}).guarantee.conditions == ()
+
+
 # --- releasing ------------------------------------------------------------------------------------------------
 
 

@@ -15,10 +15,11 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import GlobalWindows
 
 from streamsketch.beam.compare.results import check_kinds, kinds_of
+from streamsketch.beam.run.known import is_one_release
 from streamsketch.data import key_column, plain_key
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import Projection
-from streamsketch.release import PrivateTable, PublishedTable
+from streamsketch.release import PrivateTable, PublishedTable, stated_apart
 from streamsketch.signs import SignTable
 
 _PART_ROWS = 256
@@ -29,6 +30,8 @@ class WriteTable(beam.PTransform):
     """Write releases as one Parquet table, sorted by key: ``KV[key, PrivateSketch] → PCollection[path]``.
 
     The file is in the format of `PrivateTable.save`, or for signs of `SignTable.save`, so `streamsketch.load` reads it.
+    If the releases are not all of one `ReleasePerKey`, and bounds were enforced, they state the condition that no unit
+    is in two of their data sets, as in `PrivateTable`.
     Its order and row groups depend on the keys only, not on the order in which releases arrive. It is written under
     another name in the same folder and then renamed, so it appears whole or not at all, and a retried step writes it
     again. One worker writes it, 256 releases at a time. A worker that is killed may leave a file whose name begins with
@@ -91,6 +94,7 @@ class WriteTable(beam.PTransform):
             | "All keys" >> beam.combiners.ToList()
             | "Sort keys" >> beam.Map(_sorted_keys).with_output_types(list[Any])
         )
+        make = beam.Map(_table, column=self._column, is_one=is_one_release(releases))
         parts = (
             releases
             | "Assign parts"
@@ -98,7 +102,7 @@ class WriteTable(beam.PTransform):
                 beam.typehints.KV[int, tuple[Any, _KINDS[self._column].row_type]]  # type: ignore[misc]
             )
             | "Gather parts" >> beam.GroupByKey()
-            | "Make parts" >> beam.Map(_table, column=self._column).with_output_types(beam.typehints.KV[int, pa.Table])
+            | "Make parts" >> make.with_output_types(beam.typehints.KV[int, pa.Table])
         )
         write = beam.Map(_write, parts=beam.pvalue.AsMultiMap(parts), path=self._path, column=self._column)
         return keys | "Write" >> write.with_output_types(str)
@@ -124,9 +128,11 @@ def _part(keyed: tuple[Any, Any], column: str, keys: list[Any]) -> tuple[int, tu
     return bisect_left(keys, plain_key(keyed[0], "keys of a table")) // _PART_ROWS, keyed
 
 
-def _table(part: tuple[int, Iterable[tuple[Any, Any]]], column: str) -> tuple[int, pa.Table]:
+def _table(part: tuple[int, Iterable[tuple[Any, Any]]], column: str, *, is_one: bool) -> tuple[int, pa.Table]:
     plain = {plain_key(key, "keys of a table"): release for key, release in part[1]}
-    return part[0], _KINDS[column](plain).to_arrow()
+    if not is_one:  # in each part alike, whatever the others hold
+        plain = {key: stated_apart(release) for key, release in plain.items()}
+    return part[0], _KINDS[column].of_one(plain).to_arrow()
 
 
 def _write(keys: list[Any], parts: Any, path: str, column: str) -> str:

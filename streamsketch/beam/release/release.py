@@ -17,7 +17,7 @@ from streamsketch.beam.release.draws import KeyedDraw, RowDraw
 from streamsketch.beam.release.rows import ScheduledWindows, guarantee_of_rows, publisher_of_rows
 from streamsketch.beam.release.select import selection_of
 from streamsketch.beam.run.charges import Charge, WindowCharge, charged_secret, span_of
-from streamsketch.beam.run.known import Known, known_of, sources_of, with_known
+from streamsketch.beam.run.known import Known, as_one_release, known_of, sources_of, with_known
 from streamsketch.beam.run.once import PublishOnce
 from streamsketch.beam.run.ordering import shards_of
 from streamsketch.beam.run.runner import refuse_broken_runner
@@ -228,6 +228,7 @@ class ReleasePerKey(beam.PTransform):
             charge=charge,
             sums=draw.sums if isinstance(draw, RowDraw) else None,
         )
+        releases = as_one_release(releases)
         further = [with_known(late, Known(projection, late=True))] if self._late else []
         further += refused if self._refused else []
         return (releases, *further) if further else releases

@@ -17,6 +17,7 @@ from streamsketch.privacy import UNKNOWN, Bounds, Neighbours
 from streamsketch.projections import Projection
 
 _ATTRIBUTE = "_streamsketch_known"
+_ONE_RELEASE = "releases"
 _STEP = "passed a step that may move events to other keys or windows, or duplicate them"
 
 
@@ -94,6 +95,17 @@ def noted(collection: Any) -> Any:
     return getattr(collection, _ATTRIBUTE, None)
 
 
+def as_one_release(releases: beam.PCollection) -> beam.PCollection:
+    """Note that a collection is one release, whose guarantee covers all of it, and return it."""
+    return with_known(releases, _ONE_RELEASE)
+
+
+def is_one_release(releases: beam.PCollection) -> bool:
+    """Return whether all that is in a collection comes from one release, whatever its steps since."""
+    origins = _origins(releases)
+    return len(origins) == 1 and all(noted(one) is _ONE_RELEASE for one in origins)
+
+
 def refuse_bounded(events: beam.PCollection) -> None:
     """Raise `InvalidInputError` for events that were bounded before, because they no longer name their units."""
     if noted(events) is not None:
@@ -125,6 +137,14 @@ def sources_of(collection: beam.PCollection) -> list[str]:
         if producer is not None and not _inputs(producer):
             found.add(f"{producer.full_label}\0{above.tag or ''}")
     return sorted(found)
+
+
+def _origins(collection: beam.PCollection) -> set[beam.PCollection]:
+    """Return the releases that a collection was made from, and the collections without input."""
+    inputs = [] if collection.producer is None else _inputs(collection.producer)
+    if noted(collection) is _ONE_RELEASE or not inputs:
+        return {collection}
+    return {one for given in inputs for one in _origins(given)}
 
 
 def _above(collection: beam.PCollection, seen: set[Any]) -> Iterator[beam.PCollection]:

@@ -10,12 +10,19 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam import TumblingWindows, WriteTable
+from streamsketch.beam import ReleasePerKey, TumblingWindows, WriteTable
 from streamsketch.beam.compare import tables
+from tests.beam.rows import agreement_of, bound_rows, sketch_rows
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 RELEASE = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1))
+RELEASE_OF_ANN = (
+    ss.bounding.bound_units([(["k"], [1], [1], ["Ann"])], PROJECTION, neighbours=ss.L1(3, unit="customer"))
+    .sketch_of("k")
+    .release(epsilon=1.0, neighbours=ss.L1(3, unit="customer"))
+    .with_agreement(agreement_of(PROJECTION).fingerprint)
+)
 FLIPS = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
 
 
@@ -42,6 +49,33 @@ def test_the_table_is_sorted_and_reads_as_one_that_was_saved(
     assert found == ss.load(tmp_path / "saved.parquet")
     one, other = (pq.read_schema(tmp_path / name) for name in ("table.parquet", "saved.parquet"))
     assert one.equals(other, check_metadata=True)
+
+
+@pytest.mark.parametrize("mixed", [None, "another release", "a file"])
+def test_releases_of_several_data_sets_state_on_what_their_table_rests(mixed: str | None, tmp_path: Path) -> None:
+    near = ss.L1(3, unit="customer")
+    noise = ss.AdditiveNoise(epsilon=1.0, neighbours=near)
+    said = ("no customer is in two of the data sets whose releases are in the table",)
+
+    def of(pipeline: beam.Pipeline, name: str) -> beam.PCollection:
+        events = pipeline | f"Rows {name}" >> beam.Create([("Ann", name, 1, 1), ("Bob", f"{name} too", 1, 1)])
+        events |= f"Bound {name}" >> bound_rows(PROJECTION, unit="customer", neighbours=near)
+        sketches = events | f"Sketch {name}" >> sketch_rows(PROJECTION)
+        found = sketches | f"Release {name}" >> ReleasePerKey(noise, public_keys=[name, f"{name} too"])
+        return found | f"Rename {name}" >> beam.Map(lambda keyed: (f"shop {keyed[0]}", keyed[1]))
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        releases = of(pipeline, "north")
+        if mixed == "another release":
+            releases = (releases, of(pipeline, "south")) | beam.Flatten()
+        elif mixed == "a file":
+            releases = (releases, pipeline | beam.Create([("else", RELEASE_OF_ANN)])) | beam.Flatten()
+        return releases | WriteTable(str(tmp_path / "table.parquet"))
+
+    run(build, tmp_path)
+    table = ss.load(tmp_path / "table.parquet")
+    assert len(table) == {None: 2, "another release": 4, "a file": 3}[mixed]
+    assert (table.guarantee.basis, table.guarantee.conditions) == ("enforced", () if mixed is None else said)
 
 
 def test_the_file_depends_on_the_releases_alone(written: Callable[..., Any], tmp_path: Path) -> None:
