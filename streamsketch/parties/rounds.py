@@ -311,7 +311,8 @@ class Round:
             If the sketch has another projection.
         InvalidInputError
             If the key is not a party's or contributed before; if the round is of an earlier version; if the bounds
-            known for the data do not imply the round's neighbours; or if units are to be counted, but were not.
+            known for the data do not imply the round's neighbours; or if units are to be counted, but were not, or only
+            under a condition, as after a merge of ``disjoint_units``.
         SignatureError
             If the round was read from JSON and not all parties signed it.
         OSError
@@ -358,11 +359,19 @@ class Round:
             )
 
     def check_counted(self, bounds: Bounds) -> None:
-        """Raise `InvalidInputError` if units are to be counted, or clipped alike, and those of these data were not."""
+        """Raise `InvalidInputError` if units are to be counted, or clipped alike, and those of these data were not.
+
+        Nor may the counts rest on a condition, which the guarantee of all parties would not state.
+        """
         if self.counting is not None and not bounds.counts_for(self.neighbours):
             raise InvalidInputError(
                 f"the round counts {self.neighbours.units}, but these data have no count of them; bound the data with "
                 "streamsketch.bound, to neighbours of the same type and each key by itself"
+            )
+        if self.counting is not None and bounds.conditions:
+            raise InvalidInputError(
+                f"the round counts {self.neighbours.units}, and the counts of these data hold only if: "
+                f"{'; '.join(bounds.conditions)}. The round does not state that; bound all rows of the party together"
             )
         known = bounds.neighbours
         if self.clip is not None and (

@@ -16,7 +16,7 @@ import streamsketch as ss
 from streamsketch.errors import InvalidInputError, SignatureError, StreamsketchError, WireFormatError
 from streamsketch.parties import Key, PublicKey, Round
 from streamsketch.parties.contributions import decode_contribution
-from streamsketch.privacy import AddedNoise, DiscreteGaussian, DiscreteLaplace, Mechanism
+from streamsketch.privacy import AddedNoise, DiscreteGaussian, DiscreteLaplace, KeyedBits, Mechanism
 from streamsketch.release import check_release
 from streamsketch.sketching import bound_units
 
@@ -185,6 +185,24 @@ def test_units_that_were_not_counted_are_refused_before_the_key_is_spent() -> No
         with pytest.raises(InvalidInputError, match="the round counts patients, but these data have no count of them"):
             agreed.contribute(uncounted, key, assert_bounds=True)
     agreed.contribute(data[0], key)
+
+
+@pytest.mark.parametrize("kind", COUNTED)
+def test_counts_that_rest_on_a_condition_are_refused_as_the_release_would_not_state_it(kind: str) -> None:
+    """A patient in two parts of one party's data counts twice, although it has data at one party alone."""
+    agreed, data = counted_sites(kind)
+    merged, key = data[0].copy(), again(KEYS[0])
+    merged.merge(data[2], disjoint_units=True)
+    assert merged.bounds.counts_for(agreed.neighbours)
+    for assert_bounds in (False, True):
+        with pytest.raises(InvalidInputError, match="hold only if: no patient is in two of the parts that were merged"):
+            agreed.contribute(merged, key, assert_bounds=assert_bounds)
+    with pytest.raises(InvalidInputError, match="The round does not state that"):
+        agreed.contribute_again(merged, key, KeyedBits(bytes(32), b"again"))
+    agreed.contribute(data[0], key)
+    uncounted = dataclasses.replace(agreed, counting=None, clip=None)
+    assert any("over all parties together" in one for one in uncounted.guarantee.conditions), "stated of all data"
+    uncounted.contribute(merged, again(KEYS[0]))
 
 
 def test_each_site_clips_its_own_patients_and_a_round_takes_what_its_bounds_imply() -> None:
