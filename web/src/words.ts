@@ -1,9 +1,11 @@
 /** Guarantees in words, and warnings, as Python's `explain` has them. */
+import { equalBytes } from "./bytes.ts";
 import { ANY_NUMBER, padded, scheduleOf } from "./checks.ts";
 import { doubleText, integerRoot, Ratio } from "./exact.ts";
 import { singleNoise, textOfSteps } from "./mechanisms.ts";
 import { normalBelow, scaledErfc } from "./normal.ts";
 import { scaleSquared } from "./projection.ts";
+import { encode } from "./protobuf.ts";
 import type { Release } from "./release.ts";
 import type { Signs } from "./signs.ts";
 import type { AddedNoise, Guarantee, History, Noise, Projection } from "./types.ts";
@@ -15,6 +17,7 @@ const BASES: Readonly<Record<string, string>> = {
   asserted: "nothing was clipped to that bound: the releaser asserts that it holds",
   "": "the release does not say whether that bound was enforced or is asserted",
 };
+const WEAKEST = ["asserted", "", "enforced"];
 const CLIPS: Readonly<Record<string, (unit: string) => string>> = {
   scale: (unit) => `The sketch of each ${unit} that was longer than the bound was shortened to it first: estimates are about what was left.`,
   equal: (unit) => `The sketch of each ${unit} was brought to the length of the bound first, so that each counts the same: estimates are about mixes, not amounts.`,
@@ -422,6 +425,8 @@ function checkStated(release: Release): NoiseCheck {
   if (!agrees(noise, { k2, k4 })) {
     return { verdict: "too little", reason: `the estimates assume a noise of variance ${general(noise.k2, 4)}, and those of the releases inside add up to ${general(k2, 4)}` };
   }
+  const contradiction = contradictionOf(guarantee, parts.map((part) => part.guarantee));
+  if (contradiction !== null) return { verdict: "too little", reason: contradiction };
   if (compositionOf(release) === "none") return { verdict: "too little", reason: "it states less ε or δ than a release inside" };
   const checks = parts.map((part) => checkOne(part.guarantee, projection, { ...part.noise, place: noise.place }, part.history ?? null));
   for (const verdict of ["too little", "not checked"] as const) {
@@ -432,6 +437,19 @@ function checkStated(release: Release): NoiseCheck {
   }
   if (checks.length === 1) return { verdict: "enough", reason: `each of the ${inside(release)}: ${checks[0].reason}` };
   return { verdict: "enough", reason: `each of the ${inside(release)} states enough for its own guarantee` };
+}
+
+/** Return what a sum states otherwise than the releases inside; null where it is what they state. */
+function contradictionOf(sum: Readonly<Guarantee>, inside: readonly Readonly<Guarantee>[]): string | null {
+  const neighbours = encode("Neighbours", sum.neighbours);
+  if (!inside.every((one) => equalBytes(encode("Neighbours", one.neighbours), neighbours))) return "a release inside is for other neighbours than the sum";
+  if (!inside.every((one) => one.conditions.every((condition) => sum.conditions.includes(condition)))) {
+    return "a release inside holds under a condition that the sum does not state";
+  }
+  if (inside.some((one) => WEAKEST.indexOf(one.basis) < WEAKEST.indexOf(sum.basis))) {
+    return "the bound of a release inside rests on less than the sum states: asserted is less than enforced";
+  }
+  return null;
 }
 
 function inside(release: Release): string {

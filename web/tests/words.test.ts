@@ -34,3 +34,27 @@ test("warnings name weak budgets, too little noise and individual guarantees", (
   assert.ok(changed({ epsilon: 2 ** -18 }).some((one) => one.includes("too little noise")) || message.guarantee.steps === undefined);
   assert.ok(warnings(readSigns(unhex(KIT.signs.find((one) => one.kind === "IndividualSignSketch")?.bytes)))[0].includes("individual"));
 });
+
+test("sums that state otherwise than the releases inside are found out", () => {
+  const { message } = readRelease(unhex(named("releases", "a sum of two alike").bytes));
+  const checked = (sum: object, part: object) => {
+    const parts = message.parts.map((one, i) => (i === 0 ? { ...one, guarantee: { ...one.guarantee, ...part } } : one));
+    return checkNoise(new Release({ ...message, parts, guarantee: { ...message.guarantee, ...sum } }));
+  };
+  const { verdict } = checked({}, {});
+  const { neighbours } = message.guarantee;
+  for (const part of [{ neighbours: { ...neighbours, unit: "another" } }, { conditions: ["it rains"] }]) {
+    assert.equal(checked({}, part).verdict, "too little");
+    assert.equal(checked(part, {}).verdict, "neighbours" in part ? "too little" : verdict);
+  }
+  const bases = ["asserted", "", "enforced"];
+  for (const stated of bases) {
+    for (const inside of bases) {
+      const all = { ...message, parts: message.parts.map((one) => ({ ...one, guarantee: { ...one.guarantee, basis: inside } })) };
+      const found = checkNoise(new Release({ ...all, guarantee: { ...message.guarantee, basis: stated } }));
+      const isHonest = bases.indexOf(inside) >= bases.indexOf(stated);
+      assert.equal(found.verdict, isHonest ? verdict : "too little");
+      assert.equal(found.reason.includes("rests on less than the sum states"), !isHonest);
+    }
+  }
+});

@@ -21,6 +21,7 @@ from streamsketch.release.private_sketch import NoisePart, PrivateSketch
 Composition: TypeAlias = Literal["overlapping", "disjoint", "mixed"]
 
 _NOT_COMPARED = "its cells were not compared with that noise, which was added before the map"
+_FIRMNESS = {"asserted": 0, None: 1, "enforced": 2}
 _MOST_PARTS = 1024  # different ones of a sum: each may take a millisecond
 _REPEATED = 32  # how much less it takes to solve for a range than to list the blocks of a schedule
 _MOST_NOISES = 8  # different ones in a cell, to be integrated over: about 5 ms each
@@ -205,11 +206,18 @@ def _sum_mismatch(stated: StatedNoise) -> str | None:
             f"the estimates assume a noise of variance {stated.noise.k2:.4g}, and those of the releases inside add up "
             f"to {noise.k2:.4g}"
         )
-    if any(part.guarantee.neighbours != guarantee.neighbours for part in stated.parts):
+    return _contradiction(guarantee, stated.parts)
+
+
+def _contradiction(guarantee: Guarantee, parts: Sequence[NoisePart]) -> str | None:
+    """Return what a sum guarantees otherwise than the releases inside, or None."""
+    if any(part.guarantee.neighbours != guarantee.neighbours for part in parts):
         return "a release inside is for other neighbours than the sum"
-    if any(not set(part.guarantee.conditions) <= set(guarantee.conditions) for part in stated.parts):
+    if any(not set(part.guarantee.conditions) <= set(guarantee.conditions) for part in parts):
         return "a release inside holds under a condition that the sum does not state"
-    if composition_of(guarantee, stated.parts) is None:
+    if any(_FIRMNESS[part.guarantee.basis] < _FIRMNESS[guarantee.basis] for part in parts):
+        return "the bound of a release inside rests on less than the sum states: asserted is less than enforced"
+    if composition_of(guarantee, parts) is None:
         return "it states less ε or δ than a release inside"
     return None
 

@@ -87,7 +87,9 @@ def test_a_sum_says_which_composition_it_is() -> None:
 
 def replaced(release: PrivateSketch, place: int, **changes: Any) -> list[NoisePart]:
     """Return the parts of a release with one of them changed, its guarantee by field names."""
-    guarantee = {name: changes.pop(name) for name in list(changes) if name in ("epsilon", "neighbours", "conditions")}
+    guarantee = {
+        name: changes.pop(name) for name in list(changes) if name in ("epsilon", "neighbours", "conditions", "basis")
+    }
     parts = list(release.parts)
     part = parts[place]
     parts[place] = dataclasses.replace(part, guarantee=dataclasses.replace(part.guarantee, **guarantee), **changes)
@@ -114,6 +116,24 @@ def test_sums_that_contradict_themselves_are_found_out(
     check = check_release(forged(release))
     assert check.verdict == "too little"
     assert reason in check.reason
+
+
+@pytest.mark.parametrize("stated", ["enforced", None, "asserted"])
+@pytest.mark.parametrize("inside", ["enforced", None, "asserted"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_sum_states_no_firmer_bound_than_each_release_inside(stated: Any, inside: Any, place: int) -> None:
+    """What is clipped in one part is not clipped in all."""
+    release = merged("disjoint")
+    parts = [dataclasses.replace(part, guarantee=part.guarantee.on("enforced")) for part in release.parts]
+    firm = changed(release, parts=parts, guarantee=dataclasses.replace(release.guarantee, basis=stated))
+    assert check_release(firm).verdict == "enough"
+    sum_of = changed(firm, parts=replaced(firm, place, basis=inside))
+    firmness = ["asserted", None, "enforced"]
+    honest = firmness.index(inside) >= firmness.index(stated)
+    for one in (sum_of, PrivateSketch.from_bytes(sum_of.to_bytes())):
+        check = check_release(one)
+        assert check.verdict == ("enough" if honest else "too little")
+        assert honest or "rests on less than the sum states" in check.reason
 
 
 @pytest.mark.parametrize("factor", ["1/1000", "3/2"])
