@@ -164,7 +164,7 @@ class Left:
     rho, rho_delta
         What one more release may spend of the privacy filter; None if only sums count.
     charges
-        The number of charges in this period.
+        The number of charges in this period, without entries of more data that a charge covers.
     renewed
         When the budget is renewed, in UTC; None for never.
     """
@@ -274,7 +274,10 @@ class Book:
         """Return what is left of a budget at a time."""
         spent = self.charged(dataset, time)
         epsilon = _less(dataset.budget.epsilon, [one.epsilon for one in spent])
-        period: dict[str, Any] = {"charges": len(spent), "renewed": dataset.renewed_after(time)}
+        period: dict[str, Any] = {
+            "charges": sum(one.epsilon > 0 for one in spent),
+            "renewed": dataset.renewed_after(time),
+        }
         if dataset.accounting == "sum":
             return Left(epsilon, _less(dataset.budget.delta, [one.delta for one in spent]), **period)
         pure = epsilon if all(one.delta == 0 for one in spent) else 0.0

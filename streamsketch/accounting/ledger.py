@@ -233,6 +233,52 @@ class Ledger:
             entry = self._append(transaction, body)
         return Receipt(entry.number, entry.digest, tuple(names))
 
+    def cover(self, once: str, data_ids: DataIds | Iterable[bytes], *, what: str) -> Receipt:
+        """Enter that a charge covers more data, such as those of later windows of a history, at no further cost.
+
+        Other releases of these data are then charged to its data sets as well. Data that are entered already need no
+        other entry.
+
+        Parameters
+        ----------
+        once
+            The id of the charge, as in `charge`.
+        data_ids
+            As in `charge`.
+        what
+            What the data are, for the error and the entry's note.
+
+        Returns
+        -------
+        Receipt
+            The proof that the data are entered: of the charge, if they were entered before.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such charge, or the data were charged to other data sets before. Nothing is entered then.
+        """
+        check_text("a note", what)
+        published = tuple(data_ids.published() if isinstance(data_ids, DataIds) else data_ids)
+        known = data_ids.recognised() if isinstance(data_ids, DataIds) else published
+        with self._read() as (transaction, book):
+            if once not in book.once:
+                raise LedgerError(f"no charge has the id {once!r}; charge it first")
+            entry = book.once[once]
+            names = entry.body["datasets"]
+            if others := {name for one in known for name in book.owners.get(one.hex(), ())} - {*names}:
+                raise LedgerError(
+                    f"{what} holds data that were charged to {', '.join(map(repr, sorted(others)))} before, and the "
+                    f"history was charged to {', '.join(map(repr, names))}, once for all windows. Leave these data "
+                    f"out, or begin a history with them in its first window, which is charged to both"
+                )
+            if not all({*names} <= book.owners.get(one.hex(), set()) for one in published):
+                nothing = dataclasses.asdict(Spending(0.0, 0.0, 0.0, 0.0))
+                more = {"data_ids": [one.hex() for one in published], "note": what, "once": None}
+                body = {name: value for name, value in entry.body.items() if name != "at"}
+                entry = self._append(transaction, body | nothing | more)
+        return Receipt(entry.number, entry.digest, tuple(names))
+
     def check(
         self,
         dataset: str | None,

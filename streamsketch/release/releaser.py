@@ -11,7 +11,7 @@ from streamsketch.accounting import Ledger
 from streamsketch.agreement import fingerprint_of
 from streamsketch.core import Ints, short
 from streamsketch.data import data_ids
-from streamsketch.errors import InvalidInputError, LedgerError
+from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, Guarantee, SystemBits
 from streamsketch.projections import Projection
 from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
@@ -346,20 +346,15 @@ class Releaser:
         return before
 
     def _charge(self, window: Sketch | SketchTable, of: "_Windows", ledger: Ledger | None, dataset: str | None) -> None:
-        """Charge the history, with the data of its first window; other windows must be of no other data set."""
+        """Charge the history, with the data of its first window, and enter those of this window beside them."""
         if ledger is None:
             if dataset is not None:
                 raise InvalidInputError(f"dataset={dataset!r} names a data set of a ledger; pass ledger= as well")
             return
         own = window.data_ids if isinstance(window, Sketch) else window.data_ids.with_keys(of.names)
         charged: dict[str, Any] = {"data_ids": own if self._of is None else of.ids[0], "once": self._history.hex()}
-        receipt = ledger.charge(dataset, of.guarantee, projection=self._noise.projection, **charged)
-        if others := set(ledger.holders(own)) - set(receipt.datasets):
-            raise LedgerError(
-                f"window {self.windows} holds data that were charged to {', '.join(map(repr, sorted(others)))} before, "
-                f"and the history was charged to {', '.join(map(repr, receipt.datasets))}, once for all windows. Leave "
-                f"these data out, or begin a history with them in its first window, which is charged to both"
-            )
+        ledger.charge(dataset, of.guarantee, projection=self._noise.projection, **charged)
+        ledger.cover(self._history.hex(), own, what=f"window {self.windows}")
 
 
 class _Windows(NamedTuple):

@@ -561,3 +561,55 @@ def test_windows_of_another_data_set_are_not_charged_to_the_first_alone(tmp_path
     assert releaser.windows == 1
     Releaser(publisher(), GRID).add(table, public_keys=KEYS, ledger=ledger, dataset="sales")
     assert (ledger.left("sales").epsilon, ledger.left("returns").epsilon) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_data_of_every_window_of_a_history_are_known_to_the_ledger(tmp_path: Any, keyed: bool) -> None:  # noqa: FBT001 - a parameter
+    """A window's own release costs the history's data set, whichever window, key or copy it is of."""
+    ledger, where = Ledger(tmp_path / "ledger.sqlite"), tmp_path / "ledger.sqlite"
+    schedule = publisher(counting=None)
+    guarantee = schedule.calibrated(GRID).guarantee
+    for name in ("sales", "returns"):
+        ledger.dataset(name, unit=guarantee.neighbours.unit, epsilon=20.0, delta=1e-3)
+    windows: list[Any] = counted_tables() if keyed else [window(day) for day in range(5)]
+    keys: dict[str, Any] = {"public_keys": KEYS} if keyed else {}
+    releaser = Releaser(schedule, GRID)
+    for day, one in enumerate(windows):
+        releaser.add(one, **keys, ledger=ledger, dataset="sales")
+        keys = {}
+        for known in (ledger, Ledger(where)):  # and for who reads its file
+            assert known.left("sales").charges == 1
+            assert known.left("sales").epsilon == 19.0
+            assert [known.holders(given.data_ids) for given in windows[: day + 1]] == [("sales",)] * (day + 1)
+        again = Releaser.restored(schedule, GRID, releaser.state)
+        entries = ledger.audit()
+        if day < 4:
+            again.add(one, ledger=ledger, dataset="sales")
+            assert ledger.audit() == entries, "data that were entered are not entered again"
+    spent = 1
+    for one in windows:
+        for data in [one.sketch_of(key) for key in ("north", "west")] if keyed else [one, one.copy()]:
+            receipt = ledger.charge("returns", guarantee, data_ids=data.data_ids)
+            spent += 1
+            assert set(receipt.datasets) == {"sales", "returns"}
+            assert ledger.left("sales").epsilon == 20 - spent
+
+
+def test_data_are_covered_by_a_charge_that_is_there(tmp_path: Any) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    guarantee = publisher().calibrated(GRID).guarantee
+    ledger.dataset("sales", unit=guarantee.neighbours.unit, epsilon=2.0, delta=1e-5)
+    first, more = GRID.sketch().data_ids, GRID.sketch().data_ids
+    with pytest.raises(LedgerError, match="no charge has the id 'history'"):
+        ledger.cover("history", more, what="window 1")
+    receipt = ledger.charge("sales", guarantee, data_ids=first, once="history")
+    assert ledger.cover("history", first, what="window 0") == receipt
+    entered = ledger.cover("history", more, what="window 1")
+    assert (entered.number, entered.datasets) == (receipt.number + 1, ("sales",))
+    assert ledger.cover("history", more, what="window 1") == receipt
+    assert ledger.charge("sales", guarantee, data_ids=first, once="history") == receipt
+    assert ledger.audit(receipt, entered) == 3
+    ledger.refund(receipt, nothing_was_published="the job failed")
+    assert ledger.left("sales").epsilon == 2.0
+    with pytest.raises(LedgerError, match="no charge has the id 'history'"):
+        ledger.cover("history", more, what="window 1")
