@@ -37,7 +37,9 @@ class Neighbours(ABC):
     Parameters
     ----------
     bound
-        The largest change, in the values' units. Contributions beyond it are not protected, so clip them first.
+        The largest change, in the values' units. Contributions beyond it are not protected, so clip them first. Values
+        are the numbers that are read: under an agreement, a float is the multiple of the resolution that rounds to it,
+        such as 0.3, if there is one. Otherwise a float is its exact binary value.
     unit
         The name of what is protected: ``"event"``, ``"flight"``, ``"user"``.
     max_keys
@@ -208,7 +210,9 @@ class OneCoordinate(Neighbours):
 
     Truncation is monotone, so Δ̃ = ⌈bound / resolution⌉. This holds for vectors that are entered with **one update per
     coordinate**, or with values that are multiples of the resolution. Each update is truncated by itself: on a grid of
-    1, ten updates of 0.9 and one update of 9 are the same real vector, but nine grid steps apart.
+    1, ten updates of 0.9 and one update of 9 are the same real vector, but nine grid steps apart. The bound is one on
+    the numbers that are read, as in `Neighbours`: between the float 0.3, which an agreement reads as 3/10, and one that
+    is a little less than 0.1, there is more than 1/5.
 
     Examples
     --------

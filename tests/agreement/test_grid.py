@@ -1,8 +1,11 @@
 """Equal tables give equal sketches under one agreement, whatever they come from and whatever types they have there."""
 
 import datetime as dt
+import itertools
 import json
+import math
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -338,3 +341,29 @@ def test_a_table_without_rows_is_an_empty_sketch() -> None:
     empty = pa.table(FRAME).slice(0, 0)
     assert len(ss.sketch(empty, AGREEMENT)) == 0
     assert json.loads(AGREEMENT.to_json())["missing"] == "refuse"
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("grid", [Fraction(1, 10), Fraction(1, 100), Fraction(1, 3), Fraction(3, 8), Fraction(7)])
+def test_floats_keep_to_the_steps_of_a_relation_on_the_numbers_that_are_read(
+    grid: Fraction,
+    kind: Any,
+    agreed: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """A float is the multiple of the grid that rounds to it, or its exact value, and that is what is truncated."""
+    near = np.array([float(number * grid) for number in range(-4, 5)], dtype=kind)
+    values = np.unique([*near, *np.nextafter(near, kind(-np.inf)), *np.nextafter(near, kind(np.inf))])
+    multiples = {kind(float(number * grid)): number * grid for number in range(-5, 6)}
+    read = [multiples.get(value, Fraction(float(value))) if agreed else Fraction(float(value)) for value in values]
+    cells = ss.projections.Identity(dim=len(values), resolution=grid)
+    if agreed:
+        agreement = ss.Agreement(cells, index={"cell": "integer"}, value="much")
+        state = ss.sketch(pa.table({"cell": range(len(values)), "much": values}), agreement).state()
+    else:
+        sketch = cells.sketch()
+        sketch.update(np.arange(len(values)), values)
+        state = sketch.state()
+    assert state.tolist() == [math.trunc(number / grid) for number in read]
+    for (one, number), (other, more) in itertools.combinations(zip(state.tolist(), read, strict=True), 2):
+        assert abs(other - one) <= ss.OneCoordinate(max(abs(more - number), Fraction(1, 10**9))).grid_steps(grid)
