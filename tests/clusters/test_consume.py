@@ -155,7 +155,7 @@ def test_what_retention_removed_is_refused(secure: Kafka, tmp_path: Path) -> Non
     secure.delete_records("lost", 0, 10)
     refused = run(command(secure, folder, "lost", "--once"))
     assert refused.returncode == 2
-    assert "partition 0 of lost begins at offset 10, and 0 is to be read next" in refused.stderr
+    assert "partition 0 of lost begins at offset 10, but 0 is to be read next" in refused.stderr
     accepted = run(command(secure, folder, "lost", "--once", "--accept-loss"))
     assert accepted.returncode == 0, accepted.stderr
     assert len(released(folder)) == MINUTES
