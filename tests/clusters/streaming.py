@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.transforms.window import TimestampedValue
+from apache_beam.utils.timestamp import Timestamp
 
 import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
@@ -356,7 +357,12 @@ def replayed(
     elements = list(log.elements(clock))
     if only is not None:
         starts = [(BASE + MINUTE * minute) for minute in only]
-        elements = [one for one in elements if any(start <= one.timestamp < start + MINUTE for start in starts)]
+        clocks = [max(one.timestamp, Timestamp(BASE)) for one in elements]  # the first messages have none before them
+        elements = [
+            one
+            for one, clock_before in zip(elements, clocks, strict=True)
+            if any(start <= clock_before < start + MINUTE for start in starts)
+        ]
     again = Folder(scratch)
     again.claims = folder.claims
     with beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"])) as pipeline:
