@@ -117,9 +117,9 @@ def checked_publisher(publisher: Publisher[Any], data: Any) -> Publisher[Any]:
 
 
 def releases_frame(spark: "SparkSession", table: PublishedTable[Any]) -> "DataFrame":
-    """Return a release as a Spark data frame with a column ``key`` and a column of the bytes of each release.
+    """Return a release as a Spark data frame: a row for each key, with the bytes of its release and its guarantee.
 
-    The bytes are public and the same for each action. `streamsketch.load` reads those of a row.
+    The bytes are public and the same for each action. `PrivateSketch.from_bytes` reads those of a row.
 
     Parameters
     ----------
@@ -138,6 +138,6 @@ def releases_frame(spark: "SparkSession", table: PublishedTable[Any]) -> "DataFr
     >>> released = table.release(epsilon=1.0, neighbours=L1(1), public_keys=["north", "south"])
     >>> spark = sql.SparkSession.builder.master("local[2]").getOrCreate()
     >>> releases_frame(spark, released).columns
-    ['key', 'sketch']
+    ['key', 'sketch', 'epsilon', 'delta', 'unit', 'mechanism', 'conditions']
     """
     return spark.createDataFrame(table.to_arrow())
