@@ -37,8 +37,8 @@ _TRIES = 5  # how often a file is looked for, as a rotation renames several one 
 class _Next(NamedTuple):
     """The file to go on with.
 
-    It is the next one. Or it is a copy of this one, read on where this one was left; or a file begun before this one,
-    of which no row was read; or the file at the log's path, as the rest is lost.
+    It is one of four: the next file; a copy of this one, to read from the same position; an earlier file, of which no
+    row was read; or the file at the log's path, if the others are lost.
     """
 
     one: LogFile | None
@@ -266,7 +266,7 @@ class Log:
             if self._on_loss is None:
                 raise LostLogError(self._grown(grown))
             self._on_loss(self._grown(grown))
-            self._before = None  # it is not said again
+            self._before = None  # it is reported once
 
     def _found(self, position: dict[str, Any]) -> tuple[bytes, bytes]:
         """Open the file in which a position is; return its first bytes, and the last ones before the position."""

@@ -123,7 +123,7 @@ class Payloads:
         """Pass rows to ``add``, in batches, with the offset of their first message; heartbeats as rows with a time.
 
         A row for which ``add`` raises is left out, and its message set aside. It must raise before it changes anything.
-        An OSError or a MemoryError of ``add`` is no fault of a row and passes through.
+        An OSError or a MemoryError of ``add`` does not make a row malformed. It is raised.
         """
         run: list[Message] = []
         for message in messages:
@@ -264,7 +264,7 @@ def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _raise_if_of_the_machine(error: Exception) -> None:
-    """Raise what is no fault of a row, such as a full disk on which late rows are kept."""
+    """Raise an error of the machine, such as a full disk, which does not mean that a row is malformed."""
     if isinstance(error, OSError | MemoryError):
         raise error
 

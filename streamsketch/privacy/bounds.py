@@ -71,7 +71,7 @@ class Bounds:
         in sketch space.
         """
         if not (self.counted and self.is_enforced and self.together == 1 and isinstance(neighbours, Neighbours)):
-            return False  # a publisher refuses what is no relation
+            return False  # the publisher reports what is not a relation
         known = _relation(self)
         return known.kind == neighbours.kind and known.max_keys <= neighbours.max_keys
 
