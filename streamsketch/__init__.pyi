@@ -38,7 +38,10 @@ from .features.features import Features
 from .planning.planner import plan
 from .privacy.counting import Counting
 from .privacy.guarantee import Guarantee, compose
-from .privacy.neighbours import L1, L2, OneCoordinate, SketchL2
+from .privacy.l1 import L1
+from .privacy.l2 import L2
+from .privacy.one_coordinate import OneCoordinate
+from .privacy.sketch_l2 import SketchL2
 from .projections.base import Projection
 from .projections.sjlt import SJLT, CountSketch
 from .release.additive_noise import AdditiveNoise

@@ -3,15 +3,11 @@ from .ledger import Ledger, Receipt, charge, charge_for
 from .sensitivity import (
     check_carried,
     check_mechanism,
-    check_neighbours,
     check_steps,
     check_whole_steps,
     grid_steps,
     guarantee_of,
     mechanisms,
-    moved_before_map,
-    moved_by_rotation,
-    number_for,
     sensitivity_of,
 )
 
@@ -28,15 +24,11 @@ __all__ = [
     "check_carried",
     "check_dataset",
     "check_mechanism",
-    "check_neighbours",
     "check_steps",
     "check_whole_steps",
     "grid_steps",
     "guarantee_of",
     "mechanisms",
-    "moved_before_map",
-    "moved_by_rotation",
-    "number_for",
     "sensitivity_of",
     "spending_of",
 ]

@@ -21,7 +21,7 @@ from streamsketch.data import (
 )
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.features import Features
-from streamsketch.privacy import NEIGHBOURS, Clip, Counting, Neighbours
+from streamsketch.privacy import Clip, Counting, Neighbours, check_neighbours
 from streamsketch.projections import Projection, projection_from_fields
 
 Missing: TypeAlias = Literal["refuse", "drop", "keep"]
@@ -186,11 +186,7 @@ class Agreement:
             if self.clip is not None:
                 raise InvalidInputError(f"clip={short(self.clip)} needs a bound to clip to; also pass neighbours")
             return
-        if not isinstance(self.neighbours, Neighbours) or self.neighbours.kind not in NEIGHBOURS:
-            raise TypeError(
-                f"neighbours must be L1(…), L2(…), SketchL2(…) or OneCoordinate(…), got a "
-                f"{type(self.neighbours).__name__}"
-            )
+        check_neighbours(self.neighbours)
         if self.clip is not None:
             self.neighbours.check_clip(self.clip)
         if self.key is None and self.neighbours.max_keys != 1 and not self.neighbours.any_keys:

@@ -5,7 +5,7 @@ import math
 from fractions import Fraction
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Neighbours, SketchL2
+from streamsketch.privacy import Neighbours
 from streamsketch.projections import Projection
 
 MOST_COARSE = 1 << 12
@@ -35,7 +35,7 @@ def fine_enough(projection: Projection, neighbours: Neighbours | None) -> Projec
     >>> fine_enough(SJLT(sketch_dim=64, sparsity=4, seed=7), SketchL2(1)).resolution
     Fraction(1, 8192)
     """
-    if not isinstance(neighbours, SketchL2) or _steps(projection, neighbours) >= MOST_COARSE:
+    if neighbours is None or not neighbours.of_sketches or _steps(projection, neighbours) >= MOST_COARSE:
         return projection
     return dataclasses.replace(projection, resolution=_resolution(projection, neighbours))
 
@@ -46,7 +46,7 @@ def check_fine(projection: Projection, neighbours: Neighbours) -> None:
     That is, if a `SketchL2` bound is less than 2^12 grid steps of a cell: most cells of a unit would be scaled to less
     than a step, and vanish.
     """
-    if isinstance(neighbours, SketchL2) and (steps := _steps(projection, neighbours)) < MOST_COARSE:
+    if neighbours.of_sketches and (steps := _steps(projection, neighbours)) < MOST_COARSE:
         finer = _resolution(projection, neighbours)
         raise InvalidInputError(
             f"on a resolution of {projection.grid}, {neighbours!r} leaves a unit's sketch a norm of {steps:,} grid "
@@ -56,12 +56,12 @@ def check_fine(projection: Projection, neighbours: Neighbours) -> None:
         )
 
 
-def _steps(projection: Projection, neighbours: SketchL2) -> int:
+def _steps(projection: Projection, neighbours: Neighbours) -> int:
     """Return ⌊bound / cell_unit⌋; 0 for a bound below one step."""
     return math.isqrt(math.floor(Fraction(neighbours.bound) ** 2 / (projection.scale_squared * projection.grid**2)))
 
 
-def _resolution(projection: Projection, neighbours: SketchL2) -> Fraction:
+def _resolution(projection: Projection, neighbours: Neighbours) -> Fraction:
     """Return the grid over the least power of two for which the bound is 2^14 steps or more, up to 2^63."""
     steps_squared = Fraction(neighbours.bound) ** 2 / (projection.scale_squared * projection.grid**2)
     power = next((n for n in range(63) if steps_squared * 4**n >= _ENOUGH**2), 63)

@@ -184,6 +184,6 @@ def counting_of(projection: Projection, neighbours: Neighbours) -> Counting:
     InvalidInputError
         As in `Counting.of`.
     """
-    if isinstance(neighbours, SketchL2):
+    if neighbours.of_sketches:
         return Counting.of(projection, neighbours, delta=_SMALL_DELTA, mechanism="gaussian")
     return Counting.of(projection, neighbours, delta=0.0)

@@ -69,7 +69,7 @@ class DryRun:
         length that comes out below the floor as often as not.
         """
         neighbours = self.guarantee.neighbours
-        if self.guarantee.basis != "enforced" or neighbours.kind == "one-coordinate":
+        if self.guarantee.basis != "enforced" or neighbours.one_coordinate:
             return None
         return self.floor.length() / float(neighbours.bound)
 

@@ -180,8 +180,8 @@ def _facts(agreed: ss.Agreement, given: ss.Projection) -> dict[str, str]:
     """Return the content of an agreement, for people; ``given`` is its projection before its grid was chosen."""
     grid = (
         f"resolution {agreed.projection.grid}, on which a clipped unit's sketch has a norm of "
-        f"{agreed.neighbours.cell_steps(agreed.projection):,} steps, so that its cells are not rounded away"
-        if isinstance(agreed.neighbours, ss.SketchL2) and agreed.projection != given
+        f"{agreed.neighbours.most_in_a_cell(agreed.projection):,} steps, so that its cells are not rounded away"
+        if agreed.neighbours is not None and agreed.neighbours.of_sketches and agreed.projection != given
         else ""
     )
     facts = {
@@ -213,7 +213,7 @@ def _missing(agreed: ss.Agreement) -> str:
 def _counts(agreed: ss.Agreement) -> str:
     if agreed.counting is not None:
         return f"beside the cells, {agreed.counting}"
-    if agreed.unit is None or not isinstance(agreed.neighbours, ss.SketchL2):
+    if agreed.unit is None or agreed.neighbours is None or not agreed.neighbours.of_sketches:
         return ""
     remedy = "--max-keys" if agreed.neighbours.any_keys else "--count"
     return f"no count of units, so no averages: {remedy} adds it"

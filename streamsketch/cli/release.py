@@ -14,7 +14,7 @@ from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, Le
 from streamsketch.cli._showing import Json, guarantee_fields, show_result
 from streamsketch.cli._sketching import release_options
 from streamsketch.core import names_given
-from streamsketch.privacy import Neighbours, check_delta_for, mechanism_names
+from streamsketch.privacy import Neighbours, mechanism_names
 from streamsketch.release import AdditiveNoise
 from streamsketch.storage import (
     PastRelease,
@@ -115,7 +115,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         neighbours = _checked(
             file, header, stated or _known(file, header, unit, max_keys), public_keys, keys_are_public=keys_are_public
         )
-        check_delta_for(neighbours, delta, mechanism)
+        neighbours.check_delta(delta, mechanism)
         if output is not None:
             _check_output(output, keyed=header.keys is not None)
         publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
@@ -130,7 +130,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         neighbours = _checked(
             file, header, stated or _known(file, header, unit, max_keys), public_keys, keys_are_public=keys_are_public
         )
-        check_delta_for(neighbours, delta, mechanism)
+        neighbours.check_delta(delta, mechanism)
         _check_output(output, keyed=header.keys is not None)
         noise: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
         keys: dict[str, Any] = {"public_keys": public_keys or None, "keys_are_public": keys_are_public}

@@ -74,7 +74,7 @@ def new(  # noqa: PLR0913 - the fields of a round
         neighbours=stated,
         mechanism=mechanism,
         counting=counting,
-        clip=agreed.clip if agreed and counting and isinstance(stated, ss.SketchL2) else None,  # type: ignore[arg-type] # never "cut"
+        clip=agreed.clip if agreed and counting and stated.of_sketches else None,  # type: ignore[arg-type] # never "cut"
         honest=honest,
         parties=public_keys(party) or (),
     )

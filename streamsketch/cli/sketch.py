@@ -306,7 +306,7 @@ def _tell_done(output: Path, header: RawHeader, followed: str, *, bounded: bool)
 
 def _release_command(output: Path, header: RawHeader) -> str:
     """Return the command that releases a file within its bounds, with the options that it needs."""
-    delta = " --delta DELTA" if isinstance(header.neighbours, ss.SketchL2) else ""
+    delta = " --delta DELTA" if header.neighbours is not None and header.neighbours.of_sketches else ""
     keys, suffix = ("", ".sketch") if header.keys is None else (" --public-key KEY", ".parquet")
     files = [shlex.quote(str(path)) for path in (output, output.with_suffix(suffix))]
     return f"streamsketch release {files[0]} --epsilon EPSILON{delta}{keys} -o {files[1]}"

@@ -18,7 +18,7 @@ from streamsketch.estimation.means import Averages, averages_of, check_known, me
 from streamsketch.estimation.noise_effect import OutputNoise, noise_unit
 from streamsketch.estimation.noise_law import NoiseTerm, noise_terms, terms_of
 from streamsketch.estimation.sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
-from streamsketch.privacy import NoiseMoments, NoisePlace, SketchL2
+from streamsketch.privacy import NoiseMoments, NoisePlace
 from streamsketch.release import PrivateSketch
 
 SameBy: TypeAlias = Literal["distance", "mean"]
@@ -353,7 +353,7 @@ def _sampled(a: AnySketch, b: AnySketch, averages: Averages) -> float:
 def _length(sketch: AnySketch) -> float:
     """Return the length to which units were clipped."""
     neighbours: Any = sketch.guarantee.neighbours if isinstance(sketch, PrivateSketch) else sketch.bounds.neighbours
-    if not isinstance(neighbours, SketchL2) or (isinstance(sketch, PrivateSketch) and sketch.clip is None):
+    if neighbours is None or not neighbours.of_sketches or (isinstance(sketch, PrivateSketch) and sketch.clip is None):
         raise InvalidInputError(
             "samples=True needs units of known length: clip them in sketch space, streamsketch.agree(…, unit=…, "
             "neighbours=SketchL2(…)), and count them"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from streamsketch.core import aligned, filled
-from streamsketch.privacy import L1, L2, Basis, Guarantee, IndividualGuarantee, SketchL2
+from streamsketch.privacy import Basis, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection
 from streamsketch.release import NoiseCheck, Verdict
 
@@ -52,36 +52,10 @@ class BaseExplanation(ABC):
     @property
     def who(self) -> str:
         """The privacy unit and its bound."""
-        neighbours = self.guarantee.neighbours
-        unit, bound = neighbours.unit, neighbours.bound
-        if isinstance(neighbours, SketchL2):
-            keys = "one key" if neighbours.max_keys == 1 else f"up to {neighbours.max_keys} keys"
-            keys = "" if neighbours.any_keys else f" in {keys}"
-            rows = ", whatever its rows hold" if self.guarantee.basis == "enforced" else ""
-            all_of_them = "sketch" if neighbours.max_keys == 1 else "sketches of all keys together"
-            change = (
-                f"one {unit}{keys}{rows}: adding or removing it changes the exact {all_of_them} by an L2 norm of at "
-                f"most {bound}"
-            )
-        elif isinstance(neighbours, L2):
-            change = (
-                f"one {unit}: adding or removing it changes the data by a vector with a Euclidean norm of at most "
-                f"{bound}"
-            )
-        elif isinstance(neighbours, L1):
-            change = (
-                f"one {unit}: adding or removing it changes the data by updates whose absolute values sum to at most "
-                f"{bound}"
-            )
-        else:
-            change = f"one {unit}: it changes one coordinate by at most {bound}"
-        if neighbours.max_keys > 1 and not isinstance(neighbours, SketchL2):
-            change += f" in each of at most {neighbours.max_keys} keys"
         schedule = self.guarantee.mechanism.schedule if isinstance(self.guarantee, Guarantee) else None
-        if schedule is not None and schedule.most > 1 and not isinstance(neighbours, SketchL2):
-            change += ", in each of these windows"
-        if neighbours.max_keys > 1 and not isinstance(neighbours, SketchL2):
-            change += "; the guarantee covers the releases of all keys together"
+        change = self.guarantee.neighbours.described(
+            enforced=self.guarantee.basis == "enforced", windows=schedule is not None and schedule.most > 1
+        )
         return f"{change}; {_BASES[self.guarantee.basis]}"
 
     @property

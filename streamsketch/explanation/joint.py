@@ -15,7 +15,6 @@ from streamsketch.privacy import (
     Neighbours,
     Populations,
     PrivacyCost,
-    SketchL2,
     account,
     compose,
     non_redundant,
@@ -92,7 +91,7 @@ def one_release(neighbours: Neighbours) -> str:
     """Return in how many keys of a table one unit may be for its guarantee to hold."""
     if neighbours.any_keys:
         return f"{_ONE_RELEASE}however many of them a unit is in."
-    if isinstance(neighbours, SketchL2):
+    if neighbours.of_sketches:
         return f"{_ONE_RELEASE}as long as no unit is in more keys than the guarantee allows."
     return (
         f"{_ONE_RELEASE}as long as no unit is in more keys than the guarantee allows (one, if it gives no number). A "

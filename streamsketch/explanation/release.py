@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from streamsketch.accounting import number_for, sensitivity_of
+from streamsketch.accounting import sensitivity_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import (
     Estimate,
@@ -124,7 +124,7 @@ def better_noise(guarantee: Guarantee, projection: Projection) -> BetterNoise | 
     added = guarantee.mechanism.the_noise
     if added is None or added.shares is not None or (added.layers, added.place) != (1, "output"):
         return None
-    if unread_matrix(projection, number_for(guarantee.neighbours), most_entries=QUICK_ENTRIES) is not None:
+    if unread_matrix(projection, guarantee.neighbours.matrix_number, most_entries=QUICK_ENTRIES) is not None:
         return None
     if added.schedule is not None and added.schedule.most_blocks > QUICK_ENTRIES:
         return None

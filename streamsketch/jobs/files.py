@@ -23,7 +23,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.intake import EventWindows, check_times_of_day, event_windows, times_in
 from streamsketch.jobs.results import SKETCHES, clear, read_releases, write_results
 from streamsketch.jobs.run import RunSecrets, beam_options
-from streamsketch.privacy import Clip, Guarantee, check_delta_for
+from streamsketch.privacy import Clip, Guarantee
 from streamsketch.release import AdditiveNoise, PrivateTable
 
 
@@ -132,7 +132,7 @@ class FilesJob:
                 )
             object.__setattr__(self, "public_keys", keys)
         neighbours: Any = agreed.neighbours
-        check_delta_for(neighbours, self.delta, self.mechanism)
+        neighbours.check_delta(self.delta, self.mechanism)
         self.publisher.guarantee(agreed.projection)  # finds mistakes before the job runs
 
     @property

@@ -49,7 +49,6 @@ from streamsketch.privacy import (
     Neighbours,
     Noise,
     Shares,
-    SketchL2,
     SystemBits,
     calibration,
 )
@@ -352,7 +351,7 @@ class Round:
             key.check_unspent(self._whole, self._name)
 
     def _check_clip(self, clip: str) -> None:
-        if clip not in get_args(SketchClip) or not isinstance(self.neighbours, SketchL2) or self.counting is None:
+        if clip not in get_args(SketchClip) or not self.neighbours.of_sketches or self.counting is None:
             raise InvalidInputError(
                 "clip must be 'scale' or 'equal' in a round with SketchL2 and counting, and None in others; got "
                 f"{short(clip)} for {self.neighbours!r}, {self.counting or 'without counting'}"

@@ -20,7 +20,7 @@ from streamsketch.planning.typical import (
     modelled_sums,
 )
 from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, clipped, with_each_mechanism
-from streamsketch.privacy import L1, Budget, Neighbours, SketchL2
+from streamsketch.privacy import Budget, Neighbours
 from streamsketch.projections import Projection
 
 _SURE = 9.3  # standard deviations of a noisy count: Laplace noise alone exceeds it once in a million draws
@@ -82,7 +82,7 @@ class Accuracy:
     def __post_init__(self) -> None:
         if self.question not in QUESTIONS:
             raise InvalidInputError(f"question must be one of {', '.join(QUESTIONS)}, got {short(self.question)}")
-        if not isinstance(self.neighbours, L1 | SketchL2):
+        if not self.neighbours.counted:
             raise InvalidInputError(f"bounds are chosen for L1(bound) or SketchL2(bound), got {self.neighbours!r}")
         object.__setattr__(self, "cosine", TypicalUnit(items=self.items, match=self.match, cosine=self.cosine).cosine)
         if self.units is not None:
@@ -149,5 +149,5 @@ def _sizes_between(bounds: Sequence[Fraction], asked: Accuracy) -> UnitSizes:
     beyond = edges[-1] ** 2 / edges[-2], edges[0] ** 2 / edges[1]
     edges = np.array([beyond[1], *edges, beyond[0]])
     sizes = np.sqrt(edges[:-1] * edges[1:])
-    lengths = sizes / math.sqrt(asked.items) if isinstance(asked.neighbours, L1) else sizes
+    lengths = sizes / math.sqrt(asked.items) if asked.neighbours.norm == "l1" else sizes
     return UnitSizes(lengths * math.sqrt(asked.items), lengths**2, lengths**2, np.ones(sizes.size))

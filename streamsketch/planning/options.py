@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.accounting import moved_by_rotation, sensitivity_of
+from streamsketch.accounting import sensitivity_of
 from streamsketch.core import root_of, special
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
@@ -311,7 +311,7 @@ def planned_sensitivity(projection: Projection, neighbours: Neighbours) -> Sensi
     if isinstance(neighbours, L2) and isinstance(projection, BlockHashed) and projection.sketch_dim > _SOON_SQUARED:
         bound = projection.expected_spectral_bound
         if bound is not None:
-            return moved_by_rotation(bound, projection.sketch_dim, projection.grid, neighbours)
+            return neighbours.moved_by_rotation(bound, projection.sketch_dim, projection.grid)
     return sensitivity_of(projection, neighbours)
 
 

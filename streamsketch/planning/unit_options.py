@@ -160,7 +160,7 @@ def clipped(facts: UnitFacts, neighbours: Neighbours, clip: Clip) -> tuple[Float
     """
     sizes, bound = facts.sizes, float(neighbours.bound)
     kept = np.minimum(1.0, neighbours.max_keys / sizes.keys)
-    if isinstance(neighbours, L1):
+    if neighbours.norm == "l1":
         return np.minimum(1.0, bound / sizes.pieces), kept
     weights = bound / np.sqrt(sizes.whole_squares * kept)
     return (weights if clip == "equal" else np.minimum(1.0, weights)), kept
@@ -225,7 +225,7 @@ def with_each_mechanism(
 
 def _on_fine_grid(projection: Projection, neighbours: Neighbours) -> Projection:
     """Return the projection on a grid on which clipped units lose next to nothing by rounding; noise is no wider."""
-    if isinstance(neighbours, SketchL2):
+    if neighbours.of_sketches:
         return fine_enough(projection, neighbours)
     resolution = Fraction(1)
     while Fraction(neighbours.bound) / resolution < _STEPS:

@@ -353,7 +353,7 @@ def _preference(option: UnitOption) -> tuple[Any, ...]:
 
 
 def _kind(option: UnitOption) -> str:
-    bound = option.neighbours.label if option.neighbours.kind == "l1" else "SketchL2"
+    bound = option.neighbours.label if option.neighbours.norm == "l1" else "SketchL2"
     where = ", raw" if option.is_raw else ""
     return f"{'equal' if option.clip == 'equal' else bound}, {option.mechanism.title()}{where}"
 
@@ -385,7 +385,7 @@ def _headline(plan: UnitPlan) -> str:
     projection = option.projection
     if option.clip == "equal":
         what = f"each {plan.unit} counts the same (sketches of L2 norm {_bound(option)})"
-    elif option.neighbours.kind == "l1":
+    elif option.neighbours.norm == "l1":
         keys = "" if option.neighbours.max_keys == 1 else f" in each of at most {option.neighbours.max_keys} keys"
         what = f"at most {_bound(option)} of one {plan.unit}{keys} (L1), scaled"
     else:

@@ -12,6 +12,8 @@ from .gaussian import DiscreteGaussian, gaussian_epsilon, gaussian_log_delta, ga
 from .guarantee import MAX_CONDITIONS, Guarantee, Populations, compose
 from .individual import IndividualGuarantee
 from .key_selection import KeyThreshold, key_threshold
+from .l1 import L1
+from .l2 import L2
 from .laplace import DiscreteLaplace
 from .mechanism import (
     MAX_STEPS,
@@ -24,11 +26,13 @@ from .mechanism import (
     StatedInText,
     Step,
 )
-from .neighbours import L1, L2, MOST_KEYS, NEIGHBOURS, Clip, Neighbours, OneCoordinate, SketchL2, check_delta_for
+from .neighbours import MOST_KEYS, NEIGHBOURS, Clip, Neighbours, check_neighbours, register_relation
 from .noise import NOISES, Loss, Noise, NoiseMoments, Sensitivity, register, squared_distance_variance
+from .one_coordinate import OneCoordinate
 from .redundancy import non_redundant, sharing_data
 from .samplers import MAX_SIGMA_SQUARED, BitSource, KeyedBits, SystemBits
 from .sign_flips import FlipLaw, Shape, check_rate, rate_below, sign_margin
+from .sketch_l2 import SketchL2
 from .zcdp import epsilon_to_rho, pure_rho, rho_to_epsilon
 
 __all__ = [
@@ -84,7 +88,7 @@ __all__ = [
     "calibration",
     "candidates",
     "check_counted",
-    "check_delta_for",
+    "check_neighbours",
     "check_rate",
     "choose_bound",
     "compose",
@@ -99,6 +103,7 @@ __all__ = [
     "pure_rho",
     "rate_below",
     "register",
+    "register_relation",
     "rho_to_epsilon",
     "sharing_data",
     "sign_margin",

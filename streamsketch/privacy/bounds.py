@@ -6,7 +6,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from streamsketch.core import check_text
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.neighbours import MOST_KEYS, Neighbours, SketchL2
+from streamsketch.privacy.neighbours import MOST_KEYS, Neighbours
 
 Basis: TypeAlias = Literal["enforced", "asserted"]
 """Whether the bound of a relation was enforced on the data, or is asserted of them."""
@@ -132,7 +132,7 @@ class Bounds:
         bounds, keys, together = zip(*parts, strict=True)
         if disjoint_units:
             return max(bounds), max(keys), max(together)
-        if isinstance(self.neighbours, SketchL2):  # over all keys, by the triangle inequality
+        if _relation(self).of_sketches:  # over all keys, by the triangle inequality
             return sum(bounds, Fraction(0)), min(sum(keys) if keyed else max(keys), MOST_KEYS), 1
         if max(together) > 1:
             return sum(bounds, Fraction(0)), 1, sum(together)

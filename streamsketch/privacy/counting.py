@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,27 +13,11 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.laplace import DiscreteLaplace
-from streamsketch.privacy.neighbours import L1, Cells, Neighbours, SketchL2
+from streamsketch.privacy.neighbours import Moved, Neighbours
 from streamsketch.privacy.noise import NOISES, Sensitivity
 
 _MOST = (1 << 31) - 1
 _SHARES = {False: Fraction(3, 100), True: Fraction(1)}  # of D1 that a count may add: 3 % by default, or twice the noise
-
-
-class CountedMap(Cells, Protocol):
-    """What a weight depends on: how far a projection moves its cells, in grid steps."""
-
-    @property
-    def sketch_dim(self) -> int:
-        """The number of cells."""
-
-    @property
-    def l1_sensitivity(self) -> int:
-        """Δ1(A)."""
-
-    @property
-    def l2_sensitivity_squared(self) -> int:
-        """Δ2(A)²."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +64,7 @@ class Counting:
     @classmethod
     def of(
         cls,
-        projection: CountedMap,
+        projection: Moved,
         neighbours: Neighbours,
         *,
         delta: float,
@@ -125,7 +109,7 @@ class Counting:
         check_counted(neighbours)
         calibration.check_choice(Budget(1, delta), mechanism)
         alone, keys = _cells_alone(projection, neighbours), neighbours.max_keys
-        slack = math.isqrt(projection.l2_sensitivity_squared) if isinstance(neighbours, L1) else 0
+        slack = math.isqrt(projection.l2_sensitivity_squared) if neighbours.free_slack else 0
         most = _most_units(alone, keys, doubled=tolerance is not None, laplace=_is_laplace(alone, delta, mechanism))
         if _is_laplace(cls(most).beside(alone, neighbours), delta, mechanism) != _is_laplace(alone, delta, mechanism):
             most = min(_most_units(alone, keys, doubled=tolerance is not None, laplace=one) for one in (False, True))
@@ -187,13 +171,13 @@ class Counting:
     def check_for(self, neighbours: Neighbours) -> None:
         """Raise `InvalidInputError` for neighbours that are not counted so: as `check_counted`; for slack, but `L1`."""
         check_counted(neighbours)
-        if self.slack and not isinstance(neighbours, L1):
+        if self.slack and not neighbours.free_slack:
             raise InvalidInputError(
                 f"slack is free where the absolute values of a unit sum to at most the bound (L1), got {neighbours!r}: "
                 f"leave it out, Counting({self.units})"
             )
 
-    def check_free(self, projection: CountedMap) -> None:
+    def check_free(self, projection: Moved) -> None:
         """Raise `InvalidInputError` if the slack could move further than the cells of a unit leave room for."""
         if self.slack and self.slack**2 > projection.l2_sensitivity_squared:
             raise InvalidInputError(
@@ -241,7 +225,7 @@ class Counting:
 
 def check_counted(neighbours: Neighbours) -> None:
     """Raise `InvalidInputError` for neighbours under which no count of units is proven here."""
-    if not isinstance(neighbours, L1 | SketchL2):
+    if not neighbours.counted:
         raise InvalidInputError(
             f"units are counted under L1(bound) or SketchL2(bound), got {neighbours!r}: release without a count, or "
             f"bound what a unit adds in one of these ways"
@@ -253,18 +237,12 @@ def check_counted(neighbours: Neighbours) -> None:
         )
 
 
-def _cells_alone(projection: CountedMap, neighbours: Neighbours) -> Sensitivity:
-    """Return how far one unit moves the cells of all keys."""
-    keys = neighbours.max_keys
-    if isinstance(neighbours, L1):
-        steps = neighbours.grid_steps(projection.grid)
-        one_key = Sensitivity(projection.l1_sensitivity * steps, projection.l2_sensitivity_squared * steps**2, 1)
-        return one_key.over_keys(keys)
-    if not isinstance(neighbours, SketchL2):
-        raise TypeError(f"no count is proven for {neighbours!r}")
-    squared = neighbours.squared_cell_steps(projection)
-    cells = min(projection.sketch_dim * keys, squared)  # each that moves does so by a step or more
-    return Sensitivity(math.isqrt(cells * squared), squared, projection.sketch_dim)
+def _cells_alone(projection: Moved, neighbours: Neighbours) -> Sensitivity:
+    """Return how far one unit moves the cells of all keys; of data, as if each key had one cell."""
+    alone = neighbours.sensitivity(projection)
+    if neighbours.of_sketches:
+        return dataclasses.replace(alone, moved=alone.cells)
+    return dataclasses.replace(alone, cells=1, moved=neighbours.max_keys)
 
 
 def _most_units(cells: Sensitivity, keys: int, *, doubled: bool, laplace: bool) -> int:

@@ -10,15 +10,15 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.bounds import Basis
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.mechanism import AddedNoise, Mechanism
-from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.neighbours import Neighbours, check_neighbours
 from streamsketch.privacy.redundancy import Release, non_redundant, sharing_data
 
 Populations = Literal["disjoint", "overlapping"]
 
 MAX_CONDITIONS = 64
 
-_OF_NEIGHBOURS = ("relation", "bound", "unit", "max_keys")
-_NEEDED = {"epsilon", "delta", *_OF_NEIGHBOURS, "mechanism", "conditions"}
+_OWN = {"epsilon", "delta", "mechanism", "conditions"}  # the others are the relation's
+_LATER = {"steps", "basis"}  # which earlier versions did not write
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,11 +67,7 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         budget = Budget(self.epsilon, self.delta)
-        if not isinstance(self.neighbours, Neighbours):
-            raise TypeError(
-                f"neighbours must be L1(bound), L2(bound), SketchL2(bound) or OneCoordinate(bound), got a "
-                f"{type(self.neighbours).__name__}"
-            )
+        check_neighbours(self.neighbours)
         if not isinstance(self.mechanism, Mechanism):
             raise TypeError(
                 f"the mechanism of a guarantee must be a Mechanism, got a {type(self.mechanism).__name__}. For a "
@@ -138,12 +134,13 @@ class Guarantee:
         >>> Guarantee.from_dict(guarantee.to_dict()) == guarantee
         True
         """
-        if not isinstance(fields, Mapping) or not _NEEDED <= fields.keys() <= _NEEDED | {"steps", "basis"}:
-            raise InvalidInputError(f"a guarantee is an object of {', '.join(sorted(_NEEDED))}, got {short(fields)}")
+        if not isinstance(fields, Mapping) or not fields.keys() >= _OWN:
+            needed = ", ".join(sorted({*_OWN, "relation", "bound", "unit", "max_keys"}))
+            raise InvalidInputError(f"a guarantee is an object of {needed}, got {short(fields)}")
         steps, conditions = fields.get("steps", [{"text": fields["mechanism"]}]), fields["conditions"]
         if not isinstance(conditions, list):
             raise InvalidInputError(f"the conditions of a guarantee are a list, got {short(conditions)}")
-        neighbours = Neighbours.from_dict({name: fields[name] for name in _OF_NEIGHBOURS})
+        neighbours = Neighbours.from_dict({name: fields[name] for name in fields.keys() - _OWN - _LATER})
         mechanism, basis = Mechanism.from_list(steps), fields.get("basis")
         found = cls(fields["epsilon"], fields["delta"], neighbours, mechanism, conditions, basis)
         written = found.to_dict()

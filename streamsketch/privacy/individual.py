@@ -9,7 +9,7 @@ from streamsketch.privacy.bounds import Basis
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.mechanism import Mechanism
-from streamsketch.privacy.neighbours import Neighbours, SketchL2
+from streamsketch.privacy.neighbours import Neighbours
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +64,7 @@ class IndividualGuarantee:
                 f"individual differential privacy does not compose, so one unit may touch one key only, got "
                 f"max_keys={self.neighbours.max_keys}. Use a mechanism of differential privacy"
             )
-        if isinstance(self.neighbours, SketchL2):
+        if self.neighbours.of_sketches:
             raise InvalidInputError(
                 f"individual differential privacy rests on which cells a unit's data could turn, and "
                 f"{self.neighbours!r} bounds nothing before the map: use L1(bound) or OneCoordinate(bound)"

@@ -1,7 +1,11 @@
-"""Neighbour relations: which change of the data one privacy unit can make, and a release hides."""
+"""What a neighbour relation is: one class with all that is known of it, registered by name.
+
+A relation is a file of its own (as `streamsketch.privacy.l1`) and a line in `streamsketch.privacy.relations`. All
+others ask the class: how far a unit moves a sketch, over windows too, how units are clipped to it, and what it says.
+Its fields are its text, its JSON and what it implies; the exchange format refuses a field that it cannot carry.
+"""
 
 import dataclasses
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
@@ -9,13 +13,18 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from streamsketch.core import Exact, check_int, check_text, exact_fraction, short
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.noise import Sensitivity
+from streamsketch.schedules import Schedule
 
 MOST_KEYS = (1 << 32) - 1  # what the exchange format carries
-_MOST_STEPS = 1 << 31  # of a sketch's norm: its square fits int64
-_ROOT_DIGITS = 7  # of a square root that is rounded up to a decimal
+_COMMON = ("bound", "unit", "max_keys")  # the fields of every relation
+_ABSENT = object()
 
 Clip: TypeAlias = Literal["scale", "cut", "equal"]
 """How what a unit adds is brought within a bound: shrunk as a whole, some of it dropped, or all units at one length."""
+
+Norm: TypeAlias = Literal["l1", "l2"]
+"""How the size of what a unit adds is measured: the sum of absolute values, or the Euclidean length."""
 
 
 class Cells(Protocol):
@@ -28,6 +37,38 @@ class Cells(Protocol):
     @property
     def grid(self) -> Fraction:
         """The resolution."""
+
+
+class Moved(Cells, Protocol):
+    """What a relation asks of a projection to say how far one unit moves its cells, in grid steps."""
+
+    @property
+    def kind(self) -> str:
+        """The family."""
+
+    @property
+    def dim(self) -> int:
+        """The number of indices."""
+
+    @property
+    def sketch_dim(self) -> int:
+        """The number of cells."""
+
+    @property
+    def l1_sensitivity(self) -> int:
+        """Δ1(A), the largest ℓ1 norm of a column."""
+
+    @property
+    def l2_sensitivity_squared(self) -> int:
+        """Δ2(A)², the largest squared ℓ2 norm of a column."""
+
+    @property
+    def max_entry(self) -> int:
+        """The largest |entry|."""
+
+    @property
+    def spectral_bound(self) -> int | None:
+        """A proven bound on the squared spectral norm, if there is a useful one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +101,22 @@ class Neighbours(ABC):
     """How units can be clipped to it, the default first."""
     when_enforced: ClassVar[str] = "enforced"
     """What guarantees say of data that were clipped to it."""
+    norm: ClassVar[Norm | None] = None
+    """What of a unit it bounds; None if it bounds no total of a unit."""
+    of_sketches: ClassVar[bool] = False
+    """Whether it bounds what a unit changes in the exact sketches of all keys together, not in the data."""
+    whole_steps: ClassVar[bool] = False
+    """Whether totals of several units must be whole grid steps, since each unit is truncated by itself."""
+    one_coordinate: ClassVar[bool] = False
+    """Whether a unit changes one coordinate of a vector at most."""
+    counted: ClassVar[bool] = False
+    """Whether a count of units is proven beside the cells (`Counting`)."""
+    free_slack: ClassVar[bool] = False
+    """Whether the total of the units costs no noise beside that count."""
+    clips_keys_together: ClassVar[bool] = False
+    """Whether units can be clipped to it over several keys together."""
+    matrix_number: ClassVar[Literal["sensitivities", "spectral bound"] | None] = "sensitivities"
+    """What `sensitivity` takes of a matrix."""
 
     def __post_init__(self) -> None:
         bound = exact_fraction(self.bound, "the bound of a neighbour relation")
@@ -107,20 +164,128 @@ class Neighbours(ABC):
 
         Examples
         --------
+        >>> from streamsketch import L1, SketchL2
         >>> L1(3, max_keys=2).in_windows(4), SketchL2(3).in_windows(4)
         (L1(3, unit='event', max_keys=8), SketchL2(6, unit='event'))
         """
         return dataclasses.replace(self, max_keys=self.max_keys * count)
 
+    def over_rows(self, windows: int) -> "Neighbours":
+        """Return the relation for a schedule's rows, of data that keep to this one in each of a unit's windows.
+
+        It is this relation: the schedule's norms count how many windows a unit is in (Theory 11.2).
+        """
+        del windows
+        return self
+
+    # --- how far a unit moves a sketch ----------------------------------------------------------------------
+
+    def sensitivity(self, projection: Moved) -> Sensitivity:
+        """Return how far one unit can move its sketches: D1 = m·Δ1(A)·Δ̃ and D2² = m·Δ2(A)²·Δ̃² (Theory 2)."""
+        steps = self.grid_steps(projection.grid)
+        one_key = Sensitivity(
+            l1=projection.l1_sensitivity * steps,
+            l2_squared=projection.l2_sensitivity_squared * steps**2,
+            cells=projection.sketch_dim,
+        )
+        return one_key.over_keys(self.max_keys)
+
+    def sensitivity_of_rows(self, projection: Moved, window: Sensitivity, schedule: Schedule) -> Sensitivity:
+        """Return how far one unit moves all rows of a schedule together.
+
+        Row t moves by Σ_j C[t, j]·v_j for a unit that moves window j by v_j, in at most m windows. With every ‖v_j‖
+        bounded, norms of the columns apply (Theory 11.2).
+
+        Parameters
+        ----------
+        projection
+            The public map.
+        window
+            How far the unit moves one window, counts included.
+        schedule
+            Which rows are published.
+        """
+        del projection
+        norms = schedule.norms
+        return window.over_rows(norms.l1 * window.l1, norms.l2_squared * window.l2_squared, schedule.reach)
+
+    def sensitivity_before_map(self, columns: int, size: int, grid: Fraction) -> Sensitivity:
+        """Return how far one unit moves ``size`` coordinates before a map, if one of its steps moves ``columns`` by 1.
+
+        They are x̃ itself, or that behind a Hadamard transform of squared norm ``columns``.
+        """
+        steps = self.grid_steps(grid)
+        return Sensitivity(columns * steps, columns * steps**2, size).over_keys(self.max_keys)
+
+    def most_in_a_cell(self, projection: Moved) -> int:
+        """Return how far one unit can move a single cell at most, in grid steps."""
+        return projection.max_entry * self.grid_steps(projection.grid)
+
+    def is_below(self, steps: int, projection: Cells) -> bool:
+        """Return whether one row of |value| = ``steps`` grid steps is more than a unit may add."""
+        return steps * projection.grid > Fraction(self.bound)
+
+    # --- clipping -------------------------------------------------------------------------------------------
+
+    def clip_steps(self, projection: Cells) -> int:
+        """Return the bound to which units are clipped, in grid steps; squared if it is one on data in ℓ2.
+
+        Raises
+        ------
+        InvalidInputError
+            If it bounds no total of a unit, or is below one grid step.
+        """
+        del projection
+        raise InvalidInputError(
+            f"units are clipped to L1(bound, unit=…), L2 or SketchL2, got {self!r:.60}, which does not "
+            f"bound the total of a unit"
+        )
+
+    def check_delta(self, delta: float, mechanism: str) -> None:
+        """Raise `InvalidInputError` if the noise of this δ would be far wider than its user expects."""
+        del delta, mechanism
+
+    # --- what it says ---------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def change(self) -> str:
+        """What adding or removing a unit changes, with the bound, such as "it changes one coordinate by at most 3"."""
+
+    def described(self, *, enforced: bool, windows: bool) -> str:
+        """Return who is protected, for explanations.
+
+        Parameters
+        ----------
+        enforced
+            Whether units were clipped.
+        windows
+            Whether a unit may be in several windows of the release.
+        """
+        del enforced
+        keys = f" in each of at most {self.max_keys} keys" if self.max_keys > 1 else ""
+        together = "; the guarantee covers the releases of all keys together" if self.max_keys > 1 else ""
+        return f"one {self.unit}: {self.change}{keys}{', in each of these windows' if windows else ''}{together}"
+
+    @classmethod
+    def own_fields(cls) -> tuple[str, ...]:
+        """Return the names of the fields that this relation has and others have not."""
+        return tuple(field.name for field in dataclasses.fields(cls) if field.name not in _COMMON)
+
     def implies_kind(self, other: "Neighbours") -> bool:
-        """Return whether a bound of this kind is also one of the other kind, as ‖x‖₂ ≤ ‖x‖₁ shows."""
-        return other.kind in {self.kind, *self.implied}
+        """Return whether a bound of this kind is also one of the other kind, as ‖x‖₂ ≤ ‖x‖₁ shows.
+
+        The other's own fields must be the same here.
+        """
+        alike = all(getattr(self, name, _ABSENT) == getattr(other, name) for name in other.own_fields())
+        return alike and other.kind in {self.kind, *self.implied}
 
     def implies(self, other: "Neighbours") -> bool:
         """Return whether all data that keep to this relation also keep to the other one.
 
         Examples
         --------
+        >>> from streamsketch import L1
         >>> L1(3, max_keys=2).implies(L1(4, max_keys=2)), L1(3, max_keys=2).implies(L1(3))
         (True, False)
         """
@@ -132,8 +297,10 @@ class Neighbours(ABC):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the relation as a dict that JSON can hold."""
-        return {"relation": self.kind, "bound": str(self.bound), "unit": self.unit, "max_keys": self.max_keys}
+        """Return the relation as a dict that JSON can hold: its name, and all of its fields."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        plain = {name: str(value) if isinstance(value, Fraction) else value for name, value in values.items()}
+        return {"relation": self.kind, **plain}
 
     @staticmethod
     def from_dict(fields: Any) -> "Neighbours":
@@ -144,267 +311,45 @@ class Neighbours(ABC):
         InvalidInputError
             For other fields, an unknown relation, or values that `to_dict` does not write.
         """
-        names = {"relation", "bound", "unit", "max_keys"}
+        names = {"relation", *_COMMON}
+        if isinstance(fields, Mapping) and "relation" in fields:
+            kind = fields["relation"]
+            if not isinstance(kind, str) or kind not in NEIGHBOURS:
+                raise InvalidInputError(f"the relation must be one of {', '.join(NEIGHBOURS)}, got {short(kind)}")
+            names |= {*NEIGHBOURS[kind].own_fields()}
         if not isinstance(fields, Mapping) or fields.keys() != names:
             raise InvalidInputError(f"neighbours are an object of {', '.join(sorted(names))}, got {short(fields)}")
-        kind = fields["relation"]
-        if not isinstance(kind, str) or kind not in NEIGHBOURS:
-            raise InvalidInputError(f"the relation must be one of {', '.join(NEIGHBOURS)}, got {short(kind)}")
-        found = NEIGHBOURS[kind](fields["bound"], fields["unit"], fields["max_keys"])
-        if found.to_dict() != fields:
-            raise InvalidInputError(f"the neighbours must be {found.to_dict()}, got {short(fields)}")
-        return found
-
-    def __str__(self) -> str:
-        keys = "" if self.max_keys == 1 else f"in each of at most {self.max_keys} keys "
-        return f"one {self.unit} of at most {self.bound} {keys}({self.label})"
-
-    def __repr__(self) -> str:
-        keys = "" if self.max_keys == 1 else f", max_keys={self.max_keys}"
-        return f"{type(self).__name__}({self.bound}, unit={self.unit!r}{keys})"
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class L1(Neighbours):
-    """Streams that differ by the updates of one unit, whose absolute values sum to at most ``bound``.
-
-    One stream has the unit and the other does not; replacing one unit by another is two such steps. For data on the
-    grid, ‖x - x'‖₁ ≤ bound (Stausholm 2021, Definition 1, with bound 1). Truncation toward zero gives Σ|q| ≤ Σ|v| /
-    resolution, so Δ̃ = ⌊bound / resolution⌋ for any number of updates of the unit.
-
-    This holds for updates that belong to **one unit each**, or are multiples of the resolution. A total of several
-    units is truncated only once: if 1.5 + 0.5 is entered as one update on a grid of 1, removing the 1.5 moves it by two
-    steps, not one. Enter units one by one, or round each before adding them up.
-
-    Examples
-    --------
-    >>> L1(1, unit="flight")
-    L1(1, unit='flight')
-    """
-
-    kind: ClassVar[str] = "l1"
-    label: ClassVar[str] = "L1"
-    implied: ClassVar[tuple[str, ...]] = ("l2",)
-    clips: ClassVar[tuple[Clip, ...]] = ("scale", "cut")
-
-    def grid_steps(self, resolution: Fraction) -> int:
-        """Return ⌊bound / resolution⌋.
-
-        Raises
-        ------
-        InvalidInputError
-            If that is 0, because the grid would round every protected change away.
-        """
-        steps = Fraction(self.bound) // resolution
-        if steps < 1:
-            raise InvalidInputError(
-                f"the bound {self.bound} is below one grid step of {resolution}, so every protected contribution "
-                f"rounds to zero. Use a finer resolution"
-            )
-        return steps
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class OneCoordinate(Neighbours):
-    """Vectors that differ in one coordinate, by at most ``bound`` (Li and Li 2023, Definition 2.2).
-
-    Truncation is monotone, so Δ̃ = ⌈bound / resolution⌉. This holds for vectors that are entered with **one update per
-    coordinate**, or with values that are multiples of the resolution. Each update is truncated by itself: on a grid of
-    1, ten updates of 0.9 and one update of 9 are the same real vector, but nine grid steps apart. The bound is one on
-    the numbers that are read, as in `Neighbours`: between the float 0.3, which an agreement reads as 3/10, and one that
-    is a little less than 0.1, there is more than 1/5.
-
-    Examples
-    --------
-    >>> OneCoordinate("1/2").grid_steps(Fraction(1, 4))
-    2
-    """
-
-    kind: ClassVar[str] = "one-coordinate"
-    label: ClassVar[str] = "one coordinate"
-
-    def grid_steps(self, resolution: Fraction) -> int:
-        """Return ⌈bound / resolution⌉."""
-        return math.ceil(Fraction(self.bound) / resolution)
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class L2(Neighbours):
-    """Streams that differ by the updates of one unit, whose vector has a Euclidean norm of at most ``bound``.
-
-    It is for whole vectors, such as an embedding: ‖x - x'‖₂ ≤ bound for data on the grid. Truncation toward zero gives
-    ‖q‖₂² ≤ ‖v‖₂² / resolution², so C̃ = ⌊(bound / resolution)²⌋. This holds for units with **one update per
-    coordinate**, or with updates that are multiples of the resolution, each of one unit (as in `L1`).
-
-    A release needs a bound on the spectral norm of its map, which exists for small domains: `Identity`, `OPORP`,
-    `SRHT`, and `SJLT` or `CountSketch` with dim · sketch_dim up to 2^26. In the hashed domain, a unit could choose
-    items that all fall into the same cells; no bound is then better than ``L1(√m · bound)`` for units of at most m
-    items (Theory 2.1). `SketchL2` bounds the change of the sketch instead, for any map.
-
-    Examples
-    --------
-    >>> L2("3/2", unit="embedding").squared_steps(Fraction(1, 2))
-    9
-    """
-
-    kind: ClassVar[str] = "l2"
-    label: ClassVar[str] = "L2"
-    clips: ClassVar[tuple[Clip, ...]] = ("scale",)
-
-    def squared_steps(self, resolution: Fraction) -> int:
-        """Return ⌊(bound / resolution)²⌋.
-
-        Raises
-        ------
-        InvalidInputError
-            If that is 0.
-        """
-        squared = math.floor((Fraction(self.bound) / resolution) ** 2)
-        if squared < 1:
-            raise InvalidInputError(
-                f"the bound {self.bound} is below one grid step of {resolution}, so every protected contribution "
-                f"rounds to zero. Use a finer resolution"
-            )
-        return squared
-
-    def grid_steps(self, resolution: Fraction) -> int:
-        """Raise `InvalidInputError`, because a Euclidean norm bounds no sum of absolute values."""
-        del resolution
-        raise InvalidInputError(
-            f"{self!r} bounds a Euclidean norm, but this needs a bound on a sum of absolute values: use L1(bound) "
-            "here, with √m times this bound for units of at most m items"
-        )
-
-    def check_steps(self, projection: Cells) -> None:
-        """Raise `InvalidInputError` if the bound is below one step of the projection's grid."""
-        self.squared_steps(projection.grid)
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class SketchL2(Neighbours):
-    """Streams that differ by one unit, which changes the **exact sketches** by an ℓ2 norm of at most ``bound``.
-
-    The norm is over the cells of all keys and windows of a release together: ‖S x - S x'‖₂ ≤ bound in data units. The
-    bound is on the unit's sketch, not on its rows. Once the sketch is clipped to it, it holds for every map, for any
-    indices, hashed ones too, and whatever the rows hold. `bound` and, on Beam, `BoundContributions` clip in integers. A
-    map that preserves norms gives a unit with m different items a sketch of norm about √m; an `L1` bound would be m.
-
-    Cells are integers, so the squared distance in grid steps is at most ⌊(bound / cell_unit)²⌋, with cell_unit = scale
-    · resolution (Theory 2.2). Gaussian noise hides that much for any number of keys: release with δ > 0. Laplace noise,
-    and everything else that depends on sums of absolute values, needs ``max_keys`` and is much wider: k cells in m keys
-    move by √(k·m) times as much.
-
-    Parameters
-    ----------
-    bound
-        The largest ℓ2 norm, in the values' units. With ``clip="equal"`` every unit has this length, and any bound gives
-        the same cosines.
-    unit
-        The name of what is protected.
-    max_keys
-        The number of keys that one unit may be in, by default any number. The bound holds for all of them together.
-
-    Examples
-    --------
-    >>> print(SketchL2(4, unit="customer"))
-    one customer of at most 4 (L2 of sketches)
-    >>> print(SketchL2(4, unit="customer", max_keys=13))
-    one customer of at most 4 in at most 13 keys together (L2 of sketches)
-    """
-
-    bound: Exact = 1
-    max_keys: int = MOST_KEYS
-
-    kind: ClassVar[str] = "sketch-l2"
-    label: ClassVar[str] = "L2 of sketches"
-    clips: ClassVar[tuple[Clip, ...]] = ("scale", "equal")
-    when_enforced: ClassVar[str] = "enforced whatever its rows hold"
+        relation = NEIGHBOURS[kind](**{name: value for name, value in fields.items() if name != "relation"})
+        if relation.to_dict() != fields:
+            raise InvalidInputError(f"the neighbours must be {relation.to_dict()}, got {short(fields)}")
+        return relation
 
     @property
-    def any_keys(self) -> bool:
-        """Whether a unit may be in any number of keys."""
-        return self.max_keys == MOST_KEYS
-
-    def squared_cell_steps(self, projection: Cells) -> int:
-        """Return ⌊(bound / cell_unit)²⌋, the largest change of all cells by one unit, in squared grid steps.
-
-        Raises
-        ------
-        InvalidInputError
-            If that is 0, because so coarse a grid would round every unit away, or if it is 2^62 or more.
-        """
-        unit_squared = projection.scale_squared * projection.grid**2
-        squared = math.floor(Fraction(self.bound) ** 2 / unit_squared)
-        if not 1 <= squared < _MOST_STEPS**2:
-            wrong, remedy = ("below one grid step", "finer") if squared < 1 else ("2**31 grid steps or more", "coarser")
-            raise InvalidInputError(
-                f"the bound {self.bound} on the L2 norm of a sketch is {wrong} of its cells, each of "
-                f"{math.sqrt(unit_squared):.4g} at a resolution of {projection.grid}. Use a {remedy} resolution"
-            )
-        return squared
-
-    def cell_steps(self, projection: Cells) -> int:
-        """Return ⌊bound / cell_unit⌋ exactly, the ℓ2 norm of a clipped unit's cells in grid steps.
-
-        Raises
-        ------
-        InvalidInputError
-            As in `squared_cell_steps`.
-
-        Examples
-        --------
-        >>> from streamsketch import SJLT
-        >>> SketchL2(3).cell_steps(SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/1024"))
-        6144
-        """
-        return math.isqrt(self.squared_cell_steps(projection))
-
-    def check_steps(self, projection: Cells) -> None:
-        """Raise `InvalidInputError` if the bound is below one step of the projection's grid."""
-        self.squared_cell_steps(projection)
-
-    def grid_steps(self, resolution: Fraction) -> int:
-        """Raise `InvalidInputError`, because a norm of sketches bounds nothing before the map."""
-        del resolution
-        raise InvalidInputError(
-            f"{self!r} bounds what a unit changes in the exact sketch, but this needs a bound on what it changes in "
-            "the data: use L1(bound) or OneCoordinate(bound) here, or noise on the cells, as Sketch.release adds"
-        )
-
-    def in_windows(self, count: int) -> "SketchL2":
-        """Return the relation of a unit in up to ``count`` windows, whose bound is √count times as large."""
-        bound = _root_above(Fraction(self.bound) ** 2 * count)
-        return dataclasses.replace(self, bound=bound, max_keys=min(self.max_keys * count, MOST_KEYS))
+    def _keys_text(self) -> str:
+        return "" if self.max_keys == 1 else f"in each of at most {self.max_keys} keys "
 
     def __str__(self) -> str:
-        keys = "in one key " if self.max_keys == 1 else f"in at most {self.max_keys} keys together "
-        return f"one {self.unit} of at most {self.bound} {'' if self.any_keys else keys}({self.label})"
+        own = "".join(f", {name.replace('_', ' ')} {getattr(self, name)}" for name in self.own_fields())
+        return f"one {self.unit} of at most {self.bound} {self._keys_text}({self.label}{own})"
 
     def __repr__(self) -> str:
-        keys = "" if self.any_keys else f", max_keys={self.max_keys}"
-        return f"SketchL2({self.bound}, unit={self.unit!r}{keys})"
+        default = next(field.default for field in dataclasses.fields(self) if field.name == "max_keys")
+        keys = "" if self.max_keys == default else f", max_keys={self.max_keys}"
+        own = "".join(f", {name}={getattr(self, name)!r}" for name in self.own_fields())
+        return f"{type(self).__name__}({self.bound}, unit={self.unit!r}{keys}{own})"
 
 
-def _root_above(square: Fraction) -> Fraction:
-    """Return a square root, exact if it is a fraction, else rounded up to six decimal digits or more."""
-    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
-    if top**2 == square.numerator and bottom**2 == square.denominator:
-        return Fraction(top, bottom)
-    parts = 10 ** max(0, _ROOT_DIGITS - len(str(math.isqrt(math.ceil(square)))))
-    return Fraction(math.isqrt(math.ceil(square * parts**2) - 1) + 1, parts)
-
-
-NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, SketchL2, OneCoordinate)}
+NEIGHBOURS: dict[str, type[Neighbours]] = {}
 """The relations by their names in JSON and in the exchange format."""
 
 
-def check_delta_for(neighbours: Neighbours, delta: float, mechanism: str) -> None:
-    """Raise `InvalidInputError` for Laplace noise on a bound on sketches, unless the mechanism was named.
+def register_relation(relation: type[Neighbours]) -> None:
+    """Make a relation known by its name, to JSON, the exchange format and agreements."""
+    NEIGHBOURS[relation.kind] = relation
 
-    δ is 0 by default, and a release is spent before its noise is seen.
-    """
-    if isinstance(neighbours, SketchL2) and delta == 0 and mechanism == "auto":
-        raise InvalidInputError(
-            "a bound on sketches is meant for Gaussian noise: pass delta, such as 1e-6. With delta=0 the noise is "
-            "Laplace and many times as wide; if you want that, pass mechanism='laplace'"
-        )
+
+def check_neighbours(neighbours: Any) -> None:
+    """Raise `TypeError` unless it is a registered neighbour relation."""
+    if not isinstance(neighbours, Neighbours) or NEIGHBOURS.get(neighbours.kind) is not type(neighbours):
+        known = " or ".join(f"{relation.__name__}(bound)" for relation in NEIGHBOURS.values())
+        raise TypeError(f"neighbours must be {known}, got a {type(neighbours).__name__}")

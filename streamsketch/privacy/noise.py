@@ -96,6 +96,13 @@ class Sensitivity:
         """Return the sensitivity of a table in which one unit moves up to ``keys`` vectors, each by this much."""
         return dataclasses.replace(self, l1=keys * self.l1, l2_squared=keys * self.l2_squared, moved=keys * self.moved)
 
+    def over_rows(self, l1: int, l2_squared: int, reach: int) -> "Sensitivity":
+        """Return the sensitivity of a schedule's rows, which have what moved in a window up to ``reach`` times.
+
+        Each number that moves does so by a whole step.
+        """
+        return dataclasses.replace(self, l1=l1, l2_squared=l2_squared, moved=min(self.moved * reach, l2_squared))
+
 
 class Loss(NamedTuple):
     """What a noise spends at a sensitivity.

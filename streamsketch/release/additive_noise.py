@@ -20,7 +20,6 @@ from streamsketch.privacy import (
     Noise,
     NoisePlace,
     Sensitivity,
-    SketchL2,
     calibration,
 )
 from streamsketch.projections import Projection
@@ -55,8 +54,7 @@ def _over_windows(known: Neighbours, schedule: Schedule, unit: str) -> Neighbour
 
     Its unit is ``unit``, from the publisher, if both name the same one: that text may state the length of windows.
     """
-    if isinstance(known, SketchL2):
-        known = dataclasses.replace(known.in_windows(schedule.most), max_keys=known.max_keys)
+    known = known.over_rows(schedule.most)
     own = _unit_over(known.unit, schedule)
     same = schedule.is_unit(unit) and unit.startswith(f"{known.unit} in ")
     return dataclasses.replace(known, unit=unit if same else own)
@@ -190,7 +188,7 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
     def _described(self, released: PrivateSketch, bounds: Bounds) -> PrivateSketch:
         stated, enforced = self.guarantee.neighbours, bounds.neighbours
         is_known = self.guarantee.basis == "enforced" and bounds.counted  # no unit was added twice
-        is_length = isinstance(stated, SketchL2) and enforced is not None and stated.bound == enforced.bound
+        is_length = stated.of_sketches and enforced is not None and stated.bound == enforced.bound
         if is_known and is_length and bounds.clip in get_args(SketchClip):
             return released.with_clip(cast("SketchClip", bounds.clip))
         return released

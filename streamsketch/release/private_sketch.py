@@ -12,7 +12,7 @@ from streamsketch.agreement import check_alike
 from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.privacy import Claim, Counting, Guarantee, NoiseMoments, NoisePlace, Populations, SketchL2, compose
+from streamsketch.privacy import Claim, Counting, Guarantee, NoiseMoments, NoisePlace, Populations, compose
 from streamsketch.projections import Projection
 from streamsketch.release.history import HistoryPart, check_streams
 from streamsketch.release.published import Published, check_independent, check_same_place, copy_with, with_agreement
@@ -286,7 +286,7 @@ class PrivateSketch(Published):
         """Return the same release with this `clip`: you assert that each unit's sketch was clipped so."""
         if clip not in (None, *get_args(SketchClip)):
             raise InvalidInputError(f"a sketch is clipped by 'scale' or 'equal', got {short(clip)}")
-        if clip is not None and not isinstance(self._guarantee.neighbours, SketchL2):
+        if clip is not None and not self._guarantee.neighbours.of_sketches:
             raise InvalidInputError(
                 f"clip={clip!r} is for SketchL2 neighbours, but the guarantee is for {self._guarantee.neighbours}: "
                 "leave it out"

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.accounting import Ledger, charge_for, check_steps, check_whole_steps, moved_before_map
+from streamsketch.accounting import Ledger, charge_for, check_steps, check_whole_steps
 from streamsketch.core import Ints
 from streamsketch.data import quantise, value_column
 from streamsketch.errors import InvalidInputError
@@ -92,7 +92,7 @@ def release_vector(  # noqa: PLR0913 - a release is asked for by keyword
         sketch = Sketch.from_state(projection, _mapped(projection, steps), MAX_MASS)
         return publisher.release(sketch, ledger=ledger, dataset=dataset)
     columns = 1 if noise_place == "input" else size
-    sensitivity = moved_before_map(columns, size, projection.grid, neighbours)
+    sensitivity = neighbours.sensitivity_before_map(columns, size, projection.grid)
     noisy = publisher.calibrated_to(projection, sensitivity, noise_place=noise_place)
     noisy = noisy.with_guarantee(noisy.guarantee.on("asserted"))
     charge_for(ledger, dataset, noisy.guarantee, projection)

@@ -10,7 +10,7 @@ from streamsketch.agreement import check_same
 from streamsketch.core import INT64_MAX, pa, pc, short
 from streamsketch.data import key_column
 from streamsketch.errors import InvalidInputError, UnknownKeyError
-from streamsketch.privacy import Neighbours, SketchL2, apart_in_tables
+from streamsketch.privacy import Neighbours, apart_in_tables
 from streamsketch.projections import Projection
 from streamsketch.release.published import Published, copy_with
 
@@ -217,7 +217,7 @@ def _check_draws(releases: Iterable[Any], neighbours: Neighbours) -> None:
         if release.data_ids:
             draws[frozenset(release.data_ids)].add(release.summed_ids)
     most = max(map(len, holders.values()), default=0)
-    if isinstance(neighbours, SketchL2):
+    if neighbours.of_sketches:
         if max([most, *map(len, draws.values())]) > 1:
             raise InvalidInputError(
                 f"releases of this table hold some of the same data, and its guarantee, for {neighbours}, is for one "

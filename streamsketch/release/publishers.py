@@ -3,7 +3,6 @@
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -22,7 +21,6 @@ from streamsketch.privacy import (
     Bounds,
     Counting,
     Neighbours,
-    SketchL2,
     SystemBits,
 )
 from streamsketch.projections import Projection, transform_read
@@ -39,11 +37,7 @@ def warn_of_exceeded(largest: int, neighbours: Neighbours, projection: Projectio
     The warning depends on the data. Only the operator sees it, who may see the data; it changes no published byte. An
     error would be visible to everyone.
     """
-    if isinstance(neighbours, SketchL2):  # a row of |q| moves the cells by |q| or more, and clipped cells keep to it
-        exceeds = largest > neighbours.cell_steps(projection)
-    else:
-        exceeds = largest * projection.grid > Fraction(neighbours.bound)
-    if exceeds:
+    if neighbours.is_below(largest, projection):
         warn_outside(
             f"an event in this sketch is larger than the bound of {neighbours.bound} for one {neighbours.unit}. "
             f"Unless it is the total of several {neighbours.units}, it is not protected: clip each contribution before "

@@ -106,6 +106,11 @@ class Schedule(ABC):
         """In how many windows a unit may be."""
         return self.max_windows or 1  # an int since it was made
 
+    @property
+    def reach(self) -> int:
+        """How many times what moves in a window may move in the rows: once a row and window of the unit, at most."""
+        return self.most * self.horizon
+
     # --- the matrix -----------------------------------------------------------------------------------------
 
     @property

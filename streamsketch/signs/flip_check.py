@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import cast
 
-from streamsketch.accounting import number_for
 from streamsketch.core import Limits, current_limits
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee
@@ -55,7 +54,7 @@ def _check_flips(
         mechanism = mechanism_of(guarantee)
         # the stated law and the named mechanism may differ, and only one of them may need the matrix
         if law.shape == "linear" or isinstance(mechanism, DPSignLogistic):
-            unread = unread_matrix(projection, number_for(guarantee.neighbours), most_entries=most_entries)
+            unread = unread_matrix(projection, guarantee.neighbours.matrix_number, most_entries=most_entries)
             if unread is not None:
                 return unread
         if mechanism is None:

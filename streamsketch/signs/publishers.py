@@ -14,12 +14,11 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from streamsketch.accounting import Ledger, check_carried, check_neighbours, grid_steps, sensitivity_of
+from streamsketch.accounting import Ledger, check_carried, grid_steps, sensitivity_of
 from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import (
-    L1,
     BitSource,
     Budget,
     FlipLaw,
@@ -27,8 +26,7 @@ from streamsketch.privacy import (
     Guarantee,
     Mechanism,
     Neighbours,
-    OneCoordinate,
-    SketchL2,
+    check_neighbours,
     flips,
     rate_below,
 )
@@ -75,13 +73,13 @@ class SignPublisher(Publisher[Made]):
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
         check_carried(self.neighbours)
-        if isinstance(self.neighbours, SketchL2) and not self.by_sums:
+        if self.neighbours.of_sketches and not self.by_sums:
             raise InvalidInputError(
                 f"{self.name} rests on what a unit changes in the data, and {self.neighbours!r} bounds what it changes "
                 f"in the exact sketch. Use DPSignLogistic, or noise on the cells"
             )
-        if self.one_bin and not isinstance(self.neighbours, OneCoordinate):
-            remedy = "DPSignLogistic is safe for L1" if isinstance(self.neighbours, L1) else "use OneCoordinate(bound)"
+        if self.one_bin and not self.neighbours.one_coordinate:
+            remedy = "DPSignLogistic is safe for L1" if self.neighbours.norm == "l1" else "use OneCoordinate(bound)"
             raise InvalidInputError(f"{self.name} {_WHY_ONE_COORDINATE}. Got {self.neighbours!r}; {remedy}")
         object.__setattr__(self, "epsilon", self._budget.warn_if_weak().epsilon)
 

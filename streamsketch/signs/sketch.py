@@ -10,7 +10,7 @@ from streamsketch.core import short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
-from streamsketch.privacy import Claim, FlipLaw, Guarantee, IndividualGuarantee, OneCoordinate
+from streamsketch.privacy import Claim, FlipLaw, Guarantee, IndividualGuarantee
 from streamsketch.projections import OPORP, Projection
 from streamsketch.release import RELEASE_ID_BYTES, Published, with_agreement
 
@@ -289,7 +289,7 @@ def _check_made(projection: Projection, method: Method, guarantee: IndividualGua
             f"only {' and '.join(_WITH_NOISE)} have a delta, and always one: got {method} with delta = "
             f"{guarantee.delta!r}"
         )
-    if method in _OF_BINS and not (isinstance(projection, OPORP) and isinstance(guarantee.neighbours, OneCoordinate)):
+    if method in _OF_BINS and not (isinstance(projection, OPORP) and guarantee.neighbours.one_coordinate):
         raise InvalidInputError(
             f"{method} is for an OPORP and OneCoordinate neighbours, got {type(projection).__name__} and "
             f"{guarantee.neighbours!r}"

@@ -26,7 +26,7 @@ from streamsketch.intake import (
     microseconds,
     seconds_text,
 )
-from streamsketch.privacy import Budget, Clip, Neighbours, SketchL2, check_delta_for
+from streamsketch.privacy import Budget, Clip, Neighbours
 from streamsketch.release import AdditiveNoise, CalibratedNoise
 from streamsketch.schedules import Schedule, schedule_of
 from streamsketch.sketching import check_clip
@@ -348,9 +348,9 @@ class StreamPolicy:
         sketches is then on those of all of its windows together, √m times that in each (Theory 11.2).
         """
         neighbours, schedule = self.bounds_in(agreement), self.schedule
-        if schedule is not None and isinstance(neighbours, SketchL2):
-            neighbours = dataclasses.replace(neighbours.in_windows(schedule.most), max_keys=neighbours.max_keys)
-        check_delta_for(neighbours, self.delta, self.mechanism)
+        if schedule is not None:
+            neighbours = neighbours.over_rows(schedule.most)
+        neighbours.check_delta(self.delta, self.mechanism)
         counting = agreement.counting if self.is_enforced else None
         budget: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "mechanism": self.mechanism}
         return AdditiveNoise(**budget, neighbours=neighbours, counting=counting, schedule=schedule)

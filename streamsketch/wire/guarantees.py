@@ -3,11 +3,11 @@
 import dataclasses
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from streamsketch.accounting import check_carried
 from streamsketch.core import short
-from streamsketch.errors import WireFormatError
+from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy import (
     NEIGHBOURS,
     NOISES,
@@ -21,6 +21,7 @@ from streamsketch.privacy import (
     IndividualGuarantee,
     KeySelection,
     Mechanism,
+    Neighbours,
     NoisePlace,
     Shape,
     Shares,
@@ -41,21 +42,49 @@ _PLACES: dict[str, NoisePlace] = {"": "output", "input": "input", "hadamard": "h
 
 def guarantee_message(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Guarantee:
     """Return a guarantee as a message."""
-    neighbours = guarantee.neighbours
     return wire_pb2.Guarantee(
         epsilon=guarantee.epsilon,
         delta=guarantee.delta,
-        neighbours=wire_pb2.Neighbours(
-            kind=neighbours.kind,
-            bound=ratio_message(Fraction(neighbours.bound)),
-            unit=neighbours.unit,
-            max_keys=0 if neighbours.max_keys == 1 else neighbours.max_keys,
-        ),
+        neighbours=_neighbours_message(guarantee.neighbours),
         mechanism=str(guarantee.mechanism),
         conditions=guarantee.conditions,
         steps=_step_messages(guarantee.mechanism) if isinstance(guarantee, Guarantee) else (),
         basis=guarantee.basis or "",
     )
+
+
+def _neighbours_message(neighbours: Neighbours) -> wire_pb2.Neighbours:
+    """Return a relation as a message.
+
+    Raises
+    ------
+    InvalidInputError
+        If the relation has a field for which the format has no number: a reader would then state another guarantee.
+    """
+    fields = {field.name: getattr(neighbours, field.name) for field in dataclasses.fields(neighbours)}
+    unnumbered = sorted(fields.keys() - wire_pb2.Neighbours.DESCRIPTOR.fields_by_name.keys())
+    if unnumbered:
+        raise InvalidInputError(
+            f"the exchange format has no number for {', '.join(unnumbered)} of {neighbours!r}: add it to wire.proto"
+        )
+    values: dict[str, Any] = fields | {
+        "bound": ratio_message(Fraction(neighbours.bound)),
+        "max_keys": 0 if neighbours.max_keys == 1 else neighbours.max_keys,
+    }
+    return wire_pb2.Neighbours(kind=neighbours.kind, **values)
+
+
+def _neighbours(message: wire_pb2.Neighbours) -> Neighbours:
+    relation = NEIGHBOURS.get(message.kind)
+    if relation is None:
+        raise WireFormatError(
+            "guarantee.neighbours.kind", f"must be one of {', '.join(NEIGHBOURS)}, got {short(message.kind)}"
+        )
+    own = {name: getattr(message, name) for name in relation.own_fields()}
+    bound = ratio_of("guarantee.neighbours.bound", message.bound)
+    neighbours = relation(bound, message.unit, message.max_keys or 1, **own)
+    check_carried(neighbours)
+    return neighbours
 
 
 def _step_messages(mechanism: Mechanism) -> list[wire_pb2.Step]:
@@ -105,15 +134,7 @@ def guarantee_of(message: wire_pb2.Guarantee) -> Guarantee:
 
 
 def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
-    relation = NEIGHBOURS.get(message.neighbours.kind)
-    if relation is None:
-        raise WireFormatError(
-            "guarantee.neighbours.kind",
-            f"must be one of {', '.join(NEIGHBOURS)}, got {short(message.neighbours.kind)}",
-        )
-    bound = ratio_of("guarantee.neighbours.bound", message.neighbours.bound)
-    neighbours = relation(bound, message.neighbours.unit, message.neighbours.max_keys or 1)
-    check_carried(neighbours)
+    neighbours = _neighbours(message.neighbours)
     mechanism = _mechanism(message.mechanism, message.steps)
     if message.basis not in _BASES:
         known = ", ".join(filter(None, _BASES))

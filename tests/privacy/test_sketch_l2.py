@@ -23,7 +23,6 @@ from streamsketch.privacy import (
     Budget,
     IndividualGuarantee,
     Neighbours,
-    check_delta_for,
     key_threshold,
 )
 from tests.projections import zoo
@@ -279,6 +278,6 @@ def test_where_l2_is_refused_the_message_names_it(name: str) -> None:
 def test_laplace_noise_on_a_bound_on_sketches_must_be_named() -> None:
     people = ss.SketchL2(1, max_keys=3)
     for neighbours, delta, mechanism in [(people, 1e-6, "auto"), (people, 0.0, "laplace"), (ss.L1(1), 0.0, "auto")]:
-        check_delta_for(neighbours, delta, mechanism)
+        neighbours.check_delta(delta, mechanism)
     with pytest.raises(ss.InvalidInputError, match="pass delta, such as 1e-6"):
-        check_delta_for(people, 0.0, "auto")
+        people.check_delta(0.0, "auto")

@@ -24,7 +24,7 @@ from streamsketch.beam.streams.slots import decoded_key, encoded_key
 from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import EventWindows, Tumbling
-from streamsketch.privacy import Bounds, Guarantee, Neighbours, SketchL2
+from streamsketch.privacy import Bounds, Guarantee, Neighbours
 from streamsketch.projections import Projection
 from streamsketch.release import AdditiveNoise, numbers_of
 from streamsketch.schedules import Progress, Schedule
@@ -179,7 +179,7 @@ def _held(known: Known, of: ScheduledWindows) -> Neighbours | None:
     given, held = known.given, known.bounds.neighbours
     if given is None or held is None:
         return held
-    if held.unit == given.unit and isinstance(given, SketchL2):  # all windows of a unit were clipped together
+    if held.unit == given.unit and given.of_sketches:  # all windows of a unit were clipped together
         return dataclasses.replace(given, unit=of.unit(given.unit))
     return _over_windows(given, of)
 
@@ -187,9 +187,7 @@ def _held(known: Known, of: ScheduledWindows) -> Neighbours | None:
 def _over_windows(each: Neighbours, of: ScheduledWindows) -> Neighbours:
     """Return the relation that holds for all windows of a unit if ``each`` holds in every one."""
     schedule = of.schedule
-    if isinstance(each, SketchL2):
-        each = dataclasses.replace(each.in_windows(schedule.most), max_keys=each.max_keys)
-    return dataclasses.replace(each, unit=of.unit(each.unit))
+    return dataclasses.replace(each.over_rows(schedule.most), unit=of.unit(each.unit))
 
 
 def _check_periods(span: Span | None, of: ScheduledWindows) -> None:

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from typing import Literal
 
-from streamsketch.accounting import moved_before_map, number_for, sensitivity_of
+from streamsketch.accounting import sensitivity_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import AddedNoise, Guarantee, Noise, NoiseMoments, NoisePlace, Sensitivity
 from streamsketch.projections import MatrixNumber, Projection, check_entries
@@ -95,7 +95,7 @@ def judge(
 ) -> NoiseCheck:
     """Compare a noise on a projection, at a place, with what is left of a guarantee after the share of the keys."""
     projection, place = where
-    number = number_for(guarantee.neighbours)
+    number = guarantee.neighbours.matrix_number
     unread = unread_matrix(projection, number, most_entries=most_entries) if place == "output" else None
     if unread is not None:
         return unread
@@ -161,4 +161,4 @@ def _sensitivity(guarantee: Guarantee, projection: Projection, place: NoisePlace
         )
     behind = 1 if place == "input" or projection.after_hadamard is None else projection.after_hadamard[0]
     size = projection.dim if place == "input" else behind
-    return moved_before_map(behind, size, projection.grid, guarantee.neighbours)
+    return guarantee.neighbours.sensitivity_before_map(behind, size, projection.grid)

@@ -11,7 +11,7 @@ from streamsketch.agreement import Agreement, check_fine
 from streamsketch.data import batches_of, warn_of_truncation
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Events, EventWindows, Intake, column_events
-from streamsketch.privacy import L1, Bounds, Clip, SketchL2
+from streamsketch.privacy import Bounds, Clip, check_neighbours
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.cells import bounded_cells
 from streamsketch.sketching.bounding.clip import MAX_LIMIT, Bounded, bounded, check_clip, summed
@@ -261,14 +261,14 @@ class UnitBounds:
         check_clip(clip)
         limit = _limit(projection, neighbours, clip)
         kept, together = _kept_keys(neighbours, max_keys)
-        self._projection, self._in_cells = projection, neighbours.kind == "sketch-l2"
+        self._projection, self._in_cells = projection, neighbours.of_sketches
         self._bounds: dict[str, Any] = {"max_keys": kept, "limit": limit}
         if self._in_cells:
             self._bounds |= {"projection": projection, "equal": clip == "equal"}
         else:
-            self._bounds |= {"clip": clip, "together": together, "squared": neighbours.kind == "l2"}
+            self._bounds |= {"clip": clip, "together": together, "squared": neighbours.norm == "l2"}
         self._public = None if public_keys is None else frozenset(public_names(public_keys))
-        counted = isinstance(neighbours, L1 | SketchL2) and not together
+        counted = neighbours.counted and not together
         self._known = Bounds(neighbours, clip, kept if together else 1, counted=counted)
 
     def read(self, batches: Iterable[Events], secret: bytes, summary: BoundingSummary) -> Iterator[Contributions]:
@@ -392,19 +392,15 @@ def totals_of(
 
 def _limit(projection: Projection, neighbours: "Neighbours", clip: Clip) -> int:
     """Return the bound in grid steps, squared for `L2`."""
-    kind = getattr(neighbours, "kind", None)
-    if kind not in ("l1", "l2", "sketch-l2"):
-        raise InvalidInputError(
-            f"units are clipped to L1(bound, unit=…), L2 or SketchL2, got {neighbours!r:.60}, which does not "
-            f"bound the total of a unit"
-        )
-    neighbours.check_clip(clip)
-    if isinstance(neighbours, SketchL2):
-        check_fine(projection, neighbours)
-        return neighbours.cell_steps(projection)
-    steps: int = getattr(neighbours, "squared_steps", neighbours.grid_steps)(projection.grid)
+    check_neighbours(neighbours)
+    if neighbours.clips:
+        neighbours.check_clip(clip)
+    check_fine(projection, neighbours)
+    steps = neighbours.clip_steps(projection)
+    if neighbours.of_sketches:
+        return steps
     if steps >= MAX_LIMIT:
-        bits = 62 if kind == "l1" else 31
+        bits = 62 if neighbours.norm == "l1" else 31
         raise InvalidInputError(f"the bound must be below 2**{bits} grid steps of {projection.grid}, got {neighbours}")
     return steps
 
@@ -413,7 +409,7 @@ def _kept_keys(neighbours: "Neighbours", max_keys: int | None) -> tuple[int, boo
     """Return how many keys a unit keeps, and whether the bound holds for all of them together."""
     if max_keys is None or max_keys == neighbours.max_keys:
         return neighbours.max_keys, False
-    if neighbours.kind == "sketch-l2":
+    if neighbours.of_sketches:
         raise InvalidInputError(
             "SketchL2 bounds all keys of a unit together and has a max_keys of its own: got "
             f"max_keys={max_keys!r:.40} and {neighbours!r}. Pass only SketchL2(bound, max_keys=…)"
@@ -424,7 +420,8 @@ def _kept_keys(neighbours: "Neighbours", max_keys: int | None) -> tuple[int, boo
             f"itself. If the neighbours have max_keys=1, it may be larger; all keys are then clipped together. Got "
             f"{max_keys!r:.40}"
         )
-    if neighbours.kind != "l1":  # m keys in one ball move sums of absolute values by √m times what one key does
+    # m keys in one ball move sums of absolute values by √m times what one key does
+    if not neighbours.clips_keys_together:
         raise InvalidInputError(
             f"only L1 clips several keys together, got {neighbours!r} and max_keys={max_keys}. Laplace noise and "
             f"signs depend on the l1 distance, which is larger by √{max_keys} under one l2 bound for {max_keys} keys. "
