@@ -140,6 +140,17 @@ class WeakGuaranteeWarning(UserWarning):
     """
 
 
+class ReleasedAgainWarning(UserWarning):
+    """Data were released a second time in this process, so the same people spend ε again.
+
+    It is given once for the same data, before the release is charged and drawn; ``again=True`` says that a further
+    release is meant. Turn it into an error to refuse such releases:
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", ReleasedAgainWarning)
+    """
+
+
 class BoundExceededWarning(UserWarning):
     """A sketch holds an event larger than the bound of the release, so the unit that contributed it is not protected.
 

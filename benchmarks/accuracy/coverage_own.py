@@ -122,7 +122,7 @@ def _plain(
     noise = budget.noise(projection)
     publisher = CalibratedNoise(projection, guarantee_of(noise, budget.spent, trials.NEIGHBOURS), noise)
     bits = trials.keyed(f"own {projection} {budget} {seed}".encode())
-    return own, publisher.release(own, bits), publisher.release(other, bits)
+    return own, publisher.for_data(own).draw(bits), publisher.for_data(other).draw(bits)
 
 
 def _units(clip: Clip) -> tuple[tuple[Any, ...], tuple[Floats, Floats], tuple[int, int]]:
@@ -148,7 +148,7 @@ def _clipped(rows: tuple[Any, ...], clip: Clip, seed: int) -> tuple[ss.Sketch, s
     counting = ss.Counting.of(projection, neighbours, delta=1e-6)
     publisher = AdditiveNoise(epsilon=1.0, delta=1e-6, neighbours=neighbours, counting=counting).calibrated(projection)
     bits = trials.keyed(f"own {projection} {clip} {seed}".encode())
-    return table[0], publisher.release(table[0], bits), publisher.release(table[1], bits)
+    return table[0], publisher.for_data(table[0]).draw(bits), publisher.for_data(table[1]).draw(bits)
 
 
 def _truths(x: Floats, y: Floats) -> dict[str, float]:

@@ -168,7 +168,7 @@ def _release_units(
     fine = projection.replace(resolution="1/4096")
     table = bound_units([columns], fine, neighbours=neighbours, clip=clip)
     publisher = AdditiveNoise(epsilon=1.0, delta=1e-6, neighbours=neighbours).calibrated(fine)
-    return publisher.release(table[0], trials.keyed(f"points {fine} {clip} {noise} {seed}".encode()))
+    return publisher.for_data(table[0]).draw(trials.keyed(f"points {fine} {clip} {noise} {seed}".encode()))
 
 
 def _cases(

@@ -149,7 +149,7 @@ def _trials(units: Units, clip: Clip, cells: int, count: int) -> Iterator[Found]
         noise = AdditiveNoise(epsilon=EPSILON, delta=DELTA, neighbours=neighbours, counting=counting)
         publisher = noise.calibrated(projection)
         bits = trials.keyed(f"{projection} {units.name} {clip}".encode())
-        releases = [publisher.release(table[key], bits) for key in range(len(vectors))]
+        releases = [publisher.for_data(table[key]).draw(bits) for key in range(len(vectors))]
         block = block_of(releases)
         for quantity, by in _MEASURED.items():
             estimates[quantity].append(compare_blocks(block, block, by, same=True))

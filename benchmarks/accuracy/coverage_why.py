@@ -128,7 +128,7 @@ def _releases(
     for values in counts:
         sketch = projection.sketch()
         sketch.update(np.arange(ITEMS), values.astype(np.int64))
-        found.append(publisher.release(sketch, bits))
+        found.append(publisher.for_data(sketch).draw(bits))
     return found[0] if weight == 1 else found[0].scaled(weight), found[1]
 
 
@@ -190,7 +190,7 @@ def _releases_of_units(
     noise = AdditiveNoise(epsilon=1.0, delta=delta, neighbours=neighbours, counting=counting)
     publisher = noise.calibrated(projection)
     bits = trials.keyed(f"why {projection} {clip} {seed}".encode())
-    x, y = (publisher.release(table[key], bits) for key in range(2))
+    x, y = (publisher.for_data(table[key]).draw(bits) for key in range(2))
     return x, y
 
 

@@ -104,7 +104,7 @@ def _trials(name: str, x: Ints, epsilon: float, count: int) -> list[Found]:
     sketch.update(np.arange(DIM), x)
     publisher = ss.AdditiveNoise(epsilon=epsilon, neighbours=ss.L1(1)).calibrated(projection)
     releases = [
-        publisher.release(sketch, trials.keyed(f"sums {name} {epsilon} {seed}".encode())) for seed in range(count)
+        publisher.for_data(sketch).draw(trials.keyed(f"sums {name} {epsilon} {seed}".encode())) for seed in range(count)
     ]
     truths, found = _exactly(x.astype(np.float64)), []
     plain = [_exactly(one.values.astype(np.float64)) for one in releases]

@@ -102,7 +102,7 @@ def _trials(name: str, theta: float, count: int) -> list[Found]:
         theirs.update(np.arange(DIM), y)
         publisher = MECHANISMS[name].calibrated(projection)
         bits = trials.keyed(f"own signs {name} {theta} {seed}".encode())
-        mine, release = publisher.release(own, bits), publisher.release(theirs, bits)
+        mine, release = publisher.for_data(own).draw(bits), publisher.for_data(theirs).draw(bits)
         for method, side, norm in ((BOTH, mine, norms[0]), (OWN, own, None), (EXACT, own, norms[0])):
             estimate = ss.signs.angle(side, release, norm_x=norm, norm_y=norms[1])
             holds = [low <= truth <= high for low, high in map(estimate.interval, CONFIDENCES)]

@@ -254,7 +254,7 @@ def _summed(sums: Ints, people: int, agreement: ss.Agreement) -> Sketch:
 
 
 def _release(sketch: Sketch, bits: Any) -> ss.PrivateSketch:
-    return _publisher(sketch.projection.dim).release(sketch, bits).with_clip("equal")
+    return _publisher(sketch.projection.dim).for_data(sketch).draw(bits).with_clip("equal")
 
 
 def _lists() -> dict[int, list[Any]]:

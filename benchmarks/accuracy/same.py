@@ -179,7 +179,7 @@ def _averages(count: int) -> Iterator[Alarms]:
                 publisher = AdditiveNoise(epsilon=1.0, delta=1e-6, neighbours=neighbours, counting=counting)
                 bits = trials.keyed(f"same {clip} {what} {seed}".encode())
                 released = publisher.calibrated(projection)
-                x, y = (released.release(table[key], bits).with_clip(clip) for key in range(2))
+                x, y = (released.for_data(table[key]).draw(bits).with_clip(clip) for key in range(2))
                 found.append(ss.test_same(x, y, by="mean", samples=samples).p_value)
             alarms = tuple(float((np.array(found) <= level).mean()) for level in LEVELS)
             yield Alarms(f"averages, {clip}", str(BUDGETS[1]), "0", what, alarms, count)

@@ -15,7 +15,7 @@ from streamsketch.cli._showing import guarantee_fields, plural
 from streamsketch.explanation import explain_release
 from streamsketch.planning import NoiseFloor
 from streamsketch.privacy import Counting, Guarantee, SystemBits
-from streamsketch.release import AdditiveNoise, CalibratedNoise
+from streamsketch.release import AdditiveNoise, CalibratedNoise, Stated
 from streamsketch.sketching import counting_of
 from streamsketch.storage import PastRelease, RawHeader, RawSketch, State, released_before
 
@@ -157,7 +157,9 @@ class DryRun:
     def _calibrated(self) -> CalibratedNoise:
         counting = counting_of(self._empty, self.publisher.neighbours)
         publisher = dataclasses.replace(self.publisher, counting=counting)
-        return publisher.calibrated(self.header.projection).on(self._empty, assert_bounds=self.assert_bounds)
+        calibrated = publisher.calibrated(self.header.projection)
+        calibrated.check_single()
+        return calibrated.with_guarantee(calibrated.guarantee_for(self._empty, assert_bounds=self.assert_bounds))
 
     @functools.cached_property
     def _empty(self) -> State:
@@ -172,7 +174,7 @@ class DryRun:
         counting = calibrated.counting
         counts = None if counting is None else np.full(counting.numbers, usual, dtype=np.int64)
         cells = np.full(self.header.projection.sketch_dim, usual, dtype=np.int64)
-        return calibrated.published(cells, SystemBits(), self.header.ids, counts)
+        return calibrated.published(cells, SystemBits(), Stated(self.header.ids), counts)
 
 
 def _bytes(number: int) -> str:

@@ -315,7 +315,7 @@ class History:
                 )
             found = np.rint(found).astype(np.int64)
         cells = self.projection.sketch_dim
-        release = PrivateSketch(
+        return PrivateSketch(
             self.projection,
             found[:cells],
             part.noise(self.schedule, first.noise).scaled(self.schedule.scale),
@@ -325,8 +325,9 @@ class History:
             data_ids=first.data_ids,
             counts=None if first.counts is None or part.minus is not None else found[cells:],
             history=part,
+            agreement=first.agreement,
+            clip=first.clip if part.minus is None else None,
         )
-        return release.with_agreement(first.agreement).with_clip(first.clip if part.minus is None else None)
 
     def _ranges(self, length: int, every: int) -> list[tuple[int, int]]:
         if type(length) is not int or type(every) is not int or not (0 < length <= self.windows and every > 0):

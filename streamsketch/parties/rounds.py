@@ -432,7 +432,8 @@ class Round:
             release_ids=[digest.digest()[:RELEASE_ID_BYTES]],
             data_ids=ids,
             counts=None if counting is None else total[k:],
-        ).with_clip(self.clip)
+            clip=self.clip,
+        )
 
     # --- inside -----------------------------------------------------------------------------------------------
 

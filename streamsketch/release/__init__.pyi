@@ -30,8 +30,9 @@ from .published import (
     with_agreement,
 )
 from .published_table import PublishedTable, stated_apart
-from .publishers import Calibrated, Publisher, numbers_of, refuse_new, warn_of_exceeded
-from .releaser import BitsOfKey, HistoryState, Releaser
+from .publishers import Publisher
+from .ready import BitsOfKey, Calibrated, Ready, ReadyRows, ReadyTable, Stated, check_readable, numbers_of
+from .releaser import BitsOfRow, HistoryState, Releaser
 
 __all__ = [
     "HISTORY_ID_BYTES",
@@ -39,6 +40,7 @@ __all__ = [
     "RELEASE_ID_BYTES",
     "AdditiveNoise",
     "BitsOfKey",
+    "BitsOfRow",
     "Calibrated",
     "CalibratedNoise",
     "Composition",
@@ -54,12 +56,17 @@ __all__ = [
     "Published",
     "PublishedTable",
     "Publisher",
+    "Ready",
+    "ReadyRows",
+    "ReadyTable",
     "Releaser",
     "SketchClip",
+    "Stated",
     "StatedNoise",
     "Verdict",
     "check_disjoint",
     "check_independent",
+    "check_readable",
     "check_release",
     "check_same_place",
     "check_stated",
@@ -69,14 +76,12 @@ __all__ = [
     "mismatch",
     "noisy_coordinates",
     "numbers_of",
-    "refuse_new",
     "release_vector",
     "sign_rows",
     "sketches_to_release",
     "stated_apart",
     "unread_matrix",
     "warn_of",
-    "warn_of_exceeded",
     "warn_of_mismatches",
     "with_agreement",
     "with_norm",

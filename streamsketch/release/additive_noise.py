@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Iterable
-from typing import Any, Self, cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from streamsketch.projections import Projection
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
 from streamsketch.release.private_table import PrivateTable
-from streamsketch.release.publishers import Calibrated, Judged, Publisher, numbers_of
+from streamsketch.release.publishers import Publisher
+from streamsketch.release.ready import Calibrated, Facts, Ready, ReadyRows, Stated, numbers_of
 from streamsketch.schedules import Schedule
 from streamsketch.sketching import Sketch, SketchTable
 
@@ -97,18 +98,6 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         counting: Counting | None = self.guarantee.mechanism.counting
         return counting
 
-    def on(self, data: Sketch | SketchTable, *, assert_bounds: bool = False) -> Self:
-        """Return the same for these data; as `Calibrated.on`.
-
-        Raises
-        ------
-        InvalidInputError
-            Also if counts are to be published but units were not counted, which depends on how the data were
-            processed, never on the data themselves; and for the rows of a schedule, which `Releaser` makes.
-        """
-        self.check_single()
-        return self.on_window(data, assert_bounds=assert_bounds)
-
     def check_single(self) -> None:
         """Raise `InvalidInputError` if this is the noise of a schedule's rows, which are sums of windows."""
         if self.schedule is not None:
@@ -118,45 +107,46 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
                 "streamsketch.continual.release"
             )
 
-    def on_window(self, data: Sketch | SketchTable, *, assert_bounds: bool = False) -> Self:
-        """Return the same for the data of one window, or of single releases; as `on`."""
-        if self.counting is not None and not data.bounds.counts_for(self.guarantee.neighbours):
+    def for_row(
+        self, exact: Ints, ids: Iterable[bytes], history: HistoryPart, bounds: Bounds, agreement: str | None
+    ) -> Ready[PrivateSketch]:
+        """Return a row of a schedule, ready to be drawn: a sum of windows that each passed `guarantee_for`.
+
+        Parameters
+        ----------
+        exact
+            Its numbers, the cells and what is counted beside them: int64, (n,).
+        ids
+            Published ids of the data.
+        history
+            Which row it is.
+        bounds
+            Of its data.
+        agreement
+            The fingerprint of the agreement of the data, if any.
+
+        Raises
+        ------
+        InvalidInputError
+            If the guarantee does not state the basis of its bound yet; or as `check_readable`.
+        """
+        if self.schedule is None or self.guarantee.basis is None:
             raise InvalidInputError(
-                f"there is no count of the {self.guarantee.neighbours.units} in these data. streamsketch.bound counts "
-                f"units while it bounds them, to neighbours of the same kind and each key by itself; rows added later "
-                f"drop the count. Bound all rows in this way, or release without counting"
+                "a row needs the guarantee of a schedule with the basis of its bound, which guarantee_for(window) "
+                f"states; got {self.guarantee}"
             )
-        return super().on(data, assert_bounds=assert_bounds)
+        return Ready(self, exact.reshape(1, -1), Stated(ids, bounds, agreement, history))
 
-    def _known_of(self, data: Sketch | SketchTable, assert_bounds: bool) -> Judged:  # noqa: FBT001 - as its field
-        known, schedule = super()._known_of(data, assert_bounds), self.schedule
-        if schedule is None:
-            return known
-        unit = self.guarantee.neighbours.unit
-        bounds, agreed = known.bounds, known.agreed
-        if bounds.neighbours is not None:
-            bounds = dataclasses.replace(bounds, neighbours=_over_windows(bounds.neighbours, schedule, unit))
-        agreed = None if agreed is None else _over_windows(agreed, schedule, unit)
-        return known._replace(bounds=bounds, agreed=agreed)
-
-    def release_rows(
-        self, matrix: Any, *, ledger: Ledger | None = None, dataset: str | None = None
-    ) -> list[PrivateSketch]:
-        """Return a release of each row of a matrix; see `Publisher.release_rows`."""
-        self.check_single()
+    def for_rows(self, matrix: Any) -> ReadyRows[PrivateSketch]:
+        """Return the rows of a matrix, ready to be drawn; see `Publisher.release_rows`."""
         if self.counting is not None:
             raise InvalidInputError("counting is not supported for rows of a matrix; release them without counting")
-        return super().release_rows(matrix, ledger=ledger, dataset=dataset)
+        return super().for_rows(matrix)
 
     def published(
-        self,
-        noisy: Ints,
-        bits: BitSource,
-        ids: DataIds | Iterable[bytes] | None,
-        counts: Ints | None = None,
-        history: HistoryPart | None = None,
+        self, noisy: Ints, bits: BitSource, stated: Stated | None = None, counts: Ints | None = None
     ) -> PrivateSketch:
-        """Return a release of cells and counts that already contain their noise; without ids, the data are new.
+        """Return a release of cells and counts that already contain their noise.
 
         Parameters
         ----------
@@ -164,12 +154,13 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
             Cells: int64, (k,).
         bits
             For the id of the release.
-        ids
-            Of the data; or published ones.
-        counts, history
+        stated
+            What it states of the data; by default they are new.
+        counts
             As in `PrivateSketch`.
         """
-        known = (ids or data_ids.new()).published() if ids is None or isinstance(ids, DataIds) else ids
+        stated = stated or Stated()
+        ids = stated.ids or data_ids.new()
         return PrivateSketch(
             self.projection,
             noisy,
@@ -177,58 +168,57 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
             self.guarantee,
             noise_place=self.noise_place,
             release_ids=[bits.read(RELEASE_ID_BYTES)],
-            data_ids=known,
+            data_ids=ids.published() if isinstance(ids, DataIds) else ids,
             counts=counts,
-            history=history,
+            history=stated.history,
+            agreement=stated.agreement,
+            clip=self._clip_of(stated.bounds),
         )
 
-    def _exact(self, sketch: Sketch) -> Ints:
-        return numbers_of(sketch, self.guarantee.neighbours, self.counting).reshape(1, -1)
+    @property
+    def row_bytes(self) -> int:
+        """Of cells and counts."""
+        return 8 * self._width
 
-    def _described(self, released: PrivateSketch, bounds: Bounds) -> PrivateSketch:
+    @property
+    def _width(self) -> int:
+        return self.projection.sketch_dim + (0 if self.counting is None else self.counting.numbers)
+
+    def _check_facts(self, data: Facts) -> None:
+        if self.counting is not None and not data.bounds.counts_for(self.guarantee.neighbours):
+            raise InvalidInputError(
+                f"there is no count of the {self.guarantee.neighbours.units} in these data. streamsketch.bound counts "
+                f"units while it bounds them, to neighbours of the same kind and each key by itself; rows added later "
+                f"drop the count. Bound all rows in this way, or release without counting"
+            )
+
+    def _judged_by(self, data: Facts) -> tuple[Bounds, Neighbours | None]:
+        (bounds, agreed), schedule = super()._judged_by(data), self.schedule
+        if schedule is None:
+            return bounds, agreed
+        unit = self.guarantee.neighbours.unit
+        if bounds.neighbours is not None:
+            bounds = dataclasses.replace(bounds, neighbours=_over_windows(bounds.neighbours, schedule, unit))
+        return bounds, None if agreed is None else _over_windows(agreed, schedule, unit)
+
+    def _exact(self, sketch: Sketch) -> Ints:
+        return numbers_of(sketch, self.guarantee.neighbours, self.counting)
+
+    def _clip_of(self, bounds: Bounds) -> SketchClip | None:
+        """Return how each unit's sketch was clipped, where the bounds of the data show that it was, once."""
         stated, enforced = self.guarantee.neighbours, bounds.neighbours
         is_known = self.guarantee.basis == "enforced" and bounds.counted  # no unit was added twice
         is_length = stated.of_sketches and enforced is not None and stated.bound == enforced.bound
         if is_known and is_length and bounds.clip in get_args(SketchClip):
-            return released.with_clip(cast("SketchClip", bounds.clip))
-        return released
+            return cast("SketchClip", bounds.clip)
+        return None
 
-    def _draw(self, exact: Ints, bits: BitSource, ids: DataIds | None) -> list[PrivateSketch]:
-        self.check_single()
-        return [self._row_of(row, bits, ids) for row in self._noisy(exact, bits)]
-
-    def drawn(
-        self, exact: Ints, bits: BitSource, ids: Iterable[bytes], history: HistoryPart, bounds: Bounds
-    ) -> PrivateSketch:
-        """Return a row of a schedule, with noise.
-
-        Parameters
-        ----------
-        exact
-            Its numbers, the cells and what is counted beside them: int64, (n,).
-        bits
-            Secret and uniform.
-        ids
-            Published ids of the data.
-        history
-            Which row it is.
-        bounds
-            Of its data.
-        """
-        (noisy,) = self._noisy(exact.reshape(1, -1), bits)
-        return self._described(self._row_of(noisy, bits, ids, history), bounds)
-
-    def _noisy(self, exact: Ints, bits: BitSource) -> Ints:
-        drawn = self.noise.sample(exact.size, bits).reshape(exact.shape)
+    def _draw(self, exact: Ints, bits: BitSource, stated: Stated) -> list[PrivateSketch]:
+        drawn, cells = self.noise.sample(exact.size, bits).reshape(exact.shape), self.projection.sketch_dim
         # modulo 2^64, as all sums of cells: that costs accuracy past 2^63, and no privacy (Theory 4.2)
         noisy: Ints = np.add(exact, drawn)
-        return noisy
-
-    def _row_of(
-        self, noisy: Ints, bits: BitSource, ids: DataIds | Iterable[bytes] | None, history: HistoryPart | None = None
-    ) -> PrivateSketch:
-        cells = self.projection.sketch_dim
-        return self.published(noisy[:cells], bits, ids, noisy[cells:] if noisy.size > cells else None, history)
+        is_counted = noisy.shape[1] > cells
+        return [self.published(row[:cells], bits, stated, row[cells:] if is_counted else None) for row in noisy]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -302,12 +292,20 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         public_keys: Iterable[Any] | None = None,
         keys_are_public: bool = False,
         assert_bounds: bool = False,
+        again: bool = False,
         ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> PrivateTable:
         """Return one release of all keys of a table. Parameters and errors are those of `SketchTable.release`."""
-        keys: dict[str, Any] = {"public_keys": public_keys, "keys_are_public": keys_are_public}
-        rows = self._by_key(table, **keys, assert_bounds=assert_bounds, ledger=ledger, dataset=dataset)
+        rows = self._by_key(
+            table,
+            public_keys,
+            keys_are_public=keys_are_public,
+            assert_bounds=assert_bounds,
+            again=again,
+            ledger=ledger,
+            dataset=dataset,
+        )
         return PrivateTable.of_one(rows)
 
     def calibrated_to(

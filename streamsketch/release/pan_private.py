@@ -15,6 +15,7 @@ from streamsketch.privacy import L1, BitSource, Guarantee, Sensitivity, SystemBi
 from streamsketch.projections import Projection
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.ready import Stated
 from streamsketch.sketching import encode_batch
 
 
@@ -145,7 +146,7 @@ class PanPrivateSketch:
         with self._held():
             values = self._state + self._drawn(bits)
             self._released = True
-        return self._noisy.published(values, bits, self._ids)
+        return self._noisy.published(values, bits, Stated(self._ids))
 
     def _drawn(self, bits: BitSource) -> Ints:
         return self._noisy.noise.sample(self.projection.sketch_dim, bits)

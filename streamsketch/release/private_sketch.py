@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast, get_args
 
 import numpy as np
 
-from streamsketch.agreement import check_alike
+from streamsketch.agreement import check_alike, check_fingerprint
 from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
@@ -122,6 +122,10 @@ class PrivateSketch(Published):
     history
         The part of a history that this is, if it is published by a schedule: a row, from which no estimate is made, or
         a range of windows that was solved from rows. None for other releases, and for sums.
+    agreement
+        The fingerprint of the agreement that the data followed, in hexadecimal, if it is known.
+    clip
+        How each unit's sketch was clipped to an enforced `SketchL2` bound; None for other neighbours.
 
     Raises
     ------
@@ -172,6 +176,8 @@ class PrivateSketch(Published):
         parts: Iterable[NoisePart] = (),
         counts: Ints | None = None,
         history: HistoryPart | None = None,
+        agreement: str | None = None,
+        clip: SketchClip | None = None,
     ) -> None:
         if not isinstance(values, np.ndarray):
             raise TypeError(f"values must be a NumPy array, got a {type(values).__name__}")
@@ -204,8 +210,10 @@ class PrivateSketch(Published):
         self._release_ids = ids
         self._data_ids = known
         self._parts = stated
-        self._agreement: str | None = None
-        self._clip: SketchClip | None = None
+        if agreement is not None:
+            check_fingerprint(agreement)
+        self._agreement = agreement
+        self._clip = _checked_clip(clip, guarantee)
         self._history = history
         self._check_history()
         self._counts: Ints | None = None if counts is None else self._checked_counts(counts)
@@ -284,14 +292,7 @@ class PrivateSketch(Published):
 
     def with_clip(self, clip: SketchClip | None) -> Self:
         """Return the same release with this `clip`: you assert that each unit's sketch was clipped so."""
-        if clip not in (None, *get_args(SketchClip)):
-            raise InvalidInputError(f"a sketch is clipped by 'scale' or 'equal', got {short(clip)}")
-        if clip is not None and not self._guarantee.neighbours.of_sketches:
-            raise InvalidInputError(
-                f"clip={clip!r} is for SketchL2 neighbours, but the guarantee is for {self._guarantee.neighbours}: "
-                "leave it out"
-            )
-        return copy_with(self, _clip=clip)
+        return copy_with(self, _clip=_checked_clip(clip, self._guarantee))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -481,21 +482,19 @@ class PrivateSketch(Published):
         check_streams([self])
         if exact == 1:
             return self
-        return (
-            type(self)(
-                self._projection,
-                self._values,
-                self._noise,
-                self._guarantee,
-                noise_place=self._noise_place,
-                multiplier=self._multiplier * exact,
-                release_ids=self._release_ids,
-                data_ids=self._data_ids,
-                parts=[part.scaled(exact) for part in self._parts] if exact else (),  # 0 is refused by the multiplier
-                history=self._history,
-            )
-            .with_agreement(self._agreement)
-            .with_clip(self._clip)
+        return type(self)(
+            self._projection,
+            self._values,
+            self._noise,
+            self._guarantee,
+            noise_place=self._noise_place,
+            multiplier=self._multiplier * exact,
+            release_ids=self._release_ids,
+            data_ids=self._data_ids,
+            parts=[part.scaled(exact) for part in self._parts] if exact else (),  # 0 is refused by the multiplier
+            history=self._history,
+            agreement=self._agreement,
+            clip=self._clip,
         )
 
     @property
@@ -527,7 +526,8 @@ class PrivateSketch(Published):
                 "Scale them by multipliers with a larger common step, or combine fewer"
             )
         unstated = any(one._unstated for one in (self, other))
-        summed = PrivateSketch(
+        alike = populations == "disjoint" and self._clip == other._clip
+        return PrivateSketch(
             self._projection,
             mine * self._values + theirs * other._values,
             self._noise.scaled(mine) + other._noise.scaled(theirs),
@@ -538,9 +538,9 @@ class PrivateSketch(Published):
             data_ids={*self._data_ids, *other._data_ids},
             parts=[] if unstated else [*self.as_parts(), *other.as_parts()],
             counts=counts,
+            agreement=self._agreement,
+            clip=self._clip if alike else None,
         )
-        alike = populations == "disjoint" and self._clip == other._clip
-        return summed.with_agreement(self._agreement).with_clip(self._clip if alike else None)
 
     def _summed_counts(self, other: "PrivateSketch", mine: int, theirs: int) -> Ints | None:
         """Return the counts of both together, each times a factor: None where one has none, or other weights."""
@@ -561,6 +561,17 @@ class PrivateSketch(Published):
     def explain(self) -> "Explanation":
         """Return an explanation: who is protected, by which theorem, with how much noise, and what is not protected."""
         return cast("Explanation", super().explain())
+
+
+def _checked_clip(clip: SketchClip | None, guarantee: Guarantee) -> SketchClip | None:
+    """Return how units were clipped, once it fits the guarantee."""
+    if clip not in (None, *get_args(SketchClip)):
+        raise InvalidInputError(f"a sketch is clipped by 'scale' or 'equal', got {short(clip)}")
+    if clip is not None and not guarantee.neighbours.of_sketches:
+        raise InvalidInputError(
+            f"clip={clip!r} is for SketchL2 neighbours, but the guarantee is for {guarantee.neighbours}: leave it out"
+        )
+    return clip
 
 
 def noisy_coordinates(projection: Projection, place: NoisePlace) -> int:

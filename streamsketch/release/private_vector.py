@@ -101,7 +101,7 @@ def release_vector(  # noqa: PLR0913 - a release is asked for by keyword
         cells = _after_hadamard(projection, steps, noisy.noise, bits)
     else:
         cells = _mapped(projection, steps + noisy.noise.sample(projection.dim, bits))
-    return noisy.published(cells, bits, None)
+    return noisy.published(cells, bits)
 
 
 def _after_hadamard(projection: FJLT, steps: Ints, noise: Noise, bits: BitSource) -> Ints:

@@ -19,12 +19,11 @@ from streamsketch.release.history import HISTORY_ID_BYTES, HistoryPart
 from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
-from streamsketch.release.published import with_agreement
-from streamsketch.release.publishers import numbers_of, refuse_new, warn_of_exceeded
+from streamsketch.release.ready import check_readable, numbers_of, warn_of_exceeded
 from streamsketch.schedules import Progress, Schedule
 from streamsketch.sketching import Sketch, SketchTable
 
-BitsOfKey: TypeAlias = Callable[[Any, Ints], BitSource]
+BitsOfRow: TypeAlias = Callable[[Any, Ints], BitSource]
 """A function of a key (None for a stream without keys) and the exact numbers of its row that returns secret bits."""
 
 
@@ -204,7 +203,7 @@ class Releaser:
         *,
         public_keys: Iterable[Any] | None = None,
         keys_are_public: bool = False,
-        bits: BitsOfKey | None = None,
+        bits: BitsOfRow | None = None,
         ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> PrivateSketch | PrivateTable:
@@ -250,9 +249,8 @@ class Releaser:
         part = HistoryPart(self._history, progress.window, progress.window + 1, is_row=True)
         rows = []
         for key, row, ids in zip(of.names, exact, of.ids[1:], strict=True):
-            drawn_from = SystemBits() if bits is None else bits(key, row)
-            released = noise.drawn(row, drawn_from, ids, part, window.bounds)
-            rows.append(with_agreement(released, of.agreement))
+            ready = noise.for_row(row, ids, part, window.bounds, of.agreement)
+            rows.append(ready.draw(None if bits is None else bits(key, row)))
         published = rows[0] if of.keys is None else PrivateTable.of_one(dict(zip(of.keys, rows, strict=True)))
         progress.hold(numbers)
         self._of, self._progress = of, progress
@@ -304,6 +302,7 @@ class Releaser:
                 f"{self.windows} follows {agreement or 'none'}"
             )
         guarantee = self._guarantee_of(window)
+        check_readable(window.projection, guarantee, keys, self._noise.row_bytes)
         warn_of_exceeded(window.largest, self._noise.guarantee.neighbours, window.projection)
         counting, neighbours = self._noise.counting, self._noise.guarantee.neighbours
         numbers = np.concatenate([numbers_of(one, neighbours, counting) for one in sketches.values()])
@@ -331,11 +330,12 @@ class Releaser:
         if self._stated is not None:
             stated: Guarantee = self._stated
             return stated
-        if not self._assert_bounds and (before is None or before.basis == "enforced"):
-            refuse_new(window, beside_bounded=before is not None)
-        if before is not None and window.bounds.is_empty:
+        is_bounded = before is not None and before.basis == "enforced"
+        if before is not None and window.bounds.is_empty and not is_bounded:
             return before
-        found: Guarantee = self._noise.on_window(window, assert_bounds=self._assert_bounds).guarantee
+        found: Guarantee = self._noise.guarantee_for(
+            window, assert_bounds=self._assert_bounds, beside_bounded=is_bounded
+        )
         if before is None:
             return found
         if (before.basis == "enforced" and found.basis != "enforced") or set(found.conditions) - set(before.conditions):

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints
-from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import (
     BitSource,
@@ -28,7 +27,7 @@ from streamsketch.privacy import (
     sign_margin,
 )
 from streamsketch.projections import Projection
-from streamsketch.release import RELEASE_ID_BYTES, Calibrated
+from streamsketch.release import RELEASE_ID_BYTES, Calibrated, Stated
 from streamsketch.signs.publishers import SignPublisher
 from streamsketch.signs.sign_changes import cell_steps
 from streamsketch.signs.sketch import IndividualSignSketch, Method, pack_signs
@@ -88,14 +87,26 @@ class _CalibratedSigns(Calibrated[IndividualSignSketch]):
     mechanism: IndividualSignMechanism
     steps: Ints
 
-    def _draw(self, cells: Ints, bits: BitSource, ids: DataIds | None) -> list[IndividualSignSketch]:
-        del ids  # individual guarantees do not add up, whatever the data
-        released = []
-        for row in cells:
+    @property
+    def row_bytes(self) -> int:
+        """Of a bit for each cell, in whole words."""
+        return 8 * -(-self.projection.sketch_dim // 64)
+
+    def _draw(self, exact: Ints, bits: BitSource, stated: Stated) -> list[IndividualSignSketch]:
+        released = []  # without ids: individual guarantees do not add up, whatever the data
+        for row in exact:
             packed = pack_signs(self.mechanism.positive(row, self.steps, find_near_zero(row, self.steps), bits))
             identity = bits.read(RELEASE_ID_BYTES)
-            name, guarantee = self.mechanism.name, self.guarantee
-            released.append(IndividualSignSketch(self.projection, packed, name, guarantee, release_id=identity))
+            released.append(
+                IndividualSignSketch(
+                    self.projection,
+                    packed,
+                    self.mechanism.name,
+                    self.guarantee,
+                    release_id=identity,
+                    agreement=stated.agreement,
+                )
+            )
         return released
 
 

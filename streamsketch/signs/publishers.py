@@ -31,7 +31,7 @@ from streamsketch.privacy import (
     rate_below,
 )
 from streamsketch.projections import OPORP, GaussianProjection, Projection
-from streamsketch.release import RELEASE_ID_BYTES, Calibrated, PublishedTable, Publisher
+from streamsketch.release import RELEASE_ID_BYTES, Calibrated, PublishedTable, Publisher, Stated
 from streamsketch.signs.sign_changes import (
     binomial_count,
     cell_steps,
@@ -188,6 +188,7 @@ class SignMechanism(SignPublisher[SignSketch]):
         public_keys: Iterable[Any] | None = None,
         keys_are_public: bool = False,
         assert_bounds: bool = False,
+        again: bool = False,
         ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> SignTable:
@@ -195,7 +196,7 @@ class SignMechanism(SignPublisher[SignSketch]):
 
         Parameters
         ----------
-        table, public_keys, keys_are_public, assert_bounds, ledger, dataset
+        table, public_keys, keys_are_public, assert_bounds, again, ledger, dataset
             As in `SketchTable.release`. A public key without data is released as fair coin flips.
 
         Raises
@@ -206,14 +207,15 @@ class SignMechanism(SignPublisher[SignSketch]):
             As in `calibrated` and `SketchTable.release`; for ``public_keys`` if the guarantee has conditions on every
             vector, which a key without data does not meet.
         """
-        if self.conditions and public_keys is not None:
-            raise InvalidInputError(
-                f"{self.name} has no guarantee for public keys without data, whose norm is 0: "
-                f"{'; '.join(self.conditions)}. Use another mechanism, or keys_are_public=True for keys that all have "
-                "such data"
-            )
-        keys: dict[str, Any] = {"public_keys": public_keys, "keys_are_public": keys_are_public}
-        rows = self._by_key(table, **keys, assert_bounds=assert_bounds, ledger=ledger, dataset=dataset)
+        rows = self._by_key(
+            table,
+            public_keys,
+            keys_are_public=keys_are_public,
+            assert_bounds=assert_bounds,
+            again=again,
+            ledger=ledger,
+            dataset=dataset,
+        )
         return SignTable.of_one(rows)
 
     @property
@@ -244,11 +246,27 @@ class _CalibratedFlips(Calibrated[SignSketch]):
         """True of logistic flips: the loss of a cell is linear in how far it moves."""
         return self.law.shape == "linear"
 
-    def _draw(self, cells: Ints, bits: BitSource, ids: DataIds | None) -> list[SignSketch]:
-        levels = self.law.levels(cells, self.steps)
-        flipped = flips(levels.reshape(-1), self.law.rate, bits).reshape(cells.shape)
-        positive = (cells > 0) ^ (flipped == 1)
-        known = () if ids is None else ids.published()  # of rows, ids would be longer than the signs
+    @property
+    def row_bytes(self) -> int:
+        """Of a bit for each cell, in whole words."""
+        return 8 * -(-self.projection.sketch_dim // 64)
+
+    def check_public_keys(self) -> None:
+        """Raise `InvalidInputError` if the guarantee has conditions on every vector: a key without data breaks them."""
+        by_norms = [step for step in self.guarantee.mechanism.flips if step.norm_bound is not None]
+        if by_norms:
+            raise InvalidInputError(
+                f"{by_norms[0].method} has no guarantee for public keys without data, whose norm is 0: "
+                f"{'; '.join(self.guarantee.conditions)}. Use another mechanism, or keys_are_public=True for keys that "
+                "all have such data"
+            )
+
+    def _draw(self, exact: Ints, bits: BitSource, stated: Stated) -> list[SignSketch]:
+        levels = self.law.levels(exact, self.steps)
+        flipped = flips(levels.reshape(-1), self.law.rate, bits).reshape(exact.shape)
+        positive = (exact > 0) ^ (flipped == 1)
+        ids = stated.ids or ()  # of rows none, as they would be longer than the signs
+        known = ids.published() if isinstance(ids, DataIds) else ids
         return [
             SignSketch(
                 self.projection,
@@ -257,6 +275,7 @@ class _CalibratedFlips(Calibrated[SignSketch]):
                 self.guarantee,
                 release_id=bits.read(RELEASE_ID_BYTES),
                 data_ids=known,
+                agreement=stated.agreement,
             )
             for row in positive
         ]

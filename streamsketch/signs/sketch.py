@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast,
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.agreement import check_fingerprint
 from streamsketch.core import short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError
@@ -38,6 +39,8 @@ class Signs(Published):
         What was guaranteed.
     release_id
         8 random bytes: estimates between a release and itself are refused.
+    agreement
+        The fingerprint of the agreement that the data followed, in hexadecimal, if it is known.
 
     Raises
     ------
@@ -49,7 +52,15 @@ class Signs(Published):
 
     __slots__ = ("_agreement", "_guarantee", "_projection", "_release_id", "_words")
 
-    def __init__(self, projection: Projection, packed: bytes, guarantee: Any, *, release_id: bytes) -> None:
+    def __init__(
+        self,
+        projection: Projection,
+        packed: bytes,
+        guarantee: Any,
+        *,
+        release_id: bytes,
+        agreement: str | None = None,
+    ) -> None:
         if not isinstance(projection, Projection):
             raise TypeError(f"projection must be a streamsketch projection, got a {type(projection).__name__}")
         if not isinstance(packed, bytes) or not isinstance(release_id, bytes):
@@ -68,7 +79,9 @@ class Signs(Published):
             raise InvalidInputError(f"a release id must have {RELEASE_ID_BYTES} bytes, got {len(release_id)}")
         self._projection, self._release_id = projection, release_id
         self._guarantee: Any = guarantee
-        self._agreement: str | None = None
+        if agreement is not None:
+            check_fingerprint(agreement)
+        self._agreement = agreement
         # whole words for popcounts; made of bytes, so that they cannot be written to
         self._words: Words = np.frombuffer(packed.ljust(-(-k // _WORD_BITS) * 8, b"\0"), dtype="<u8")
 
@@ -146,7 +159,7 @@ class SignSketch(Signs):
 
     Parameters
     ----------
-    projection, packed, release_id
+    projection, packed, release_id, agreement
         As in `Signs`.
     law
         The law by which signs are flipped.
@@ -185,10 +198,11 @@ class SignSketch(Signs):
         *,
         release_id: bytes,
         data_ids: Iterable[bytes] = (),
+        agreement: str | None = None,
     ) -> None:
         if not isinstance(law, FlipLaw):
             raise TypeError(f"law must be a FlipLaw, got a {type(law).__name__}")
-        super().__init__(projection, packed, guarantee, release_id=release_id)
+        super().__init__(projection, packed, guarantee, release_id=release_id, agreement=agreement)
         known = tuple(sorted(data_ids))
         if known:
             ids_of_data.check(known)
@@ -227,7 +241,7 @@ class IndividualSignSketch(Signs):
 
     Parameters
     ----------
-    projection, packed, release_id
+    projection, packed, release_id, agreement
         As in `Signs`.
     method
         ``"iDP-SignRP-G"``, ``"iDP-SignRP-RR"``, ``"iDP-SignOPORP"`` or ``"iDP-SignOPORP-G"``.
@@ -254,10 +268,11 @@ class IndividualSignSketch(Signs):
         guarantee: IndividualGuarantee,
         *,
         release_id: bytes,
+        agreement: str | None = None,
     ) -> None:
         if method not in get_args(Method):
             raise InvalidInputError(f"a method is one of {', '.join(get_args(Method))}, got {short(method)}")
-        super().__init__(projection, packed, guarantee, release_id=release_id)
+        super().__init__(projection, packed, guarantee, release_id=release_id, agreement=agreement)
         _check_made(projection, method, guarantee)
         self._method: Method = method
 

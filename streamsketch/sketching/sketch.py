@@ -447,6 +447,7 @@ class Sketch:
         delta: float = 0.0,
         mechanism: str = "auto",
         assert_bounds: bool = False,
+        again: bool = False,
         ledger: "Ledger | None" = None,
         dataset: str | None = None,
     ) -> "PrivateSketch":
@@ -479,6 +480,9 @@ class Sketch:
         assert_bounds
             Your assertion that the data keep to ``neighbours`` although another bound is known for them (`bounds`, or
             the bound of their agreement). The guarantee states whether its bound was enforced or is asserted.
+        again
+            Whether a further release of the same data is meant. Otherwise a second release of them in this process is
+            warned of (`ReleasedAgainWarning`), before it is charged and drawn.
         ledger, dataset
             A `streamsketch.Ledger`, and the ledger's name for the data set that was sketched. The release is charged to
             that data set's budget before noise is drawn.
@@ -492,7 +496,9 @@ class Sketch:
         ------
         InvalidInputError
             If ε or δ is out of range, for Gaussian noise with δ = 0, or if the noise is too wide for exact 64-bit
-            sampling. If neither the bounds enforced on the data nor their agreement imply ``neighbours``.
+            sampling. If neither the bounds enforced on the data nor their agreement imply ``neighbours``. If the sketch
+            is new and its agreement names units: its release would show that it has no rows. If readers would refuse
+            the release for its size (`Limits`).
         LedgerError
             If the release exceeds the budget that is left for the data set. Nothing is charged then.
 
@@ -508,4 +514,4 @@ class Sketch:
 
         given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
         publisher = AdditiveNoise(**given, neighbours=neighbours, counting=counting_of(self, neighbours))
-        return publisher.release(self, assert_bounds=assert_bounds, ledger=ledger, dataset=dataset)
+        return publisher.release(self, assert_bounds=assert_bounds, again=again, ledger=ledger, dataset=dataset)

@@ -456,6 +456,7 @@ class SketchTable(Mapping[Any, Sketch]):
         public_keys: Iterable[Any] | None = None,
         keys_are_public: bool = False,
         assert_bounds: bool = False,
+        again: bool = False,
         ledger: "Ledger | None" = None,
         dataset: str | None = None,
     ) -> "PrivateTable":
@@ -478,7 +479,7 @@ class SketchTable(Mapping[Any, Sketch]):
             of other keys are left out.
         keys_are_public
             Your assertion that the keys in the table are public, instead of ``public_keys``.
-        assert_bounds
+        assert_bounds, again
             As in `Sketch.release`.
         ledger, dataset
             As in `Sketch.release`. The table is charged as one release.
@@ -507,6 +508,7 @@ class SketchTable(Mapping[Any, Sketch]):
             public_keys=public_keys,
             keys_are_public=keys_are_public,
             assert_bounds=assert_bounds,
+            again=again,
             ledger=ledger,
             dataset=dataset,
         )

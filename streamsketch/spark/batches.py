@@ -116,9 +116,9 @@ class ReleaseBatches:
             if isinstance(publisher, Publisher) and publisher.neighbours == enforced:
                 given: Any = publisher
                 publish = dataclasses.replace(given, neighbours=of_batch)
-        known: Any = _Known(self._bounds, agreement)  # which has bounds and an agreement, as a table does
-        calibrated = checked_publisher(publish, known).calibrated(agreement.projection).on(known)
-        guarantee = calibrated.guarantee
+        known = _Known(self._bounds, agreement)
+        calibrated = checked_publisher(publish, known).calibrated(agreement.projection)
+        guarantee = calibrated.guarantee_for(known)
         condition = (
             f"the rows of one {unit or guarantee.neighbours.unit} do not decide in which batch those of others are, "
             f"and which batches have rows is public"

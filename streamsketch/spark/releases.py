@@ -21,6 +21,7 @@ def release(
     public_keys: Iterable[Any] | None = None,
     keys_are_public: bool = False,
     assert_bounds: bool = False,
+    again: bool = False,
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> PublishedTable[Any]:
@@ -41,7 +42,7 @@ def release(
     publisher
         The mechanism, such as ``AdditiveNoise(epsilon=1.0, neighbours=agreement.neighbours)`` or one of
         `streamsketch.signs`.
-    public_keys, keys_are_public, assert_bounds
+    public_keys, keys_are_public, assert_bounds, again
         As in `SketchTable.release`; ``public_keys`` are by default those of `sketch_per_key`.
     ledger, dataset
         As in `SketchTable.release`. The budget is checked before the job runs and charged once it has ended.
@@ -84,15 +85,15 @@ def release(
             "which keys have data is private; pass exactly one of public_keys (the keys to release, chosen without "
             "looking at the data) and keys_are_public=True"
         )
-    data: Any = sketches  # which have bounds and an agreement, as a table does
-    planned = publish.calibrated(sketches.projection).on(data, assert_bounds=assert_bounds)
+    planned = publish.calibrated(sketches.projection).guarantee_for(sketches, assert_bounds=assert_bounds)
     if ledger is not None:  # which would refuse it after the job
-        ledger.check(dataset, planned.guarantee, projection=sketches.projection)
+        ledger.check(dataset, planned, projection=sketches.projection)
     released: PublishedTable[Any] = publish.release_table(
         sketches.table(),
         public_keys=public_keys,
         keys_are_public=keys_are_public,
         assert_bounds=assert_bounds,
+        again=again,
         ledger=ledger,
         dataset=dataset,
     )

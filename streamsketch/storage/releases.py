@@ -131,9 +131,9 @@ def release_loaded(
     if isinstance(raw.state, Sketch):
         if public_keys is not None or keys_are_public:
             raise InvalidInputError("the file holds a single stream, so it takes no public keys")
-        released = raw.state.release(**privacy)
+        released = raw.state.release(**privacy, again=again)
     else:
-        released = raw.state.release(public_keys=public_keys, keys_are_public=keys_are_public, **privacy)
+        released = raw.state.release(public_keys=public_keys, keys_are_public=keys_are_public, **privacy, again=again)
     first = released if isinstance(released, PrivateSketch) else released.rows[0]
     file.record(PastRelease.of(first.guarantee, first.release_ids[0].hex(), raw.state.data_ids))
     return released

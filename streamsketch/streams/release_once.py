@@ -13,7 +13,7 @@ from streamsketch.data import SECRET_BYTES as ID_BYTES
 from streamsketch.data import DataIds, canonical_bytes, from_list
 from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.privacy import KeyedBits
-from streamsketch.release import Calibrated, refuse_new, sketches_to_release, warn_of_exceeded
+from streamsketch.release import Calibrated, sketches_to_release
 from streamsketch.sketching import Sketch, SketchTable, public_names
 from streamsketch.streams.alarms import REFUSED, Alarm
 from streamsketch.streams.logs import log_event
@@ -126,6 +126,8 @@ class ReleaseOnce:
                 f"{type(publisher).__name__}"
             )
         publisher.check_single()
+        if public_keys is not None:
+            publisher.check_public_keys()
         check_stream(stream)
         if (ledger is None) != (dataset is None):
             raise InvalidInputError("ledger and dataset go together; pass both or neither")
@@ -166,6 +168,7 @@ class ReleaseOnce:
             nothing more.
         """
         start, exact = start_of(window), self._exact(sketches)
+        ready = self._publisher.for_data(exact)
         slots = {key: Slot(self._stream, start, *named_key(key)) for key in exact}
         named = {key: self._named(start, key, sketch) for key, sketch in exact.items()}
         ids = self._ids(start)
@@ -173,10 +176,7 @@ class ReleaseOnce:
         if held is None and not self._is_covered(start, named, ids.with_keys(exact)):
             return Released({}, [Alarm(slot, REFUSED, self._epoch) for slot in slots.values()])
         noise = self._secret("noise")
-        releases = {
-            key: self._publisher.release(_with_ids(sketch, ids.of_key(key)), KeyedBits(noise, named[key]))
-            for key, sketch in exact.items()
-        }
+        releases = {key: ready[key].draw(KeyedBits(noise, named[key]), ids=ids.of_key(key)) for key in exact}
         contents = {key: (slots[key], release.to_bytes()) for key, release in releases.items()}
         keys, alarms = put_window(self._sink if held is None else held, contents, self._epoch)
         return Released({key: releases[key] for key in keys}, alarms)
@@ -194,19 +194,6 @@ class ReleaseOnce:
                         "its sketch_of(key) for each key"
                     )
                 found = {key: found[key] for key in self._public}
-        if not found:
-            raise InvalidInputError("there is no key to release; pass at least one")
-        for sketch in found.values():
-            if not isinstance(sketch, Sketch):
-                raise TypeError(f"only a Sketch can be released, got a {type(sketch).__name__}")
-            self._publisher.projection.check_same(sketch.projection)
-        if self._publisher.guarantee.basis is None:
-            is_bounded = any(sketch.bounds.is_enforced for sketch in found.values())
-            for sketch in found.values():
-                refuse_new(sketch, beside_bounded=is_bounded)
-                self._publisher.on(sketch)
-        largest, neighbours = max(sketch.largest for sketch in found.values()), self._publisher.guarantee.neighbours
-        warn_of_exceeded(largest, neighbours, self._publisher.projection)
         return {key: found[key] for key in in_order(found)}
 
     def _named(self, start: int, key: Any, sketch: Sketch) -> bytes:
@@ -250,9 +237,3 @@ class ReleaseOnce:
             log_event(_LOG, logging.ERROR, "refused", **where, text=f"nothing is released: {error}")
             return False
         return True
-
-
-def _with_ids(sketch: Sketch, ids: DataIds) -> Sketch:
-    """Return a copy of an exact sketch with the ids of the stream's data, which are published and must not be new."""
-    known: dict[str, Any] = {"agreement": sketch.agreement, "bounds": sketch.bounds, "counts": sketch.counts}
-    return Sketch.from_state(sketch.projection, sketch.state(), sketch.mass, largest=sketch.largest, ids=ids, **known)

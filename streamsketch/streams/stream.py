@@ -15,7 +15,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.release import PrivateTable, sketches_to_release, warn_of_exceeded
+from streamsketch.release import PrivateTable, sketches_to_release
 from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
 from streamsketch.streams.alarms import Alarm
 from streamsketch.streams.counts import RowCounts
@@ -435,7 +435,6 @@ class Stream:
 
     def _sketches(self, table: SketchTable, ids: DataIds) -> dict[Any, Sketch]:
         """Return the exact sketches to release, by key, ascending."""
-        warn_of_exceeded(table.largest, self._publisher.guarantee.neighbours, table.projection)
         if self.windows.public is None:
             found = {NO_KEY: table.sketch_of(NO_KEY)}
         else:
@@ -454,6 +453,6 @@ class Stream:
         }
 
     def _released(self, sketches: dict[Any, Sketch], draw: Draw) -> bytes:
-        released = {key: self._publisher.release(sketch, draw.bits(key)) for key, sketch in sketches.items()}
+        released = self._publisher.for_data(sketches).draw(draw.bits)
         data: bytes = (released[NO_KEY] if self.windows.public is None else PrivateTable.of_one(released)).to_bytes()
         return data

@@ -52,22 +52,20 @@ def decode_release(data: bytes, *, expect: Projection | None, max_bytes: int | N
     guarantee, is_stated = _guarantee_and_form(message.guarantee)
     release = at(
         "release",
-        lambda: (
-            PrivateSketch(
-                projection,
-                values_of("values", message.values, projection.sketch_dim),
-                _noise(message.noise),
-                guarantee,
-                noise_place=place_of("noise.place", message.noise.place),
-                multiplier=ratio_of("multiplier", message.multiplier),
-                release_ids=message.release_ids,
-                data_ids=message.data_ids,
-                parts=[_part(part) for part in message.parts],
-                counts=_counts(message),
-                history=_history(message),
-            )
-            .with_agreement(agreement_of(message))
-            .with_clip(cast("SketchClip", message.clip) if message.HasField("clip") else None)
+        lambda: PrivateSketch(
+            projection,
+            values_of("values", message.values, projection.sketch_dim),
+            _noise(message.noise),
+            guarantee,
+            noise_place=place_of("noise.place", message.noise.place),
+            multiplier=ratio_of("multiplier", message.multiplier),
+            release_ids=message.release_ids,
+            data_ids=message.data_ids,
+            parts=[_part(part) for part in message.parts],
+            counts=_counts(message),
+            history=_history(message),
+            agreement=agreement_of(message),
+            clip=cast("SketchClip", message.clip) if message.HasField("clip") else None,
         ),
     )
     if not (is_canonical and is_agreed and is_stated and _is_as_written(message, release)):

@@ -39,7 +39,7 @@ def decode_individual_signs(data: bytes, *, expect: Projection | None, max_bytes
 def _decoded(data: bytes, codec: Codec, message: Any, expect: Projection | None, max_bytes: int | None) -> Signs:
     payload = unframe(codec.magic, codec.name, data, max_bytes)
     parse(message, payload)
-    release = at("signs", lambda: _release(message, codec.kind, expect).with_agreement(agreement_of(message)))
+    release = at("signs", lambda: _release(message, codec.kind, expect))
     if _message(release).SerializeToString(deterministic=True) != payload:
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
     return release
@@ -80,7 +80,13 @@ def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Sign
             )
         law = at("law", lambda: law_of("law", message.law))
         return SignSketch(
-            projection, message.signs, law, stated, release_id=message.release_id, data_ids=message.data_ids
+            projection,
+            message.signs,
+            law,
+            stated,
+            release_id=message.release_id,
+            data_ids=message.data_ids,
+            agreement=agreement_of(message),
         )
     if message.guarantee.conditions:
         raise WireFormatError("guarantee.conditions", "individual guarantees have none")
@@ -90,4 +96,11 @@ def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Sign
             stated.epsilon, stated.delta, stated.neighbours, str(stated.mechanism), stated.basis
         ),
     )
-    return IndividualSignSketch(projection, message.signs, message.method, individual, release_id=message.release_id)
+    return IndividualSignSketch(
+        projection,
+        message.signs,
+        message.method,
+        individual,
+        release_id=message.release_id,
+        agreement=agreement_of(message),
+    )

@@ -28,7 +28,7 @@ def _the_same_noise() -> Iterator[None]:
     """Draw the same noise each time, as 5 % of series have a false alarm."""
     bits = KeyedBits(bytes(32), b"changes")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("streamsketch.release.publishers.SystemBits", lambda: bits)
+        patch.setattr("streamsketch.release.ready.SystemBits", lambda: bits)
         yield
 
 

@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     """Return a folder of releases, with the same noise each time, and of one dictionary in every format."""
     publish = ss.AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="sale")).calibrated(HASHED)
     bits = KeyedBits(bytes(32), b"differences")
-    found = {name: publish.on(stream(name)).release(stream(name), bits) for name in SOLD}
+    found = {name: publish.for_data(stream(name)).draw(bits) for name in SOLD}
     ss.PrivateTable(found).save(tmp_path / "all.parquet")
     for name, release in found.items():
         release.save(tmp_path / f"{name}.sketch")

@@ -143,7 +143,7 @@ def releases() -> dict[str, ss.PrivateSketch]:
     """Return the releases of three sites, of which west's people are 30 years older, with little noise."""
     bits = KeyedBits(bytes(32), b"sites")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("streamsketch.release.publishers.SystemBits", lambda: bits)
+        patch.setattr("streamsketch.release.ready.SystemBits", lambda: bits)
         found: dict[str, ss.PrivateSketch] = {
             name: ss.bound(rows, AGREEMENT).release(**NOISE) for name, rows in SITES.items()
         }

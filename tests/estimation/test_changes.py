@@ -21,7 +21,7 @@ PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=2, seed=7)
 @pytest.fixture(autouse=True)
 def _the_same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     bits = KeyedBits(bytes(32), b"changes")
-    monkeypatch.setattr("streamsketch.release.publishers.SystemBits", lambda: bits)
+    monkeypatch.setattr("streamsketch.release.ready.SystemBits", lambda: bits)
 
 
 def window(item: int = 1, count: int = 300, epsilon: float = 4.0) -> ss.PrivateSketch:

@@ -46,7 +46,7 @@ def pair(projection: ss.Projection = HASHED) -> tuple[ss.Sketch, ss.Sketch]:
 @pytest.fixture
 def releases(monkeypatch: pytest.MonkeyPatch) -> tuple[ss.PrivateSketch, ss.PrivateSketch]:
     bits = KeyedBits(bytes(32), b"differences")
-    monkeypatch.setattr("streamsketch.release.publishers.SystemBits", lambda: bits)
+    monkeypatch.setattr("streamsketch.release.ready.SystemBits", lambda: bits)
     x, y = (one.release(epsilon=1.0, neighbours=ss.L1(1)) for one in pair())
     return x, y
 
@@ -127,7 +127,7 @@ def test_the_error_of_a_count_is_that_of_a_factor_on_the_whole_average(
     estimator: PointEstimator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bits = KeyedBits(bytes(32), b"averages")
-    monkeypatch.setattr("streamsketch.release.publishers.SystemBits", lambda: bits)
+    monkeypatch.setattr("streamsketch.release.ready.SystemBits", lambda: bits)
     x, y = (units(count, (1, 2)).release(epsilon=0.5, neighbours=NEAR) for count in (400, 300))
     options: dict[str, Any] = {"by": "mean", "agreement": BOUNDED, "estimator": estimator}
     table = ss.top_differences(x, y, [1, 500], **options).table

@@ -36,7 +36,7 @@ def sketch_of(values: list[int], resolution: Fraction | int = 1) -> ss.Sketch:
 
 def released(sketch: ss.Sketch, epsilon: float = 1.0, seed: int = 0, **options: Any) -> ss.PrivateSketch:
     publisher = ss.AdditiveNoise(epsilon=epsilon, neighbours=ss.L1(sketch.projection.resolution), **options)
-    return publisher.calibrated(sketch.projection).release(sketch, KeyedBits(bytes(32), b"%d" % seed))
+    return publisher.calibrated(sketch.projection).for_data(sketch).draw(KeyedBits(bytes(32), b"%d" % seed))
 
 
 def law_of(release: ss.PrivateSketch) -> Floats:
@@ -206,7 +206,7 @@ def test_a_published_total_makes_entropy_more_accurate() -> None:
     assert isinstance(bounded, ss.Sketch)
     counting = ss.Counting.of(projection, neighbours, delta=0)
     publisher = ss.AdditiveNoise(epsilon=99, neighbours=neighbours, counting=counting).calibrated(projection)
-    release = publisher.release(bounded, KeyedBits(bytes(32), b"total"))
+    release = publisher.for_data(bounded).draw(KeyedBits(bytes(32), b"total"))
     alone = ss.PrivateSketch(
         projection, release.values, release.noise, release.guarantee, release_ids=release.release_ids
     )

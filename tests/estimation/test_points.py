@@ -36,7 +36,7 @@ def stream(projection: ss.Projection = HASHED) -> ss.Sketch:
 
 @pytest.fixture
 def release(monkeypatch: pytest.MonkeyPatch) -> ss.PrivateSketch:
-    monkeypatch.setattr("streamsketch.release.publishers.SystemBits", lambda: KeyedBits(bytes(32), b"points"))
+    monkeypatch.setattr("streamsketch.release.ready.SystemBits", lambda: KeyedBits(bytes(32), b"points"))
     return stream().release(epsilon=1.0, neighbours=ss.L1(30))
 
 

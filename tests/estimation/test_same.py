@@ -73,7 +73,7 @@ def test_exact_sketches_are_the_same_or_not() -> None:
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_p_values_are_uniform_if_nothing_differs(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     bits = KeyedBits(bytes(32), mechanism.encode())
-    monkeypatch.setattr("streamsketch.release.publishers.SystemBits", lambda: bits)
+    monkeypatch.setattr("streamsketch.release.ready.SystemBits", lambda: bits)
     publish = ss.AdditiveNoise(epsilon=1, delta=1e-3, neighbours=SALE, mechanism=mechanism)
     x = raw(projection=ss.CountSketch(dim=1000, sketch_dim=8, seed=7))
     draws = 200

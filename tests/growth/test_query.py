@@ -18,7 +18,7 @@ def frequency(release: ss.PrivateSketch, index: int) -> ss.Estimate:
 
 def released(seed: int, monkeypatch: pytest.MonkeyPatch) -> ss.PrivateSketch:
     """Return a release with noise that is the same at each run of the tests."""
-    monkeypatch.setattr("streamsketch.release.publishers.SystemBits", lambda: KeyedBits(bytes(32), str(seed).encode()))
+    monkeypatch.setattr("streamsketch.release.ready.SystemBits", lambda: KeyedBits(bytes(32), str(seed).encode()))
     sketch = ss.SJLT(dim=1000, sketch_dim=256, sparsity=4, seed=seed).sketch()
     sketch.update(np.arange(COUNTS.size), COUNTS)
     return sketch.release(epsilon=1.0, neighbours=ss.L1(1))

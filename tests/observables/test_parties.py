@@ -288,7 +288,7 @@ def notes_of_data(patch: pytest.MonkeyPatch) -> None:
             note = str(sum(int((sketch.state() % 1000).sum()) for sketch in sketches))
             ledger.charge(dataset, guarantee, projection=data.projection, data_ids=data.data_ids, note=note)
 
-    for place in ("release.publishers", "parties.rounds"):
+    for place in ("release.ready", "parties.rounds"):
         patch.setattr(f"streamsketch.{place}.charge", charge)
 
 

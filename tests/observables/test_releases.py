@@ -17,7 +17,6 @@ from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
 from streamsketch.privacy import NoisePlace
 from streamsketch.projections import MAX_MASS
-from streamsketch.release import publishers
 from streamsketch.schedules import Progress
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed, target
 
@@ -221,14 +220,14 @@ def refusing_sums(patch: pytest.MonkeyPatch) -> None:
 
 
 def refusing_rows(patch: pytest.MonkeyPatch) -> None:
-    read = publishers.transform_read
+    read = ready.transform_read
 
     def refusing(projection: ss.Projection, given: Any, *, exact: bool) -> Any:
         if max(sum(map(abs, row)) for row in given.tolist()) >= 1 << 63:
             raise ss.errors.SketchOverflowError("a row leaves 63 bits")
         return read(projection, given, exact=exact)
 
-    patch.setattr("streamsketch.release.publishers.transform_read", refusing)
+    patch.setattr("streamsketch.release.ready.transform_read", refusing)
 
 
 def refusing_windows(patch: pytest.MonkeyPatch) -> None:

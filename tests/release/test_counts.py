@@ -145,7 +145,7 @@ def test_one_draw_hides_cells_and_counts(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(type(calibrated.noise), "sample", recording)
     sketch = sketch_of(500, 9000)
-    released = calibrated.release(sketch, KeyedBits(bytes(32), b"a draw"))
+    released = calibrated.for_data(sketch).draw(KeyedBits(bytes(32), b"a draw"))
     (noise,) = drawn
     assert noise.shape == (66,)
     assert released.counts is not None
@@ -444,9 +444,9 @@ def test_intervals_of_units_and_totals_cover(publisher: ss.AdditiveNoise) -> Non
     A normal interval would cover 93.7 % of Laplace draws, so the mean must not be that far off either.
     """
     sketch = sketch_of(500, 9000) if publisher is LAPLACE else fine()
-    calibrated = publisher.calibrated(sketch.projection).on(sketch)
+    calibrated = publisher.calibrated(sketch.projection)
     noise = calibrated.noise.sample(10_000, KeyedBits(bytes(32), b"coverage")).reshape(-1, 2)
-    released = calibrated.release(sketch, KeyedBits(bytes(32), b"one"))
+    released = calibrated.for_data(sketch).draw(KeyedBits(bytes(32), b"one"))
     assert publisher.counting is not None
     exact = publisher.counting.weighted(np.array([[500, 9000]]), 40)[0]
     quantities = {"units": 500.0} | ({"total": 9000.0} if publisher.counting.slack else {})

@@ -260,8 +260,8 @@ def test_whoever_publishes_single_releases_is_told_of_schedules() -> None:
         lambda: publisher().release(window(0)),
         lambda: publisher().release_table(table, public_keys=["a"]),
         lambda: publisher().release_rows(GRID, np.ones((2, 4), dtype=np.int64)),
-        lambda: publisher().calibrated(GRID).on(window(0), assert_bounds=True),
-        lambda: publisher().calibrated(GRID).release(window(0)),
+        lambda: publisher().calibrated(GRID).for_data(window(0), assert_bounds=True),
+        lambda: publisher().calibrated(GRID).for_data({"a": window(0)}),
     ]
     for path in paths:
         with pytest.raises(InvalidInputError, match="add each window to streamsketch"):

@@ -148,8 +148,8 @@ def test_keys_of_the_datas_type_do_not_warn_though_they_have_no_data() -> None:
 def test_an_agreement_casts_public_keys_or_refuses_them() -> None:
     numbers = ss.sketch(ROWS.set_column(0, "shop", pa.array([7, 8])), NUMBERED)
     assert list(released(["07", "9"], numbers)) == [7, 9]
-    assert list(released([1], ss.SketchTable(AGREEMENT))) == ["1"]
-    for state, keys in ((numbers, ["a"]), (ss.sketch(ROWS, AGREEMENT), [1.0]), (ss.SketchTable(AGREEMENT), [b"a"])):
+    assert list(released([1], ss.sketch(ROWS, AGREEMENT))) == ["1"]
+    for state, keys in ((numbers, ["a"]), (ss.sketch(ROWS, AGREEMENT), [1.0]), (ss.sketch(ROWS, AGREEMENT), [b"a"])):
         with pytest.raises(ss.InvalidInputError, match=r"not of the agreed type|but the agreement has"):
             released(keys, state)
 

@@ -208,9 +208,12 @@ def test_signs_of_a_table_are_one_release(tmp_path: Path) -> None:
     assert again == signs
     assert ss.explain(signs, signs["a"]).guarantee.epsilon == 1.0
     conditional = ss.signs.DPSignRPRR(epsilon=8, delta=1e-6, neighbours=ss.OneCoordinate(1), norm_bound=30)
-    gaussian = ss.projections.GaussianProjection(dim=1000, sketch_dim=64, seed=1, independence=16)
+    gaussian = ss.projections.GaussianProjection(dim=1000, sketch_dim=64, seed=1, independence=1000)
     with pytest.raises(ss.InvalidInputError, match="has no guarantee for public keys without data"):
         conditional.release_table(secret(gaussian), public_keys=["a"])
+    sink = ss.streams.FileSink(tmp_path)
+    with pytest.raises(ss.InvalidInputError, match="has no guarantee for public keys without data"):
+        ss.streams.ReleaseOnce(conditional.calibrated(gaussian), bytes(32), sink, "sales", public_keys=["a"])
     with pytest.raises(TypeError, match="only a SketchTable"):
         MECHANISM.release_table(PROJECTION.sketch(), keys_are_public=True)  # type: ignore[arg-type]
 

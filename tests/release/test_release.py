@@ -59,7 +59,7 @@ def exact_cells(release: PrivateSketch) -> list[Fraction]:
 @pytest.mark.parametrize("noise", [DiscreteLaplace(Fraction(4)), DiscreteGaussian(Fraction(50))], ids=str)
 def test_a_release_is_the_state_plus_noise_from_the_given_bits(noise: DiscreteLaplace | DiscreteGaussian) -> None:
     sketch = sketch_of(1, 2, 3)
-    released = CalibratedNoise(sketch.projection, GUARANTEE, noise).release(sketch, KeyedBits(SECRET, b"release"))
+    released = CalibratedNoise(sketch.projection, GUARANTEE, noise).for_data(sketch).draw(KeyedBits(SECRET, b"release"))
     expected = noise.sample(16, KeyedBits(SECRET, b"release"))
     assert np.array_equal(released.values, sketch.state() + expected)
     assert released.noise == noise.cumulants
@@ -74,8 +74,10 @@ def test_a_release_takes_all_its_randomness_from_the_operating_system(monkeypatc
     sketch.release(epsilon=1.0, neighbours=ss.L1(1))  # kernels compiled on first use name their files by random bytes
     monkeypatch.setattr(os, "urandom", bits.read)
     released = sketch.release(epsilon=1.0, neighbours=ss.L1(1))
-    again = CalibratedNoise(sketch.projection, released.guarantee, DiscreteLaplace(Fraction(4))).release(
-        sketch, KeyedBits(SECRET, b"os")
+    again = (
+        CalibratedNoise(sketch.projection, released.guarantee, DiscreteLaplace(Fraction(4)))
+        .for_data(sketch)
+        .draw(KeyedBits(SECRET, b"os"))
     )
     assert released == again
 
@@ -109,7 +111,7 @@ def test_a_state_at_the_edge_of_63_bits_wraps_around_rather_than_leaking_an_erro
     state = np.full(16, largest, dtype=np.int64)
     sketch = Sketch.from_state(PROJECTION, state, largest)
     noise = DiscreteLaplace(Fraction(1 << 20))
-    released = CalibratedNoise(sketch.projection, GUARANTEE, noise).release(sketch, KeyedBits(SECRET, b"edge"))
+    released = CalibratedNoise(sketch.projection, GUARANTEE, noise).for_data(sketch).draw(KeyedBits(SECRET, b"edge"))
     drawn = noise.sample(16, KeyedBits(SECRET, b"edge"))
     assert (drawn > 0).any()
     unwrapped = (released.values.astype(object) - largest - drawn.astype(object)) % (1 << 64)

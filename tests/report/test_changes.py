@@ -120,7 +120,7 @@ def release(tea: int) -> ss.PrivateSketch:
 
 def test_a_report_of_windows_has_their_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     bits = KeyedBits(bytes(32), b"changes")  # the same noise each time, as 5 % of series have a false alarm
-    monkeypatch.setattr("streamsketch.release.publishers.SystemBits", lambda: bits)
+    monkeypatch.setattr("streamsketch.release.ready.SystemBits", lambda: bits)
     found = {f"north 2024-{month:02}": release(90 if month < 4 else 50) for month in range(1, 7)}
     found |= {"south 2024-01": release(30), "south 2024-02": release(60), "west 2024-01": release(80)}
     shown = page_of(found, title="Shops")

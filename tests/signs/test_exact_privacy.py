@@ -21,6 +21,7 @@ from streamsketch import signs
 from streamsketch.core.numbers import Ints
 from streamsketch.privacy import Neighbours
 from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.release import ReadyRows
 from streamsketch.signs.publishers import SignMechanism
 from streamsketch.signs.sign_changes import FlipLaw, cell_steps
 from tests.oracles import naive_signs
@@ -212,7 +213,7 @@ def test_one_event_does_not_turn_the_sign_of_the_largest_sum() -> None:
     for events, chance in (((1 << 63) - 1,), 1 / (1 + np.exp(-0.1))), (((1 << 63) - 1, 1), 0.5):
         sketch = projection.sketch()
         sketch.update([0] * len(events), events)
-        positive = sum(asked.release(sketch).signs[0] > 0 for _ in range(repeats))
+        positive = sum(asked.for_data(sketch).draw().signs[0] > 0 for _ in range(repeats))
         assert stats.binomtest(int(positive), repeats, chance).pvalue > 1e-8
 
 
@@ -278,7 +279,7 @@ def test_published_signs_are_as_often_plus_as_was_enumerated(mechanism: type[Sig
     cells = np.array([-7, -1, 0, 3, (1 << 63) - 1, -(1 << 63), 2 - (1 << 63)])
     law, steps = asked.law(projection), cell_steps(projection, asked.neighbours)
     bits = KeyedBits(bytes(32), mechanism.name.encode())
-    drawn = asked.calibrated(projection)._draw(np.tile(cells, (repeats, 1)), bits, None)
+    drawn = ReadyRows(asked.calibrated(projection), np.tile(cells, (repeats, 1))).draw(bits)
     counts = sum((release.signs > 0).astype(np.int64) for release in drawn)
     for cell, step, count in zip(cells.tolist(), steps.tolist(), counts.tolist(), strict=True):
         chance = naive_signs.plus_chance(law.shape, law.rate, cell, step)

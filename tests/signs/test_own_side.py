@@ -57,7 +57,7 @@ def released(name: str, theta: float, seed: int = 0) -> tuple[ss.Sketch, ss.Sket
         sketch.update(np.arange(DIM), vector)
     bits = KeyedBits(bytes(32), f"{name} {theta} {seed}".encode())
     publisher = mechanism.calibrated(sketches[0].projection)
-    return *sketches, *(publisher.release(sketch, bits) for sketch in sketches)
+    return *sketches, *(publisher.for_data(sketch).draw(bits) for sketch in sketches)
 
 
 def slow_mean(name: str, row: int, place: float, theta: float) -> float:

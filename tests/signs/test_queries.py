@@ -16,6 +16,7 @@ import streamsketch as ss
 from streamsketch import signs
 from streamsketch.privacy import Mechanism
 from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.release import ReadyRows
 from streamsketch.signs import hamming
 from streamsketch.signs.angles import expected
 from streamsketch.signs.publishers import SignMechanism
@@ -94,8 +95,8 @@ def drawn(
     one, other = rng.standard_normal((2, repeats, K))
     cells = [one * deviations[0], (math.cos(theta) * one + math.sin(theta) * other) * deviations[1]]
     found = [
-        mechanism.calibrated(GAUSSIAN)._draw(
-            np.rint(part).astype(np.int64), KeyedBits(bytes(32), bytes([seed, place])), None
+        ReadyRows(mechanism.calibrated(GAUSSIAN), np.rint(part).astype(np.int64)).draw(
+            KeyedBits(bytes(32), bytes([seed, place]))
         )
         for place, part in enumerate(cells)
     ]

@@ -72,7 +72,7 @@ def units_pair(sparsity: int, seed: int) -> tuple[ss.PrivateSketch, ss.PrivateSk
     noise = AdditiveNoise(epsilon=2.0, neighbours=NEAR, counting=ss.Counting(1, slack=2))
     publisher = noise.calibrated(projection)
     bits = KeyedBits(bytes(32), f"averages {seed}".encode())
-    return publisher.release(table[0], bits), publisher.release(table[1], bits)
+    return publisher.for_data(table[0]).draw(bits), publisher.for_data(table[1]).draw(bits)
 
 
 def truth_of(by: str) -> NDArray[np.float64]:
@@ -95,7 +95,7 @@ def trials_of(sparsity: int, by: DifferenceBy, estimator: PointEstimator) -> dic
     with pytest.MonkeyPatch.context() as patch:
         for seed in range(TRIALS):
             bits = KeyedBits(bytes(32), f"{sparsity} {by} {seed}".encode())
-            patch.setattr("streamsketch.release.publishers.SystemBits", lambda bits=bits: bits)
+            patch.setattr("streamsketch.release.ready.SystemBits", lambda bits=bits: bits)
             x, y = (sums_pair if by == "distance" else units_pair)(sparsity, seed)
             for what, groups in (("items", None), ("categories", GROUPS)):
                 one, own = differences_of(x, y, ASKED, groups, by, estimator), truths[what]

@@ -55,9 +55,9 @@ def test_plans_hit_their_predicted_error(
         x, y = projection.sketch(), projection.sketch()
         x.update(random.choice(min(projection.dim, 1 << 16), items, replace=False), np.full(items, each))
         released = [
-            CalibratedNoise(sketch.projection, plan.guarantee, plan.chosen.noise).release(
-                sketch, KeyedBits(SECRET, f"{seed} {name}".encode())
-            )
+            CalibratedNoise(sketch.projection, plan.guarantee, plan.chosen.noise)
+            .for_data(sketch)
+            .draw(KeyedBits(SECRET, f"{seed} {name}".encode()))
             for name, sketch in (("x", x), ("y", y))
         ]
         errors[seed] = ss.squared_distance(*released).value / expected.value - 1

@@ -57,7 +57,7 @@ def trials_of(name: str, stream: str, estimator: str) -> Trials:
     with pytest.MonkeyPatch.context() as patch:
         for seed in range(TRIALS):
             bits = KeyedBits(bytes(32), f"{name} {stream} {seed}".encode())
-            patch.setattr("streamsketch.release.publishers.SystemBits", lambda bits=bits: bits)
+            patch.setattr("streamsketch.release.ready.SystemBits", lambda bits=bits: bits)
             sketch = MAPS[name](seed=seed).sketch()
             sketch.update(np.arange(ITEMS), counts)
             release = sketch.release(epsilon=1.0, neighbours=ss.L1(1))
@@ -127,7 +127,7 @@ def test_what_a_dictionary_misses_is_unbiased_under_much_noise(name: str, monkey
     asked = np.arange(10_000)
     for seed in range(TRIALS):
         bits = KeyedBits(bytes(32), f"much noise {name} {seed}".encode())
-        monkeypatch.setattr("streamsketch.release.publishers.SystemBits", lambda bits=bits: bits)
+        monkeypatch.setattr("streamsketch.release.ready.SystemBits", lambda bits=bits: bits)
         sketch = MAPS[name](seed=seed).sketch()
         sketch.update(np.arange(ITEMS), counts)
         found = ss.top(sketch.release(epsilon=0.02, neighbours=ss.L1(1)), asked, 1, estimator="mean")

@@ -96,7 +96,7 @@ class RoundContribution:
         return f"RoundContribution({self.agreed.fingerprint}, {self.agreed.guarantee})"
 
     def guarantee_on(self, known: Known, *, assert_bounds: bool) -> Guarantee:
-        """Return the round's guarantee with the basis of its bound. Raises the same errors as `Calibrated.on`."""
+        """Return the round's guarantee with the basis of its bound. Errors are those of `Calibrated.guarantee_for`."""
         agreed = None if known.agreement is None else known.agreement.neighbours
         basis = known.bounds.basis_for(self.neighbours, agreed, assert_bounds=assert_bounds)
         self.agreed.check_counted(known.bounds)

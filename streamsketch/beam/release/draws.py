@@ -17,7 +17,7 @@ from streamsketch.beam.run.runs import RunSecret
 from streamsketch.data import DataIds, from_list
 from streamsketch.privacy import UNKNOWN, BitSource, Bounds, Guarantee
 from streamsketch.projections import Projection
-from streamsketch.release import HISTORY_ID_BYTES, Calibrated, CalibratedNoise, HistoryPart, Publisher, with_agreement
+from streamsketch.release import HISTORY_ID_BYTES, Calibrated, CalibratedNoise, HistoryPart, Publisher
 from streamsketch.sketching import Sketch
 
 
@@ -90,7 +90,7 @@ class KeyedDraw:
             Metrics.counter(METRICS, "keys_without_data").inc()
 
     def _drawn(self, sketch: Sketch, bits: BitSource, _key: Any) -> Any:
-        return self._calibrated.release(sketch, bits)
+        return self._calibrated.for_data(sketch).draw(bits)
 
     def _ids(self, key: Any, window: BoundedWindow, run: RunSecret) -> DataIds:
         id_key = run.derive("data ids", "")  # one for all transforms, so that the same data have the same ids
@@ -134,6 +134,7 @@ class RowDraw(KeyedDraw):
         ids = self._ids(key, self._of.first_window, run).published()
         part = HistoryPart(history, place, place + 1, is_row=True)
         noise = cast("CalibratedNoise", self._calibrated)
-        row = noise.drawn(np.frombuffer(exact, dtype="<i8").astype(np.int64), bits, ids, part, self._bounds)
-        yield with_agreement(row, None if self._agreement is None else fingerprint_of(self._agreement))
+        agreed = None if self._agreement is None else fingerprint_of(self._agreement)
+        numbers = np.frombuffer(exact, dtype="<i8").astype(np.int64)
+        yield noise.for_row(numbers, ids, part, self._bounds, agreed).draw(bits)
         Metrics.counter(METRICS, "releases").inc()

@@ -293,14 +293,13 @@ class ReleasePerKey(beam.PTransform):
     def _guarantee(
         self, publisher: Any, projection: Projection, known: Known, of: ScheduledWindows | None
     ) -> Guarantee:
-        data: Any = known  # which has bounds and an agreement, as sketches do
         found: Guarantee
         if of is not None:
             return guarantee_of_rows(publisher, projection, known, of, assert_bounds=self._assert_bounds)
         if isinstance(publisher, RoundContribution):
             found = publisher.guarantee_on(known, assert_bounds=self._assert_bounds)
         else:
-            found = publisher.calibrated(projection).on(data, assert_bounds=self._assert_bounds).guarantee
+            found = publisher.calibrated(projection).guarantee_for(known, assert_bounds=self._assert_bounds)
         if self._selection is None:
             return found
         if self._selection.neighbours != found.neighbours:

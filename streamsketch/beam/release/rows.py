@@ -153,20 +153,24 @@ def guarantee_of_rows(
     Raises
     ------
     InvalidInputError
-        As in `streamsketch.release.Calibrated.on`, and if units were bounded in periods that are not the schedule's.
+        As in `streamsketch.release.Calibrated.guarantee_for`, and if units were bounded in periods that are not the
+        schedule's.
     """
     _check_periods(known.span, of)
     agreed = None if known.agreement is None else known.agreement.neighbours
     held = dataclasses.replace(known.bounds, neighbours=_held(known, of))
-    data: Any = _Data(held, None if agreed is None else _Agreed(_over_windows(agreed, of)))
+    unit = None if known.agreement is None else known.agreement.unit
+    data = _Data(held, None if agreed is None else _Agreed(_over_windows(agreed, of), unit))
     # the bounds of the data are judged as for one release of all windows of a unit
-    judged = dataclasses.replace(publisher, schedule=None).calibrated(projection).on(data, assert_bounds=assert_bounds)
+    alone = dataclasses.replace(publisher, schedule=None).calibrated(projection)
+    judged = alone.guarantee_for(data, assert_bounds=assert_bounds)
     found: Guarantee = publisher.calibrated(projection).guarantee
-    return found.on(judged.guarantee.basis or "asserted", judged.guarantee.conditions)
+    return found.on(judged.basis or "asserted", judged.conditions)
 
 
 class _Agreed(NamedTuple):
-    neighbours: Neighbours
+    neighbours: Neighbours | None
+    unit: str | None
 
 
 class _Data(NamedTuple):

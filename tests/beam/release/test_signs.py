@@ -21,7 +21,7 @@ from streamsketch.beam import (
     SignSketchCoder,
     TumblingWindows,
 )
-from streamsketch.release.publishers import Calibrated
+from streamsketch.release.ready import Ready
 from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import run
 
@@ -47,8 +47,8 @@ def test_repeated_bundles_draw_the_same_flips(tmp_path: Path) -> None:
 
 
 def test_the_same_check_catches_fresh_flips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    release = Calibrated.release
-    monkeypatch.setattr(Calibrated, "release", lambda flips, sketch, _: release(flips, sketch))
+    draw = Ready.draw
+    monkeypatch.setattr(Ready, "draw", lambda ready, _: draw(ready))
     found, _ = released(tmp_path, "--direct_runner_bundle_repeat=2", public_keys=["AA"])
     assert len({release.to_bytes() for _, release in found}) == 3
 

@@ -275,14 +275,14 @@ def test_what_was_found_of_some_data_says_nothing_of_others() -> None:
     plain.update(1, 400)
     grown.update(1, 400)
     for mechanism in (AdditiveNoise(epsilon=1, neighbours=near), signs.DPSignLogistic(epsilon=1, neighbours=near)):
-        publisher = mechanism.calibrated(MAP).on(table)
-        assert publisher.release(table.sketch_of("a")).guarantee.basis == "enforced"
-        assert publisher.release(plain).guarantee.basis == "asserted"
-        assert publisher.release_rows(np.full((1, DIM), 400))[0].guarantee.basis == "asserted"
+        publisher: Any = mechanism.calibrated(MAP)
+        assert publisher.for_data(table, public_keys=["a"]).draw()["a"].guarantee.basis == "enforced"
+        assert publisher.for_data(table.sketch_of("a")).draw().guarantee.basis == "enforced"
+        assert publisher.for_data(plain).draw().guarantee.basis == "asserted"
+        assert publisher.for_rows(np.full((1, DIM), 400)).draw()[0].guarantee.basis == "asserted"
         with pytest.raises(ss.InvalidInputError, match="rows were added that nothing clipped"):
-            publisher.release(grown)
-        asserted = mechanism.calibrated(MAP).on(table, assert_bounds=True)
-        assert asserted.release(grown).guarantee.basis == "asserted"
+            publisher.for_data(grown)
+        assert publisher.for_data(grown, assert_bounds=True).draw().guarantee.basis == "asserted"
 
 
 def test_parts_bounded_for_different_units_or_by_different_relations() -> None:
@@ -337,7 +337,7 @@ def released_in_every_way(table: ss.SketchTable, folder: Path, asked: Neighbours
         lambda: logistic.release_table(table, keys_are_public=True, **options),
         lambda: ss.storage.release_raw(path, **how, keys_are_public=True, **options),
         lambda: agreed.contribute(table["a"], keys[0], **options),
-        *([] if options else [lambda: AdditiveNoise(**how).calibrated(table.projection).release(table["a"])]),
+        *([] if options else [lambda: AdditiveNoise(**how).calibrated(table.projection).for_data(table["a"]).draw()]),
     ]
     results, refusals = [], []
     for road in roads:

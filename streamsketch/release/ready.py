@@ -1,0 +1,476 @@
+"""From a mechanism that is calibrated to a map to a draw: every guard on data, once, and what passed them."""
+
+import dataclasses
+import json
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar, overload
+
+import numpy as np
+
+from streamsketch.accounting import Ledger, charge_for, check_whole_steps
+from streamsketch.core import Ints, current_limits, warn_outside
+from streamsketch.data import DataIds, matrix_of
+from streamsketch.errors import BoundExceededWarning, InvalidInputError
+from streamsketch.privacy import UNKNOWN, BitSource, Bounds, Counting, Neighbours, SystemBits
+from streamsketch.projections import Projection, transform_read
+from streamsketch.release.history import HistoryPart
+from streamsketch.release.keys_to_release import sketches_to_release
+from streamsketch.sketching import Sketch, SketchTable
+
+PublishedT = TypeVar("PublishedT")
+
+BitsOfKey: TypeAlias = Callable[[Any], BitSource]
+"""A function of a key that returns the secret, uniform bits of its draw, independent of those of other keys."""
+
+_FRAME_BYTES = 1024  # of a release, around what is measured: ids of data and release, lengths, the checksum
+_OBJECT_BYTES = 1536  # of the objects of a release in a reader's memory
+
+
+class Facts(Protocol):
+    """What is known of data, before or after they are there: sketches and tables have it, and so have engines."""
+
+    @property
+    def bounds(self) -> Bounds:
+        """What was enforced on them."""
+
+    @property
+    def agreement(self) -> Any:
+        """The agreement that they follow, if any."""
+
+
+class Stated(NamedTuple):
+    """What a release states beside its numbers.
+
+    Parameters
+    ----------
+    ids
+        Of the data; or published ones; None for new data, such as rows of a matrix.
+    bounds
+        What was enforced on the data.
+    agreement
+        The fingerprint of their agreement, if any.
+    history
+        Which row of a history it is, if any.
+    """
+
+    ids: DataIds | Iterable[bytes] | None = None
+    bounds: Bounds = UNKNOWN
+    agreement: str | None = None
+    history: HistoryPart | None = None
+
+
+# --- guards -------------------------------------------------------------------------------------------------------
+
+
+def warn_of_exceeded(largest: int, neighbours: Neighbours, projection: Projection) -> None:
+    """Warn if the largest |value| of a sketch, in grid steps, exceeds what one unit may contribute.
+
+    The warning depends on the data. Only the operator sees it, who may see the data; it changes no published byte. An
+    error would be visible to everyone.
+    """
+    if neighbours.is_below(largest, projection):
+        warn_outside(
+            f"an event in this sketch is larger than the bound of {neighbours.bound} for one {neighbours.unit}. "
+            f"Unless it is the total of several {neighbours.units}, it is not protected: clip each contribution before "
+            "it is sketched, or release for a larger bound. This warning depends on the data, as does `largest` of the "
+            "sketch (in grid steps): do not publish them",
+            BoundExceededWarning,
+        )
+
+
+def refuse_new(data: Facts, *, beside_bounded: bool = False) -> None:
+    """Raise `InvalidInputError` for a new sketch or table if those with rows are bounded, or may be.
+
+    Its release would state another bound than theirs, or none, and so show that it has no data.
+
+    Parameters
+    ----------
+    data
+        What is to be released. They may be bounded if their agreement names units.
+    beside_bounded
+        Whether others, to be released alike, are bounded.
+    """
+    agreed = data.agreement
+    names_units = agreed is not None and agreed.unit is not None
+    if data.bounds.is_empty and (beside_bounded or names_units):
+        raise InvalidInputError(
+            f"a new {type(data).__name__} states no bound, so its release would differ from those with rows, and show "
+            f"that it has none. Pass what streamsketch.bound makes of its rows, even if there are none (or "
+            f"streamsketch.sketch, if nothing is clipped); of a bounded table, pass sketch_of(key)"
+        )
+
+
+def check_readable(projection: Projection, guarantee: Any, keys: Iterable[Any] | None, row_bytes: int) -> None:
+    """Raise `InvalidInputError` for a release that readers with the limits in force here would refuse.
+
+    It takes what a release may be at most, so that the answer does not depend on the data.
+
+    Parameters
+    ----------
+    projection, guarantee
+        Of the release.
+    keys
+        The keys of a table; None for a single release.
+    row_bytes
+        How many bytes the numbers of a key take at most.
+    """
+    limits = current_limits()
+    texts = [str(guarantee.mechanism), guarantee.neighbours.unit, *guarantee.conditions]
+    stated = json.dumps(guarantee.to_dict())  # no shorter than its fields in a release
+    encoded = _FRAME_BYTES + len(projection.to_json()) + 2 * len(stated) + row_bytes
+    if keys is None:
+        _check_limit(encoded, limits.max_bytes, "max_bytes", "a release")
+        return
+    names = list(keys)
+    kept = _OBJECT_BYTES + sum(map(sys.getsizeof, texts)) + row_bytes
+    whole = len(names) * max(encoded, kept) + sum(map(sys.getsizeof, names))
+    if len(names) > limits.max_keys:
+        raise InvalidInputError(
+            f"a table of {len(names):,} keys is over the limit of {limits.max_keys:,} at which readers stop: release "
+            "fewer keys at a time, or raise max_keys (streamsketch.reading_limits, or STREAMSKETCH_LIMITS) here and "
+            "for everyone who reads it"
+        )
+    _check_limit(whole, limits.max_table_bytes, "max_table_bytes", f"a table of {len(names):,} keys")
+
+
+def _check_limit(size: int, most: int, name: str, what: str) -> None:
+    if size > most:
+        raise InvalidInputError(
+            f"{what} of this size may take {size:,} bytes, over the limit of {most:,} at which readers stop: release "
+            f"fewer keys at a time or fewer cells, or raise {name} (streamsketch.reading_limits, or "
+            "STREAMSKETCH_LIMITS) here and for everyone who reads it"
+        )
+
+
+def numbers_of(sketch: Sketch, neighbours: Neighbours, counting: Counting | None) -> Ints:
+    """Return the exact numbers that noise is added to: the cells of a sketch, and its weighted counts behind them.
+
+    Parameters
+    ----------
+    sketch
+        Exact, with `counts` if ``counting`` is set. The caller has checked that with `Bounds.counts_for`.
+    neighbours, counting
+        Of the release.
+
+    Returns
+    -------
+    ndarray
+        int64, (k,) or longer by `Counting.numbers`.
+    """
+    cells = sketch.state()
+    if counting is None:
+        return cells
+    counts = sketch.counts
+    if counts is None:
+        raise InvalidInputError("the sketch has no count of units, although its guarantee states one")
+    bound = neighbours.grid_steps(sketch.projection.grid) if counting.slack else 0
+    return np.concatenate([cells, *counting.weighted(counts.reshape(1, -1), bound)])
+
+
+# --- from calibrated to drawn --------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibrated(ABC, Generic[PublishedT]):
+    """A publisher calibrated to one projection, for any number of its sketches. It draws nothing: `for_data` does that.
+
+    Parameters
+    ----------
+    projection
+        The public map.
+    guarantee
+        What each release states; it must be achieved by what is drawn. Its basis is None until data are judged. An
+        engine that bounds the data itself states the basis with `with_guarantee`, and data are then not judged again.
+    """
+
+    projection: Projection
+    guarantee: Any
+
+    @overload
+    def for_data(self, data: Sketch, *, assert_bounds: bool = False) -> "Ready[PublishedT]": ...
+
+    @overload
+    def for_data(
+        self,
+        data: SketchTable | Mapping[Any, Sketch],
+        *,
+        public_keys: Iterable[Any] | None = None,
+        keys_are_public: bool = False,
+        assert_bounds: bool = False,
+    ) -> "ReadyTable[PublishedT]": ...
+
+    def for_data(
+        self,
+        data: Sketch | SketchTable | Mapping[Any, Sketch],
+        *,
+        public_keys: Iterable[Any] | None = None,
+        keys_are_public: bool = False,
+        assert_bounds: bool = False,
+    ) -> "Ready[PublishedT] | ReadyTable[PublishedT]":
+        """Return data that passed every guard, ready to be drawn. Nothing is drawn or charged here.
+
+        The guards are: the projection; `guarantee_for`, so bounds, their basis, newness, counts and units that were
+        bounded over several keys together; which keys are published; the limits of readers; and the warning of events
+        larger than the bound.
+
+        Parameters
+        ----------
+        data
+            A sketch or a table of the projection, or sketches by key, of which each is judged by itself.
+        public_keys, keys_are_public
+            For a table, as in `SketchTable.release`. Of sketches by key, all are published.
+        assert_bounds
+            As in `Sketch.release`.
+
+        Raises
+        ------
+        TypeError
+            For data of another type.
+        IncompatibleProjectionsError
+            If they are of another projection.
+        InvalidInputError
+            As in `guarantee_for`, `SketchTable.release` and `check_readable`. Never for what sums hold.
+        """
+        self.check_single()
+        if isinstance(data, Sketch):
+            if public_keys is not None or keys_are_public:
+                raise InvalidInputError(
+                    "a Sketch has no keys: pass public_keys and keys_are_public only with a SketchTable"
+                )
+            (ready,) = self._ready({None: data}, data.largest, assert_bounds=assert_bounds, keyed=False).values()
+            return ready
+        if isinstance(data, SketchTable):
+            self.projection.check_same(data.projection)
+            judged = self.with_guarantee(self.guarantee_for(data, assert_bounds=assert_bounds))
+            if public_keys is not None:
+                self.check_public_keys()
+            sketches = sketches_to_release(data, public_keys, keys_are_public=keys_are_public)
+            return ReadyTable(judged._ready(sketches, data.largest), data.data_ids.with_keys(sketches))  # noqa: SLF001
+        if not isinstance(data, Mapping):
+            raise TypeError(f"only a Sketch or a SketchTable can be released, got a {type(data).__name__}")
+        if not data:
+            raise InvalidInputError("there is no key to release; pass at least one")
+        largest = max((sketch.largest for sketch in data.values() if isinstance(sketch, Sketch)), default=0)
+        return ReadyTable(self._ready(data, largest, assert_bounds=assert_bounds), None)
+
+    def guarantee_for(self, data: Facts, *, assert_bounds: bool = False, beside_bounded: bool = False) -> Any:
+        """Return the guarantee of a release of these data, which states whether its bound was enforced or is asserted.
+
+        The one judgement of data, by what is known of them: engines ask it before the data are there.
+
+        Parameters
+        ----------
+        data
+            What is to be released, or what is known of it.
+        assert_bounds
+            As in `Sketch.release`.
+        beside_bounded
+            Whether other data, to be released alike, are bounded.
+
+        Raises
+        ------
+        InvalidInputError
+            If what is known of the data does not imply the neighbour relation (`Bounds.basis_for`); for new data that
+            would show that they have no rows (`refuse_new`); if units were bounded over several keys together and the
+            mechanism is not proven for that; if counts are to be published, but units were not counted.
+        """
+        if self.guarantee.basis is not None:
+            return self.guarantee
+        if not assert_bounds:
+            refuse_new(data, beside_bounded=beside_bounded)
+        self._check_facts(data)
+        if data.bounds.together > 1 and not (assert_bounds or self.holds_together):
+            raise InvalidInputError(
+                f"units were bounded over {data.bounds.together} keys together, for which {self.guarantee.mechanism} "
+                "is not proven private: bound each key by itself (max_keys of the neighbours), or add noise to the "
+                "cells"
+            )
+        bounds, agreed = self._judged_by(data)
+        basis = bounds.basis_for(self.guarantee.neighbours, agreed, assert_bounds=assert_bounds)
+        return self.guarantee.on(basis, bounds.conditions if basis == "enforced" else ())
+
+    def for_rows(self, matrix: Any) -> "ReadyRows[PublishedT]":
+        """Return the rows of a matrix, ready to be drawn, each as one person's vector; see `Publisher.release_rows`."""
+        self.check_single()
+        exact = matrix_of(matrix, exact=True)
+        check_whole_steps(self.projection, self.guarantee.neighbours, exact.dtype)
+        cells = transform_read(self.projection, exact, exact=True)
+        judged = self if self.guarantee.basis is not None else self.with_guarantee(self.guarantee.on("asserted"))
+        check_readable(self.projection, judged.guarantee, None, self.row_bytes)
+        return ReadyRows(judged, cells)
+
+    def with_guarantee(self, guarantee: Any) -> Self:
+        """Return a copy whose releases state another guarantee, such as one that includes key selection."""
+        return dataclasses.replace(self, guarantee=guarantee)
+
+    def check_single(self) -> None:
+        """Raise `InvalidInputError` unless what is published is a release of one sketch or table by itself."""
+
+    def check_public_keys(self) -> None:
+        """Raise `InvalidInputError` if the guarantee does not hold for public keys without data."""
+
+    @property
+    def holds_together(self) -> bool:
+        """Whether the guarantee is proven for units whose bound holds for several keys together (Theory 4.2)."""
+        return False
+
+    @property
+    def row_bytes(self) -> int:
+        """How many bytes the numbers of one release take at most."""
+        return 8 * self.projection.sketch_dim
+
+    # --- inside ---------------------------------------------------------------------------------------------
+
+    def _ready(
+        self, sketches: Mapping[Any, Sketch], largest: int, *, assert_bounds: bool = False, keyed: bool = True
+    ) -> "dict[Any, Ready[PublishedT]]":
+        for sketch in sketches.values():
+            if not isinstance(sketch, Sketch):
+                raise TypeError(f"only a Sketch can be released, got a {type(sketch).__name__}")
+            self.projection.check_same(sketch.projection)
+        is_bounded = any(sketch.bounds.is_enforced for sketch in sketches.values())
+        found: dict[Any, Ready[PublishedT]] = {}
+        for key, sketch in sketches.items():
+            asked = self.guarantee_for(sketch, assert_bounds=assert_bounds, beside_bounded=is_bounded)
+            judged = self if asked is self.guarantee else self.with_guarantee(asked)
+            agreed = None if sketch.agreement is None else sketch.agreement.fingerprint
+            exact = judged._exact(sketch).reshape(1, -1)  # noqa: SLF001 - of the same class
+            found[key] = Ready(judged, exact, Stated(sketch.data_ids, sketch.bounds, agreed))
+        first = next(iter(found.values()))
+        check_readable(self.projection, first.guarantee, sketches if keyed else None, self.row_bytes)
+        warn_of_exceeded(largest, self.guarantee.neighbours, self.projection)
+        return found
+
+    def _check_facts(self, data: Facts) -> None:
+        """Raise `InvalidInputError` if the mechanism needs what is not known of data."""
+
+    def _judged_by(self, data: Facts) -> tuple[Bounds, Neighbours | None]:
+        """Return bounds of data, and the relation of their agreement, as they compare with the guarantee's."""
+        return data.bounds, None if data.agreement is None else data.agreement.neighbours
+
+    def _exact(self, sketch: Sketch) -> Ints:
+        """Return the exact numbers of which `_draw` publishes something: int64, (n,)."""
+        return sketch.state()
+
+    @abstractmethod
+    def _draw(self, exact: Ints, bits: BitSource, stated: Stated) -> list[PublishedT]:
+        """Return a release of each row of exact numbers, int64 of shape (n, m)."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Ready(Generic[PublishedT]):
+    """A sketch that passed every guard of a mechanism, the only thing that draws. **Secret**: it holds exact numbers.
+
+    `Calibrated.for_data` makes it.
+
+    Parameters
+    ----------
+    calibrated
+        The mechanism, with the guarantee that the release will state.
+    exact
+        int64, (1, n): the numbers to publish, such as cells and counts.
+    stated
+        What the release states beside them.
+    """
+
+    calibrated: Calibrated[PublishedT]
+    exact: Ints
+    stated: Stated
+
+    @property
+    def guarantee(self) -> Any:
+        """What the release will state."""
+        return self.calibrated.guarantee
+
+    def charge(self, ledger: Ledger | None, dataset: str | None) -> None:
+        """Charge the release to a data set, if there is a ledger, before it is drawn; errors as `Ledger.charge`."""
+        charge_for(ledger, dataset, self.guarantee, self.calibrated.projection, self.stated.ids or ())
+
+    def draw(self, bits: BitSource | None = None, *, ids: DataIds | None = None) -> PublishedT:
+        """Return what may be published. Each call is another release, unless it is drawn from the same bits.
+
+        Parameters
+        ----------
+        bits
+            Secret and uniform; by default of the operating system's CSPRNG.
+        ids
+            Ids of the data to publish in place of the sketch's own, as a stream names its data.
+        """
+        stated = self.stated if ids is None else self.stated._replace(ids=ids)
+        released: PublishedT
+        (released,) = self.calibrated._draw(self.exact, bits or SystemBits(), stated)  # noqa: SLF001 - made for this
+        return released
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, secret, of {self.calibrated.projection!r}, {self.guarantee}>"
+
+
+class ReadyTable(Mapping[Any, Ready[PublishedT]]):
+    """The sketches of a table that passed every guard, by key, in the order of the table. **Secret**.
+
+    Parameters
+    ----------
+    ready
+        What is ready, by key.
+    ids
+        Of the data of all keys, for a ledger; None where they are charged elsewhere.
+    """
+
+    def __init__(self, ready: Mapping[Any, Ready[PublishedT]], ids: DataIds | None) -> None:
+        self._ready: dict[Any, Ready[PublishedT]] = dict(ready)
+        self._ids = ids
+
+    @property
+    def guarantee(self) -> Any:
+        """What each release will state, for all keys together."""
+        return next(iter(self._ready.values())).guarantee
+
+    def charge(self, ledger: Ledger | None, dataset: str | None) -> None:
+        """Charge all keys as one release, as `Ready.charge`."""
+        first = next(iter(self._ready.values()))
+        charge_for(ledger, dataset, first.guarantee, first.calibrated.projection, self._ids or ())
+
+    def draw(self, bits_of: BitsOfKey | None = None) -> dict[Any, PublishedT]:
+        """Return a release of each key, as `Ready.draw`; ``bits_of`` returns the bits of a key."""
+        return {key: ready.draw(None if bits_of is None else bits_of(key)) for key, ready in self._ready.items()}
+
+    def __getitem__(self, key: Any) -> Ready[PublishedT]:
+        return self._ready[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._ready)
+
+    def __len__(self) -> int:
+        return len(self._ready)
+
+    def __repr__(self) -> str:
+        return f"<ReadyTable, secret, of {len(self)} {'key' if len(self) == 1 else 'keys'}, {self.guarantee}>"
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class ReadyRows(Generic[PublishedT]):
+    """The rows of a matrix that passed every guard. **Secret**. `Calibrated.for_rows` makes it.
+
+    Parameters
+    ----------
+    calibrated
+        The mechanism, with the guarantee that each release will state.
+    exact
+        int64, (n, sketch_dim): the cells of each row.
+    """
+
+    calibrated: Calibrated[PublishedT]
+    exact: Ints
+
+    def charge(self, ledger: Ledger | None, dataset: str | None) -> None:
+        """Charge all rows as one release, as `Ready.charge`."""
+        charge_for(ledger, dataset, self.calibrated.guarantee, self.calibrated.projection)
+
+    def draw(self, bits: BitSource | None = None) -> list[PublishedT]:
+        """Return a release of each row, as `Ready.draw`."""
+        return self.calibrated._draw(self.exact, bits or SystemBits(), Stated())  # noqa: SLF001 - made for this
+
+    def __repr__(self) -> str:
+        return f"<ReadyRows, secret, {len(self.exact)} of {self.calibrated.projection!r}, {self.calibrated.guarantee}>"
