@@ -4,6 +4,7 @@ from .columns import TYPES, Column, is_type
 from .grids import MOST_COARSE, check_fine, fine_enough
 from .infer import agree, counting_of, whole_unit_bounds
 from .same import Agreed, check_agreed, check_alike, check_fingerprint, check_same, fingerprint_of
+from .terms import Selected, Terms
 
 __all__ = [
     "MOST_COARSE",
@@ -12,6 +13,8 @@ __all__ = [
     "Agreement",
     "Column",
     "Rows",
+    "Selected",
+    "Terms",
     "agree",
     "cast",
     "check_agreed",

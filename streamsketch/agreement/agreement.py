@@ -10,9 +10,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+from streamsketch.accounting import check_mechanism
 from streamsketch.agreement.casts import cast
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.grids import check_fine, fine_enough
+from streamsketch.agreement.terms import Selected, Terms, keys_from_dict, keys_text, keys_to_dict
 from streamsketch.core import check_text, current_limits, json_fields, read_bounded, short, write_whole
 from streamsketch.data import (
     HASHED_DIM,
@@ -21,7 +23,7 @@ from streamsketch.data import (
 )
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.features import Features
-from streamsketch.privacy import Clip, Counting, Neighbours, check_neighbours
+from streamsketch.privacy import Clip, Counting, Neighbours, check_neighbours, key_threshold
 from streamsketch.projections import Projection, projection_from_fields
 
 Missing: TypeAlias = Literal["refuse", "drop", "keep"]
@@ -33,7 +35,10 @@ _LATER = (
     "clip",
     "counting",
     "features",
+    "release",
+    "keys",
 )  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
+_IN_JSON = {"terms": "release"}  # fields with another name in JSON
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,6 +82,13 @@ class Agreement:
         counts the same (`SketchL2`). None lets each party choose, by default ``"scale"``.
     counting
         How the number of units in each key is published beside its cells (`Counting`). None if it is not published.
+    terms
+        What a release spends, and by which mechanism (`Terms`); ``"release"`` in JSON. All parties then publish with
+        one ε and δ, and `release` needs nothing else. None leaves them to each release.
+    keys
+        Which keys are published, if there is a key column: a list of keys, chosen without looking at the data;
+        ``"public"``, if which keys have data is no secret (a condition of the guarantee); or `Selected`, a private
+        choice at a share of the budget. Needed with ``terms``.
 
     Raises
     ------
@@ -84,7 +96,7 @@ class Agreement:
         For an unknown type or a repeated column; if an index must be hashed, but the projection's dim is not 2^60; if
         the bound is below one grid step (for `SketchL2`, below 2^12 steps), or is for several keys although there is no
         key column; if units are to be counted without a unit column, or under neighbours that `Counting` does not
-        support.
+        support; if terms lack a bound, a δ that the bound needs, or the keys of a key column.
 
     Examples
     --------
@@ -108,6 +120,8 @@ class Agreement:
     clip: Clip | None = None
     counting: Counting | None = None
     features: Features | None = None
+    terms: Terms | None = None
+    keys: Any = None
 
     def __post_init__(self) -> None:
         if self.features is not None:
@@ -118,6 +132,8 @@ class Agreement:
         self._check_types()
         self._check_neighbours()
         self._check_counting()
+        self._check_keys()
+        self._check_terms()
         if self.missing not in (known := get_args(Missing)):
             raise InvalidInputError(f"missing must be one of {', '.join(map(repr, known))}, got {short(self.missing)}")
         if self.title != "":
@@ -211,6 +227,48 @@ class Agreement:
         self.counting.check_for(self.neighbours)
         if self.counting.slack and not self.projection.enumerated_entries("sensitivities"):
             self.counting.check_free(self.projection)  # of other maps when they are released
+
+    def _check_keys(self) -> None:
+        if self.keys is None:
+            return
+        if self.key is None:
+            raise InvalidInputError(
+                f"the agreement has no key column, so there is a single stream: leave out keys={short(self.keys)}, or "
+                "pass the key column"
+            )
+        if not isinstance(self.keys, Selected) and self.keys != "public":
+            listed = sorted(set(self.keys_of(self.keys, "keys")))
+            if not listed:
+                raise InvalidInputError("keys is an empty list; list at least one key, or pass keys='public'")
+            self._set("keys", tuple(listed))
+
+    def _check_terms(self) -> None:
+        if self.terms is None:
+            if isinstance(self.keys, Selected):
+                raise InvalidInputError("the choice of keys is a share of a budget; also state it (epsilon and delta)")
+            return
+        if not isinstance(self.terms, Terms):
+            raise TypeError(f"the terms of an agreement are Terms(epsilon=…), got a {type(self.terms).__name__}")
+        if self.neighbours is None:
+            raise InvalidInputError(
+                f"a release with {self.terms} protects somebody: also pass unit, the column that names them, or "
+                "neighbours, how much one of them may contribute"
+            )
+        if self.key is not None and self.keys is None:
+            raise InvalidInputError(
+                "which keys have data is private: pass keys, a list chosen without looking at the data; 'public', if "
+                "they are no secret; or Selected(epsilon=…, delta=…), a private choice"
+            )
+        if self.terms.is_noise:
+            check_mechanism(self.neighbours, self.terms.budget, self.terms.mechanism)
+        if isinstance(self.keys, Selected):
+            self.terms.less(self.keys)
+            key_threshold(self.keys.budget, self.neighbours.max_keys)
+            if self.unit is None or not self.neighbours.counted:
+                raise InvalidInputError(
+                    f"keys are chosen by the number of their units, which is known where units are bounded by L1 or "
+                    f"SketchL2; got {self.neighbours!r} and {'a' if self.unit else 'no'} unit column. List the keys"
+                )
 
     @staticmethod
     def of(
@@ -312,8 +370,9 @@ class Agreement:
         later: dict[str, Any] = {"clip": self.clip}
         later |= {
             name: None if value is None else value.to_dict()
-            for name, value in (("counting", self.counting), ("features", self.features))
+            for name, value in (("counting", self.counting), ("features", self.features), ("release", self.terms))
         }
+        later["keys"] = None if self.keys is None else keys_to_dict(self.keys)
         return {
             "agreement": _VERSION,
             "projection": json.loads(self.projection.to_json()),
@@ -340,9 +399,10 @@ class Agreement:
         InvalidInputError
             If the text is not JSON, is longer than `Limits.max_json_bytes`, or lacks, repeats or adds a field.
         """
-        nested = {"projection", "key", "index", "unit", "neighbours", "counting", "features"}
+        nested = {"projection", "key", "index", "unit", "neighbours", "counting", "features", "release", "keys"}
         given = json_fields(text, "an agreement", nested)
-        return Agreement(**_arguments_of(given, {field.name for field in dataclasses.fields(Agreement)}))
+        names = {_IN_JSON.get(field.name, field.name) for field in dataclasses.fields(Agreement)}
+        return Agreement(**_arguments_of(given, names))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_json` to a file atomically: all of it or nothing."""
@@ -424,6 +484,8 @@ class Agreement:
         parts += [] if self.neighbours is None else [f"for {self.neighbours}"]
         parts += [] if self.clip is None else [f"clip {self.clip}"]
         parts += [] if self.counting is None else [f"with {self.counting}"]
+        parts += [] if self.terms is None else [f"released with {self.terms}"]
+        parts += [] if self.keys is None else [keys_text(self.keys)]
         return f"{self.title or 'Agreement'}: {', '.join(parts)}, missing {self.missing}; {self.fingerprint}"
 
 
@@ -471,7 +533,17 @@ def _arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
         "clip": fields.get("clip"),
         "counting": Counting.from_dict(fields["counting"]) if "counting" in fields else None,
         "features": Features.from_dict(fields["features"]) if "features" in fields else None,
+        "terms": Terms.from_dict(fields["release"]) if "release" in fields else None,
+        "keys": _read_keys(fields),
     }
+
+
+def _read_keys(fields: dict[str, Any]) -> Any:
+    """Return the published keys of an agreement's JSON; whether there is a key column is checked later."""
+    if "keys" not in fields:
+        return None
+    key = fields["key"]
+    return keys_from_dict(fields["keys"], isinstance(key, dict) and key.get("type") == "bytes")
 
 
 def _object(given: Any, what: str, names: set[str] | None = None) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from streamsketch.agreement.agreement import Agreement, Missing
 from streamsketch.agreement.casts import check_numeric
 from streamsketch.agreement.columns import columns_of, logical_type
 from streamsketch.agreement.grids import fine_enough
+from streamsketch.agreement.terms import Spent, Terms
+from streamsketch.core import short
 from streamsketch.data import schema_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.features import Features
@@ -33,6 +35,10 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     clip: Clip | None = None,
     counting: Counting | None = None,
     features: Features | None = None,
+    epsilon: Spent | None = None,
+    delta: Spent = 0,
+    mechanism: str = "auto",
+    keys: Any = None,
 ) -> Agreement:
     """Return an agreement for columns that are given by name alone: their types are those of a table.
 
@@ -50,6 +56,11 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         As in `Agreement`: a projection and an index, or features. A column that is given with a type keeps it. With a
         unit, a key column of dates becomes text, such as ``"2026-01-31"``, as bounded keys cannot be dates. Under
         `SketchL2` the projection gets a grid that is fine enough (`agreement.fine_enough`).
+    epsilon, delta, mechanism
+        What each release spends, and by which mechanism (`Terms`): all parties then publish alike, by
+        ``agreement.release(rows)``. Without ``epsilon`` the agreement leaves it to each release.
+    keys
+        Which keys are published, as in `Agreement`.
     max_keys
         The number of keys that a unit may be in, if ``neighbours`` are left out. A unit in more keys keeps only that
         many. The default is 1 without a key column and any number with one; in the latter case units are not counted.
@@ -79,6 +90,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     4
     >>> agreement.clip, agreement.projection.resolution, str(agreement.counting)
     ('equal', Fraction(1, 8192), 'a count of units (weight 4043)')
+    >>> agreement = agree(sales, projection, index="item", value="sold", unit="customer", epsilon=1, delta=1e-6)
+    >>> print(agreement.terms)
+    ε = 1, δ = 1e-06, noise auto
     """
     columns = {
         name: None if given is None else columns_of(given, what, _INFER)
@@ -120,8 +134,20 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         missing=missing,
         title=title,
         features=features,
+        terms=_terms(epsilon, delta, mechanism),
+        keys=keys,
         **bounds,
     )
+
+
+def _terms(epsilon: Spent | None, delta: Spent, mechanism: str) -> Terms | None:
+    if epsilon is None:
+        if delta != 0 or mechanism != "auto":
+            raise InvalidInputError(
+                f"delta={short(delta)} and mechanism={short(mechanism)} are terms of a release; also pass epsilon"
+            )
+        return None
+    return Terms(epsilon=epsilon, delta=delta, mechanism=mechanism)
 
 
 def whole_unit_bounds(
