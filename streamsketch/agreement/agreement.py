@@ -5,10 +5,11 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 from streamsketch.accounting import check_mechanism
 from streamsketch.agreement.casts import cast
@@ -26,6 +27,11 @@ from streamsketch.features import Features
 from streamsketch.privacy import Clip, Counting, Neighbours, check_neighbours, key_threshold
 from streamsketch.projections import Projection, projection_from_fields
 
+if TYPE_CHECKING:
+    from streamsketch.accounting import Ledger
+    from streamsketch.parties import PublicKey
+    from streamsketch.sketching import BoundingSummary, Sketch, SketchTable
+
 Missing: TypeAlias = Literal["refuse", "drop", "keep"]
 
 _VERSION = 1
@@ -39,6 +45,43 @@ _LATER = (
     "keys",
 )  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
 _IN_JSON = {"terms": "release"}  # fields with another name in JSON
+
+
+class _Load:
+    """Reads agreements from the class, and releases under it from an agreement."""
+
+    @overload
+    def __get__(self, agreement: None, kind: Any) -> "Callable[[str | os.PathLike[str]], Agreement]": ...
+
+    @overload
+    def __get__(self, agreement: "Agreement", kind: Any) -> "Callable[..., Any]": ...
+
+    def __get__(self, agreement: "Agreement | None", kind: Any) -> Any:
+        return load_agreement if agreement is None else agreement.load_release
+
+
+def load_agreement(path: str | os.PathLike[str]) -> "Agreement":
+    """Return the agreement in a file.
+
+    Raises
+    ------
+    InvalidInputError
+        As in `Agreement.from_json`; the message names the file.
+    OSError
+        If the file cannot be read.
+    """
+    most = current_limits().max_json_bytes
+    try:
+        text = read_bounded(path, most, "max_json_bytes")
+    except WireFormatError:
+        raise InvalidInputError(
+            f"{Path(path)} is not an agreement, a JSON file that `streamsketch agree` writes: it is longer than "
+            f"{most:,} bytes (max_json_bytes)"
+        ) from None
+    try:
+        return Agreement.from_json(text)
+    except (InvalidInputError, WireFormatError) as error:
+        raise InvalidInputError(f"{Path(path)} is not an agreement: {error}") from None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -359,6 +402,111 @@ class Agreement:
         keys: list[Any] = cast(given, self.key, range(1, len(given) + 1)).to_pylist() if len(given) else []
         return keys
 
+    # --- publishing -----------------------------------------------------------------------------------------
+
+    def sketch(
+        self,
+        rows: Any,
+        *,
+        summary: "BoundingSummary | None" = None,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> "Sketch | SketchTable":
+        """Return the exact, **secret** sketch of rows, with each unit clipped as agreed.
+
+        Sketches of several parts of the data add up: keep them to accumulate, and release the sum with `release`.
+
+        Parameters
+        ----------
+        rows
+            A data frame, an Arrow table, a DuckDB relation, or anything else with ``__arrow_c_stream__``.
+        summary, folder
+            As in `streamsketch.bound`; only if the agreement has a unit column.
+
+        Returns
+        -------
+        SketchTable or Sketch
+            By key if there is a key column. Of listed keys alone, if the agreement lists them and has a unit column.
+
+        Raises
+        ------
+        TypeError, InvalidInputError
+            As in `streamsketch.bound`, or `streamsketch.sketch` without a unit column.
+        """
+        exact: Sketch | SketchTable = _publishing().sketch_agreed(self, rows, summary=summary, folder=folder)
+        return exact
+
+    def release(
+        self,
+        data: Any,
+        *,
+        ledger: "Ledger | None" = None,
+        dataset: str | None = None,
+        again: bool = False,
+        summary: "BoundingSummary | None" = None,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> Any:
+        """Return a private release of rows: bounded, sketched and drawn as agreed. Nothing secret is left behind.
+
+        The release is (ε, δ)-differentially private for ``neighbours``, with the ε and δ of ``terms``; a private choice
+        of keys is part of them (`Selected`). Its guarantee says whether the bound was enforced: it is, if the agreement
+        has a unit column. Theorems are those of `Sketch.release`, and of the mechanisms of `streamsketch.signs`.
+
+        Parameters
+        ----------
+        data
+            Rows, as in `sketch`; or what `sketch` returned, such as a sum of several parts.
+        ledger, dataset
+            As in `Sketch.release`: charged before anything is drawn.
+        again
+            Whether a further release of the same sketch is meant (`Sketch.release`). Rows are not recognised.
+        summary, folder
+            As in `sketch`, for rows.
+
+        Returns
+        -------
+        PrivateSketch, PrivateTable, SignSketch or SignTable
+            A table if there is a key column.
+
+        Raises
+        ------
+        InvalidInputError
+            If the agreement has no terms; for sketches that were not bounded although it has a unit column; if no key
+            is chosen, which is part of what is published; as in `sketch`. What sums hold never causes an error.
+        IncompatibleAgreementsError, IncompatibleProjectionsError
+            For sketches of another agreement.
+        LedgerError
+            If the release exceeds the budget that is left for the data set. Nothing is charged then.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> import streamsketch as ss
+        >>> rows = pa.table({"item": ["tea", "jam"], "customer": ["Ann", "Bob"]})
+        >>> projection = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
+        >>> agreement = ss.agree(rows, projection, index="item", unit="customer", epsilon=1, delta=1e-6)
+        >>> print(agreement.release(rows).guarantee.budget)
+        ε = 1, δ = 1e-06
+        """
+        charged: dict[str, Any] = {"ledger": ledger, "dataset": dataset}
+        return _publishing().release_agreed(self, data, **charged, again=again, summary=summary, folder=folder)
+
+    def load_release(
+        self, path: str | os.PathLike[str], *, signer: "PublicKey | Iterable[PublicKey] | None" = None
+    ) -> Any:
+        """Return the release in a file that follows this agreement; ``agreement.load`` is this method.
+
+        Parameters
+        ----------
+        path, signer
+            As in `streamsketch.load`.
+
+        Raises
+        ------
+        WireFormatError, SignatureError, OSError
+            As in `streamsketch.load`; also if the release follows another agreement.
+        """
+        return _publishing().load_agreed(self, path, signer=signer)
+
     # --- agreeing -------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
@@ -408,29 +556,8 @@ class Agreement:
         """Write `to_json` to a file atomically: all of it or nothing."""
         write_whole(path, self.to_json().encode() + b"\n")
 
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> "Agreement":
-        """Return the agreement in a file.
-
-        Raises
-        ------
-        InvalidInputError
-            As in `from_json`; the message names the file.
-        OSError
-            If the file cannot be read.
-        """
-        most = current_limits().max_json_bytes
-        try:
-            text = read_bounded(path, most, "max_json_bytes")
-        except WireFormatError:
-            raise InvalidInputError(
-                f"{Path(path)} is not an agreement, a JSON file that `streamsketch agree` writes: it is longer than "
-                f"{most:,} bytes (max_json_bytes)"
-            ) from None
-        try:
-            return Agreement.from_json(text)
-        except (InvalidInputError, WireFormatError) as error:
-            raise InvalidInputError(f"{Path(path)} is not an agreement: {error}") from None
+    load = _Load()
+    """``Agreement.load(path)`` reads an agreement; ``agreement.load(path)`` reads a release that follows it."""
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -487,6 +614,13 @@ class Agreement:
         parts += [] if self.terms is None else [f"released with {self.terms}"]
         parts += [] if self.keys is None else [keys_text(self.keys)]
         return f"{self.title or 'Agreement'}: {', '.join(parts)}, missing {self.missing}; {self.fingerprint}"
+
+
+@functools.cache
+def _publishing() -> ModuleType:
+    from streamsketch import release  # noqa: PLC0415 - releases know agreements, not the reverse
+
+    return release
 
 
 def _shown(value: Any) -> str:

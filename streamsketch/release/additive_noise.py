@@ -7,7 +7,7 @@ from typing import Any, cast, get_args
 
 import numpy as np
 
-from streamsketch.accounting import Ledger, check_mechanism, guarantee_of, sensitivity_of
+from streamsketch.accounting import check_mechanism, guarantee_of, sensitivity_of
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, data_ids
 from streamsketch.errors import InvalidInputError
@@ -29,7 +29,7 @@ from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.ready import Calibrated, Facts, Ready, ReadyRows, Stated, numbers_of
 from streamsketch.schedules import Schedule
-from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.sketching import Sketch
 
 
 def _unit_over(unit: str, schedule: Schedule) -> str:
@@ -258,6 +258,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     """
 
     published = PrivateSketch
+    keyed = PrivateTable
 
     epsilon: float
     neighbours: Neighbours
@@ -284,29 +285,6 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample."""
         sensitivity = sensitivity_of(projection, self.neighbours, self.counting, self.schedule)
         return self.calibrated_to(projection, sensitivity)
-
-    def release_table(
-        self,
-        table: SketchTable,
-        *,
-        public_keys: Iterable[Any] | None = None,
-        keys_are_public: bool = False,
-        assert_bounds: bool = False,
-        again: bool = False,
-        ledger: Ledger | None = None,
-        dataset: str | None = None,
-    ) -> PrivateTable:
-        """Return one release of all keys of a table. Parameters and errors are those of `SketchTable.release`."""
-        rows = self._by_key(
-            table,
-            public_keys,
-            keys_are_public=keys_are_public,
-            assert_bounds=assert_bounds,
-            again=again,
-            ledger=ledger,
-            dataset=dataset,
-        )
-        return PrivateTable.of_one(rows)
 
     def calibrated_to(
         self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output"

@@ -180,6 +180,11 @@ def _wire() -> ModuleType:
     return wire
 
 
+def load_published(path: str | os.PathLike[str], **checked: Any) -> Any:
+    """Return what is published in a file: ``streamsketch.load``."""
+    return _wire().load(path, **checked)
+
+
 def sign_rows(path: str | os.PathLike[str], **agreed: Any) -> Iterator[Any]:
     """Yield the published signs in a file as matrices: ``streamsketch.wire.sign_rows``."""
     rows: Iterator[Any] = _wire().sign_rows(path, **agreed)

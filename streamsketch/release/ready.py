@@ -17,6 +17,7 @@ from streamsketch.privacy import UNKNOWN, BitSource, Bounds, Counting, Neighbour
 from streamsketch.projections import Projection, transform_read
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.keys_to_release import sketches_to_release
+from streamsketch.release.terms_kept import check_terms, keys_for
 from streamsketch.sketching import Sketch, SketchTable
 
 PublishedT = TypeVar("PublishedT")
@@ -244,9 +245,10 @@ class Calibrated(ABC, Generic[PublishedT]):
         if isinstance(data, SketchTable):
             self.projection.check_same(data.projection)
             judged = self.with_guarantee(self.guarantee_for(data, assert_bounds=assert_bounds))
-            if public_keys is not None:
+            keys = keys_for(data, public_keys, keys_are_public=keys_are_public)
+            if keys["public_keys"] is not None:
                 self.check_public_keys()
-            sketches = sketches_to_release(data, public_keys, keys_are_public=keys_are_public)
+            sketches = sketches_to_release(data, **keys)
             return ReadyTable(judged._ready(sketches, data.largest), data.data_ids.with_keys(sketches))  # noqa: SLF001
         if not isinstance(data, Mapping):
             raise TypeError(f"only a Sketch or a SketchTable can be released, got a {type(data).__name__}")
@@ -281,6 +283,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         if not assert_bounds:
             refuse_new(data, beside_bounded=beside_bounded)
         self._check_facts(data)
+        check_terms(data.agreement, self.guarantee, self.projection)
         if data.bounds.together > 1 and not (assert_bounds or self.holds_together):
             raise InvalidInputError(
                 f"units were bounded over {data.bounds.together} keys together, for which {self.guarantee.mechanism} "
