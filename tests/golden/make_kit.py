@@ -245,6 +245,8 @@ def _frequencies(made: dict[str, Message]) -> Iterable[Message]:
     for pair in (*pairs, ["a multiple", "another multiple"], ["a multiple", "a part, y"], CROWDS):
         difference = frequencies.difference(*(made[one] for one in pair))
         yield frequency_of({"of": pair, "item": "3", "estimator": "auto"}, difference)
+        if pair is CROWDS:
+            yield frequency_of({"of": pair, "item": "3", "estimator": "mean"}, difference)
     for name in ("sjlt-block, x", "sjlt-graph, x", "count-sketch, y", "identity, x", "rademacher, x"):
         yield missed_of({"of": [name], "dictionary": ["1", "3", "5", "8"]}, made[name])
     yield missed_of({"of": [means[5]], "dictionary": ["1"]}, made[means[5]])
