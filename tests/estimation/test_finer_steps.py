@@ -13,11 +13,16 @@ from tests.golden import make_kit, reader
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the noise of the kit is made up
 
-RELEASES = {
-    case["name"]: case for case in json.loads((make_kit.KIT / "releases.json").read_text(encoding="utf-8"))
-}
+RELEASES = {case["name"]: case for case in json.loads((make_kit.KIT / "releases.json").read_text(encoding="utf-8"))}
 RANGES = ["a range of a crowd", "a range of a crowd of another town"]
-OTHERS = ["a range of tree", "a sum of ranges of crowds", "a multiple", "a negative multiple", "sjlt-graph, x", "very-sparse, x"]
+OTHERS = [
+    "a range of tree",
+    "a sum of ranges of crowds",
+    "a multiple",
+    "a negative multiple",
+    "sjlt-graph, x",
+    "very-sparse, x",
+]
 PAIRS = [
     *((f"{kind}, x", f"{kind}, y") for kind in ("sjlt-block", "count-sketch", "uniform", "fjlt, noise before the map")),
     *(RANGES, RANGES[::-1], ["a multiple", "another multiple"], ["a part, x", "a negative multiple"]),

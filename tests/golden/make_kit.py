@@ -162,7 +162,9 @@ def _estimates(made: dict[str, Message]) -> Iterable[Message]:
         cases.append({"estimate": "cosine", "of": [f"{kind}, x", f"{kind}, y"]})
     cases.append({"estimate": "cosine", "of": ["an empty stream", "a part, x"]})
     cases += [{"estimate": "squared_distance", "of": ["a range of tree", "a range of apart"]}]
-    counted = [name for name in made if any(one in name for one in ("counted units", "clipped in length", " root", "crowd"))]
+    counted = [
+        name for name in made if any(one in name for one in ("counted units", "clipped in length", " root", "crowd"))
+    ]
     cases += [{"estimate": kind, "of": [name]} for kind in ("units", "total", "mean_norm") for name in counted]
     averages = [("of counted units, x", f"of counted units, {name}") for name in "yz"]
     averages += [("of counted units, z", name) for name in ("a sum of counted units", "of few counted units")]
