@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
+from streamsketch.core import short
 from streamsketch.errors import WireFormatError
 
 _TAIL = struct.Struct("<I4s")  # length of the footer, magic
@@ -85,7 +86,7 @@ def measure(file: BinaryIO, size: int, metadata: Any, columns: list[str], most: 
     for place in places:
         column = metadata.schema.column(place)
         if column.max_repetition_level:
-            raise WireFormatError("columns", f"must hold one value a row, {column.path} holds lists")
+            raise WireFormatError("columns", f"must hold one value a row, {short(column.path)} holds lists")
         if column.physical_type == "FIXED_LEN_BYTE_ARRAY" and column.length * _RESERVED > most:
             raise _too_long(most)
     for group in _row_groups(file, size):
@@ -190,10 +191,12 @@ def _leaves(schema: list[Any]) -> Iterator[Element]:
         if fields.get(_CHILDREN):
             open_groups.append((fields[_CHILDREN], f"{path}.", level))
             continue
-        logical = fields.get(10)
+        logical = fields.get(10, {})
+        if not isinstance(logical, dict):
+            raise _invalid()
         yield Element(
             *(path, place, _number(fields.get(1)), _number(fields.get(2)), fields.get(3) == _OPTIONAL),
-            *(_number(fields.get(6), -1), logical if isinstance(logical, dict) else {}, level),
+            *(_number(fields.get(6), -1), logical, level),
         )
         place += 1
 
