@@ -191,12 +191,14 @@ def _leaves(schema: list[Any]) -> Iterator[Element]:
         if fields.get(_CHILDREN):
             open_groups.append((fields[_CHILDREN], f"{path}.", level))
             continue
-        logical = fields.get(10, {})
-        if not isinstance(logical, dict):
+        logical = fields.get(10)
+        if 10 in fields and not (
+            isinstance(logical, dict) and logical
+        ):  # nothing at all: Arrow takes no other type then
             raise _invalid()
         yield Element(
             *(path, place, _number(fields.get(1)), _number(fields.get(2)), fields.get(3) == _OPTIONAL),
-            *(_number(fields.get(6), -1), logical, level),
+            *(_number(fields.get(6), -1), logical or {}, level),
         )
         place += 1
 
@@ -211,6 +213,8 @@ class Page(NamedTuple):
     kind: int
     values: int
     encoding: int
+    levels: int
+    """How is said which values are null, of data pages of version 1."""
     unpacked: int
     body: bytes
 
@@ -227,7 +231,8 @@ def pages_of(file: BinaryIO, column: Any) -> Iterator[Page]:
     while start < end and chunk.values:
         header = _header(file, start, end)
         file.seek(header.end - header.packed)
-        yield Page(header.kind, header.values, header.encoding, header.unpacked, file.read(header.packed))
+        levels, unpacked = header.levels, header.unpacked
+        yield Page(header.kind, header.values, header.encoding, levels, unpacked, file.read(header.packed))
         start = header.end
 
 
@@ -290,6 +295,7 @@ class _Header(NamedTuple):
     packed: int
     values: int
     encoding: int
+    levels: int
     end: int
     """Where the page ends."""
 
@@ -310,7 +316,8 @@ def _header(file: BinaryIO, start: int, end: int) -> _Header:
         page_end = start + thrift.at + packed
         if type(values) is not int or unpacked < 0 or packed < 0 or page_end > end:
             raise _invalid()
-        return _Header(kind, unpacked, packed, values, _number(own.get(2) if own else None, -1), page_end)
+        encoding, levels = (_number(own.get(field) if own else None, -1) for field in (2, 3))
+        return _Header(kind, unpacked, packed, values, encoding, levels, page_end)
     raise _invalid()
 
 

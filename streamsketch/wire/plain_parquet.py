@@ -17,7 +17,7 @@ _INT32, _INT64, _BYTES = 1, 2, 6
 _STORED, _SNAPPY, _GZIP = 0, 1, 2
 _CODECS = {3: "LZO", 4: "BROTLI", 5: "LZ4", 6: "ZSTD", 7: "LZ4_RAW"}
 _DATA, _DICTIONARY = 0, 2
-_PLAIN, _PLACES = 0, (2, 8)
+_PLAIN, _PLACES, _RLE = 0, (2, 8), 3
 _UTF8, _DATE, _MILLIS, _MICROS = 0, 6, 9, 10  # converted types
 _UNSIGNED, _SIGNED, _NONE = (11, 12, 13, 14), (15, 16, 17, 18), -1
 _KINDS = {1: "text", 6: "date", 8: "time", 10: "integer"}  # of logical types
@@ -144,6 +144,8 @@ def _chunk(file: BinaryIO, column: Any, element: Element) -> Iterator[Any]:
             continue
         present = [1] * page.values
         if element.optional:
+            if page.levels != _RLE:
+                raise _invalid()
             length = int.from_bytes(body[:4], "little")
             present, body = _runs(body[4 : 4 + length], 1, page.values), body[4 + length :]
         count = sum(present)
