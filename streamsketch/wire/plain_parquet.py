@@ -81,8 +81,8 @@ def kind_of(element: Element) -> Kind:
     if kind is None or element.type not in _PHYSICAL[kind.name]:
         raise WireFormatError(
             "columns",
-            f"must hold text, bytes, integers, dates or times, stored as Parquet stores these, {short(element.path)} "
-            "does not",
+            f"must be text, bytes, integers, dates or times, stored as Parquet stores these, {short(element.path)} is "
+            "not",
         )
     return kind
 
