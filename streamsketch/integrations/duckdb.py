@@ -173,8 +173,8 @@ def _functions(agreements: dict[str, Agreement], name: str) -> Iterator[_Functio
     yield _Function("combine", _combined, ["BLOB", "BLOB", "VARCHAR"], "BLOB")
     yield _Function("share", functools.partial(_share, agreements), ["BLOB", "VARCHAR", "VARCHAR"], _ESTIMATE)
     yield _Function("why_null", functools.partial(_why_null, estimators), ["BLOB", "BLOB", "VARCHAR"], "VARCHAR")
-    for said, text in (("noise_check", _noise_check), ("guarantee", _guarantee), ("warnings", _warnings)):
-        yield _Function(said, _on_sketches(text, 1), ["BLOB"], "VARCHAR")
+    for label, text in (("noise_check", _noise_check), ("guarantee", _guarantee), ("warnings", _warnings)):
+        yield _Function(label, _on_sketches(text, 1), ["BLOB"], "VARCHAR")
     yield _Function(_NAME, lambda: name, [], "VARCHAR")
 
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from streamsketch.cli._layout import Table, table_lines
 from streamsketch.data import batches, parts_of
 from streamsketch.signs import SignIndex
 from streamsketch.streams.state import read_state
@@ -186,3 +187,10 @@ def test_a_long_message_keeps_both_ends() -> None:
     assert (wire.where, wire.problem[:4], len(str(wire))) == ("a\ud800", "has ", MOST)
     check(wire)
     check(ss.errors.UnknownKeyError("no\x00key" * 1000))
+
+
+def test_tables_of_the_command_cut_long_names() -> None:
+    table = Table({"key": ["x" * 10_000 + "\x1b", "b"], "value": ["1", "2"]}, "signs of " + "y" * 10_000, 1)
+    lines = table_lines(table, None)
+    assert max(map(len, lines)) < 600
+    assert any(line.rstrip().endswith("1") and "…" in line and "\\x1b" in line for line in lines)
