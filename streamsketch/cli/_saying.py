@@ -11,7 +11,7 @@ import textwrap
 
 import typer
 
-from streamsketch.core import printable
+from streamsketch.errors import printable
 
 _WARNING = "warning: "
 _quiet = False

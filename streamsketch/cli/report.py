@@ -14,7 +14,8 @@ from streamsketch.cli._pairs import Only, select_names
 from streamsketch.cli._reading import files_in, load_files, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_json
-from streamsketch.core import printable, write_whole
+from streamsketch.core import write_whole
+from streamsketch.errors import printable
 from streamsketch.estimation import By
 from streamsketch.report import Dictionary, federation_of, page_of, page_of_federation
 

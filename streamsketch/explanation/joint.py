@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast, get_args, overload
 
-from streamsketch.core import filled, printable
-from streamsketch.errors import InvalidInputError
+from streamsketch.core import filled
+from streamsketch.errors import InvalidInputError, printable
 from streamsketch.explanation.base import BaseExplanation, budget_text
 from streamsketch.explanation.registry import registry_entry
 from streamsketch.explanation.release import Explanation, explain_release

@@ -85,20 +85,26 @@ class Budget:
         """
         return self if share is None else Budget(self.epsilon - share.epsilon, self.delta - share.delta)
 
-    def warn_if_weak(self) -> "Budget":
-        """Return this budget, and warn if it protects hardly anyone. For budgets that users ask for, not for sums."""
+    @property
+    def weaknesses(self) -> list[str]:
+        """Why this budget protects hardly anyone, in sentences; empty where it protects."""
+        found = []
         if self.epsilon > _WEAK_EPSILON:
-            warn_outside(
+            found.append(
                 f"ε = {_exact(self.epsilon)} hardly protects anybody: an attacker's odds that a unit is in the data "
-                f"may change by a factor of e^ε, and e^{_WEAK_EPSILON} is 485 million. 0.1 to 10 is usual",
-                WeakGuaranteeWarning,
+                f"may change by a factor of e^ε, and e^{_WEAK_EPSILON} is 485 million. 0.1 to 10 is usual"
             )
         if self.delta >= _WEAK_DELTA:
-            warn_outside(
+            found.append(
                 f"δ = {_exact(self.delta)} permits a release that reveals one unit in {1 / self.delta:,.0f} outright. "
-                "Choose a δ far below 1 / number of units, such as 1e-9",
-                WeakGuaranteeWarning,
+                "Choose a δ far below 1 / number of units, such as 1e-9"
             )
+        return found
+
+    def warn_if_weak(self) -> "Budget":
+        """Return this budget, and warn if it protects hardly anyone. For budgets that users ask for, not for sums."""
+        for weakness in self.weaknesses:
+            warn_outside(weakness, WeakGuaranteeWarning)
         return self
 
     def to_dict(self) -> dict[str, Any]:

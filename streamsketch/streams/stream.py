@@ -14,7 +14,7 @@ import pyarrow as pa
 from streamsketch.agreement import Agreement
 from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
-from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.errors import InvalidInputError, WireFormatError, printable
 from streamsketch.release import PrivateTable, sketches_to_release
 from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
 from streamsketch.streams.alarms import Alarm
@@ -140,7 +140,7 @@ class Stream:
         header, policy = saved.header, self._policy
         if header["agreement"] != self._agreement.fingerprint:
             raise InvalidInputError(
-                f"{self._path} follows the agreement {header['agreement']}, but this agreement is "
+                f"{self._path} follows the agreement {printable(header['agreement'], 64)}, but this agreement is "
                 f"{self._agreement.fingerprint}; use its own agreement, or {ANEW}"
             )
         if changed := policy.changed(header["policy"]):

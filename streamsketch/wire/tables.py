@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsketch import signs
 from streamsketch.core import check_length, current_limits, is_installed, pa, pq, short
-from streamsketch.data import is_key_type, key_column, times_of
+from streamsketch.data import is_key_type, key_column, key_values
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.projections import Projection
 from streamsketch.release import PrivateSketch, PrivateTable, PublishedTable
@@ -253,14 +253,9 @@ def _keys(column: "pa.Array") -> list[Any]:
     try:
         column = key_column(column, "key")
         if not pa.types.is_dictionary(column.type):
-            return _values(column)
+            return key_values(column)
         used, places = np.unique(column.indices.to_numpy(zero_copy_only=False), return_inverse=True)
-        values = _values(column.dictionary.take(pa.array(used)))
+        values = key_values(column.dictionary.take(pa.array(used)))
         return [values[place] for place in places]
-    except (InvalidInputError, UnicodeDecodeError, OverflowError) as error:
+    except InvalidInputError as error:
         raise WireFormatError("key", f"must be text, bytes, integers, dates or times, all present: {error}") from None
-
-
-def _values(keys: "pa.Array") -> list[Any]:
-    values: list[Any] = times_of(keys) if pa.types.is_timestamp(keys.type) else keys.to_pylist()
-    return values

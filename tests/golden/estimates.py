@@ -314,9 +314,9 @@ class Average(NamedTuple):
 def _average_of(message: Message) -> Average:
     if "counts" not in message:
         raise UndefinedError
-    weight = weights_of(message)["units"]
-    number = Fraction(int(counts_of(message)[0]), weight)
-    variance = Fraction(message["noise"]["k2"]) / weight**2
+    size = message["multiplier"] / weights_of(message)["units"]
+    number = size * int(counts_of(message)[0])
+    variance = size**2 * Fraction(message["noise"]["k2"])
     if number <= 0 or number**2 <= 4 * variance:
         raise UndefinedError
     view, t = view_of(message), variance / number**2

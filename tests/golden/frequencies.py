@@ -188,12 +188,15 @@ def _step(message: Message) -> Fraction:
 
 
 def difference(x: Message, y: Message) -> Message:
-    """Return what has the frequencies x_j - y_j, for equal multipliers."""
-    if x["multiplier"] != y["multiplier"]:
-        raise UndefinedError  # no case has others
-    cells = [one - other for one, other in zip(cells_of(x), cells_of(y), strict=True)]
-    noise = x["noise"] | {name: x["noise"][name] + y["noise"][name] for name in ("k2", "k4")}
-    return x | {"values": values_message(cells), "noise": noise}
+    """Return what has the frequencies x_j - y_j, in the largest steps of which both multipliers are multiples."""
+    m, n = x["multiplier"], y["multiplier"]
+    step = Fraction(math.gcd(m.numerator * n.denominator, n.numerator * m.denominator), m.denominator * n.denominator)
+    a, b = int(m / step), int(n / step)
+    cells = [a * one - b * other for one, other in zip(cells_of(x), cells_of(y), strict=True)]
+    noise = x["noise"] | {
+        name: a**power * x["noise"][name] + b**power * y["noise"][name] for name, power in (("k2", 2), ("k4", 4))
+    }
+    return x | {"values": values_message(cells), "noise": noise, "multiplier": step}
 
 
 def frequency(message: Message, column: list[int], estimator: str) -> Point:

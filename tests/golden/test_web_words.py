@@ -32,7 +32,9 @@ def made() -> list[dict[str, Any]]:
             said = explain_release(ss.PrivateSketch.from_bytes(bytes.fromhex(case["bytes"])))
         sections = {name: sentences for name, sentences in said.sections if name in HEADINGS}
         found.append(
-            {"name": case["name"], "verdict": said.check.verdict} | sections | {"Not protected": said.not_protected}
+            {"name": case["name"], "verdict": said.check.verdict}
+            | sections
+            | {"Not protected": said.not_protected, "Warnings": said.warnings}
         )
     return found
 

@@ -1,7 +1,7 @@
 /** Sums, differences and multiples of releases: WIRE.md, "Sums and multiples". */
 import { compareBytes, compareText, equalBytes, type Bytes } from "./bytes.ts";
 import { demand, DependentNoiseError, IncompatibleError } from "./errors.ts";
-import { gcd, Ratio } from "./exact.ts";
+import { commonStep, Ratio } from "./exact.ts";
 import { Integers } from "./integers.ts";
 import { textOfSteps } from "./mechanisms.ts";
 import { encode } from "./protobuf.ts";
@@ -45,13 +45,12 @@ function together(x: Release, y: Release, sign: bigint, populations: Populations
   if (x.releaseIds.some((id) => y.releaseIds.includes(id))) throw new DependentNoiseError("the two share a release, and so noise");
   demand(populations !== "disjoint" || !x.dataIds.some((id) => y.dataIds.includes(id)), "the two contain the same data, so their populations are not disjoint");
   const [m, n] = [x.multiplier, new Ratio(sign * y.multiplier.numerator, y.multiplier.denominator)];
-  const common = m.denominator * n.denominator;
-  const step = new Ratio(gcd(m.numerator * n.denominator, n.numerator * m.denominator), common);
+  const step = commonStep(m, n);
   const [a, b] = [m.over(step).numerator, n.over(step).numerator];
   const cells = sums(x.cells, y.cells, a, b);
   const [p, q] = [Number(a), Number(b)];
   const isStated = [x, y].every((one) => one.parts.length > 0 || one.releaseIds.length === 1);
-  const counts = x.counts !== null && y.counts !== null && sign > 0n && populations === "disjoint" && hasSameWeights(x, y) ? sums(x.counts, y.counts, 1n, 1n) : null;
+  const counts = x.counts !== null && y.counts !== null && sign > 0n && populations === "disjoint" && hasSameWeights(x, y) ? sums(x.counts, y.counts, a, b) : null;
   const clip = populations === "disjoint" && x.clip === y.clip ? x.clip : null;
   const { counts: _, clip: __, history: ___, ...rest } = x.message;
   return new Release({

@@ -331,8 +331,9 @@ function averageOf(release: Release): Average {
   const { counts, counting } = release;
   demand(counts !== null && counting !== null, "the release does not count units, so averages are not known");
   const view = viewOf(release);
-  const number = Number(counts.at(0)) / counting.units;
-  const variance = release.noise.k2 / counting.units ** 2;
+  const size = release.multiplier.toNumber() / counting.units;
+  const number = size * Number(counts.at(0));
+  const variance = size ** 2 * release.noise.k2;
   demand(number > 0 && number ** 2 > 4 * variance, "averages are undefined: the number of units is not above the noise");
   const t = variance / number ** 2;
   const r = number / (number ** 2 + variance);

@@ -153,3 +153,8 @@ export function doubleText(value: number): string {
   }
   return `${digits}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
 }
+
+/** Return the largest positive ratio of which both are integer multiples. */
+export function commonStep(p: Ratio, q: Ratio): Ratio {
+  return new Ratio(gcd(p.numerator * q.denominator, q.numerator * p.denominator), p.denominator * q.denominator);
+}

@@ -1,7 +1,8 @@
 /** How often items occur, and what a dictionary misses. */
 import { demand } from "./errors.ts";
 import { clip, Estimate, type EstimateFields, type Interval, type Method } from "./estimate.ts";
-import { checkComparable, difference, dot, nameOf, viewOf, type View } from "./estimators.ts";
+import { commonStep } from "./exact.ts";
+import { checkComparable, dot, nameOf, viewOf, type View } from "./estimators.ts";
 import { hashItems, type Item } from "./hashing.ts";
 import type { Limits } from "./limits.ts";
 import { Matrix, type Column } from "./matrix.ts";
@@ -78,9 +79,11 @@ function sourceOf(x: Release, y: Release | null): Source {
   }
   const [first, second] = [viewOf(x), viewOf(y)];
   checkComparable(first, second);
-  const [cells, unit] = difference(first, second);
-  const multiplier = x.multiplier.equals(y.multiplier) ? x.multiplier.toNumber() : 1;
-  return { view: first, cells, step: stepOf(first, multiplier), unit, k2: first.k2 + second.k2, k4: first.k4 + second.k4, squares: dot(cells, cells) };
+  const isAlike = x.multiplier.equals(y.multiplier);
+  const common = isAlike ? x.multiplier : commonStep(x.multiplier, y.multiplier); // laws of medians take integers
+  const [a, b] = [x, y].map((one) => one.multiplier.over(common).toNumber());
+  const cells = isAlike ? x.cells.minus(y.cells) : first.cells.map((cell, i) => a * cell - b * second.cells[i]);
+  return { view: first, cells, step: stepOf(first, common.toNumber()), unit: first.unit / a ** 2, k2: first.k2 + second.k2, k4: first.k4 + second.k4, squares: dot(cells, cells) };
 }
 
 function stepOf(view: View, multiplier: number): number {

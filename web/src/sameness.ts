@@ -2,7 +2,7 @@
 import { demand, InvalidInputError } from "./errors.ts";
 import { checkComparable, difference, viewOf, type View } from "./estimators.ts";
 import { multiply, power, spectrumOf, valuesOf, type Spectrum } from "./fourier.ts";
-import { gcd, Ratio } from "./exact.ts";
+import { commonStep, Ratio } from "./exact.ts";
 import { singleNoise } from "./mechanisms.ts";
 import { incompleteGamma } from "./normal.ts";
 import type { Release } from "./release.ts";
@@ -117,7 +117,7 @@ export function termsOf(releases: readonly Release[]): Term[] {
 /** Return the law of all noises in a cell of the difference. */
 export function noiseOf(releases: readonly Release[], grid: number): Noise {
   const terms = termsOf(releases);
-  const common = terms.map((term) => term.multiplier).reduce((p, q) => new Ratio(gcd(p.numerator * q.denominator, q.numerator * p.denominator), p.denominator * q.denominator));
+  const common = terms.map((term) => term.multiplier).reduce((p, q) => commonStep(p, q));
   const factors = terms.map((term) => term.multiplier.over(common).toNumber());
   const deviation = Math.sqrt(terms.reduce((sum, term, i) => sum + factors[i] ** 2 * term.variance, 0));
   const jump = deviation > 4 * COARSE ? Math.max(1, Math.floor(deviation / COARSE)) : 1;

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamsketch.core import pa, pa_csv
+from streamsketch.core import named, pa, pa_csv
 from streamsketch.data.readers.opening import (
     NUMBER_FORM,
     arrows_own,
@@ -129,7 +129,7 @@ def csv_header(line: bytes, path: str, columns: list[str], delimiter: str = ",")
         )
     if missing := [name for name in columns if name not in names]:
         raise InvalidInputError(
-            f"{path} has no column {', '.join(missing)}: CSV must begin with a header line that names all columns"
+            f"{path} has no column {named(missing)}: CSV must begin with a header line that names all columns"
         )
     twice = [name for name in columns if names.count(name) > 1]
     if twice:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import pa
+from streamsketch.core import named, pa
 from streamsketch.errors import InvalidInputError
 
 BATCH_ROWS = 1 << 17
@@ -32,7 +32,7 @@ def check_columns(path: str, columns: list[str], names: list[str]) -> None:
     """Raise `InvalidInputError` unless a file has all columns."""
     missing = [name for name in columns if name not in names]
     if missing:
-        raise InvalidInputError(f"{path} has no column {', '.join(missing)}, only {', '.join(names)}")
+        raise InvalidInputError(f"{path} has no column {named(missing)}, only {named(names)}")
 
 
 def uncompressed(file: Any, path: str) -> Any:
