@@ -31,6 +31,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "format": "csv|jsonl|parquet",
         "delimiter": "CHARACTER",
         "bad-lines": "stop|skip|FILE",
+        "multiline": "",
         "time": "COLUMN",
         "time-format": "FORMAT",
         "window": "LENGTH",

@@ -132,7 +132,7 @@ def sketch_stream(pending: Pending, output: Path, reader: RowReader, every: floa
         snapshots.taken()
 
     wrong: ss.StreamsketchError | None = None
-    lines = reader.lines("standard input", reader.format or "csv")  # type: ignore[arg-type]
+    lines = reader.lines("standard input", reader.format or "csv", is_whole=True)  # type: ignore[arg-type]
     with Stop() as stop:
         try:
             with progress_bar() as progress:

@@ -75,6 +75,7 @@ class UnboundedLog:
                 try:
                     complaints = _Complaints(policy.max_dropped, self.every)
                     with self._opened(descriptor, reader, form, stream.position) as log:
+                        stream.require(log.conditions)
                         self._read(stream, log, bad, stop, complaints)
                 except ss.StreamsketchError as error:
                     raise self._with_remedy(error) from None

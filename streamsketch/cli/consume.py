@@ -70,8 +70,8 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     idle_after: Annotated[
         float | None,
         typer.Option(
-            help="Seconds without progress after which a partition no longer holds windows back. By "
-            "default, it always does.",
+            help="Seconds without progress after which a partition that was read to its end no longer holds windows "
+            "back. By default, it always does. The guarantee then states a condition.",
             show_default=False,
         ),
     ] = None,
@@ -100,13 +100,15 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     """Release each window of a Kafka topic once, by a policy, on one machine and without Java.
 
     Agreement and policy are those of `sketch --policy`. All partitions are read. Each partition has its own clock,
-    which decides whether a row is late. So the content of a window depends on the topic alone. Sums and offsets are
-    saved together: if the command is killed, run it again, and it continues and publishes the same bytes. SIGINT and
-    SIGTERM save and end.
+    which decides whether a row is late. So the content of a window depends on the topic alone, unless windows end
+    without idle partitions (--idle-after): the guarantee then states a condition. Sums and offsets are saved together:
+    if the command is killed, run it again, and it continues and publishes the same bytes. SIGINT and SIGTERM save and
+    end.
 
     A message is an Arrow IPC stream of rows. With --format json, a message is one JSON object, or several objects, one
-    a line. A message without content is a heartbeat: its timestamp advances the clock of its partition. Rows that
-    cannot be read are dropped, one by one, and counted in --summary.
+    a line. A message without key and content is a heartbeat: its timestamp advances the clock of its partition. One
+    with a key and no content deletes something, and counts as malformed. Rows that cannot be read are dropped, one by
+    one, and counted in --summary.
 
     Releases are files of whole windows. If the policy names its stream, each key is released by itself, as by `job
     stream`: into the policy's folder, a place such as s3://bucket/releases, or a database. `job watch` and `job

@@ -21,7 +21,16 @@ from .grid import NO_LOSS, quantise, quantise_and_tell, quantise_one, warn_of_tr
 from .keys import canonical_column, check_hashed_dim, encode_columns, index_of, indices_of
 from .lenient import lenient_column, lenient_json
 from .matrices import matrix_of, steps_of
-from .readers.delimited import check_delimiter, csv_header, csv_piece
+from .readers.delimited import (
+    LONGEST_ROW,
+    check_delimiter,
+    csv_header,
+    csv_piece,
+    not_a_row,
+    split_rows,
+    strict_until,
+    whole_rows,
+)
 from .readers.formats import Format, batches, format_of, parts_of
 from .readers.json_lines import json_batch
 from .readers.opening import uncompressed
@@ -29,6 +38,7 @@ from .tables import batches_of, names_of, schema_of
 
 __all__ = [
     "HASHED_DIM",
+    "LONGEST_ROW",
     "NO_LOSS",
     "SECRET_BYTES",
     "DataIds",
@@ -65,15 +75,19 @@ __all__ = [
     "matrix_of",
     "message_batches",
     "names_of",
+    "not_a_row",
     "parts_of",
     "plain_key",
     "quantise",
     "quantise_and_tell",
     "quantise_one",
     "schema_of",
+    "split_rows",
     "steps_of",
+    "strict_until",
     "uncompressed",
     "value_column",
     "value_type",
     "warn_of_truncation",
+    "whole_rows",
 ]

@@ -8,9 +8,10 @@ from typing import Any
 
 from streamsketch.agreement import Agreement
 from streamsketch.core import pa
-from streamsketch.data import Format, batches, format_of, parts_of, uncompressed
+from streamsketch.data import LONGEST_ROW, Format, batches, format_of, parts_of, uncompressed
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.events import Events
+from streamsketch.intake.framing import QUOTED
 from streamsketch.intake.lines import Add, BadLines, LineFormat, Lines, Stop, file_blocks, pipe_blocks
 from streamsketch.intake.rows import Intake
 
@@ -33,6 +34,12 @@ class RowReader:
         Delimiter of CSV.
     bad
         How to treat lines of CSV or JSON that cannot be read. Other formats cannot leave anything out.
+    multiline
+        Whether cells of CSV in whole files may hold line breaks within quotes. By default, they may if the agreement
+        names no column of units. Otherwise a line is a row, and a quote that its line does not close is an error: it
+        could swallow the rows of other units. If units are bounded and ``multiline`` is True, their guarantee states
+        the condition that the file's writer quotes such cells and doubles quotes in them. In a `Log`, a newline always
+        ends a row.
 
     Examples
     --------
@@ -52,6 +59,7 @@ class RowReader:
     format: Format | None = None
     delimiter: str = ","
     bad: BadLines = field(default_factory=BadLines)
+    multiline: bool | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -59,12 +67,18 @@ class RowReader:
         return list(dict.fromkeys([*self.agreement.names, *([] if self.time is None else [self.time])]))
 
     @property
+    def spans_lines(self) -> bool:
+        """Whether cells of CSV in whole files may hold line breaks."""
+        return self.agreement.unit is None if self.multiline is None else self.multiline
+
+    @property
     def options(self) -> dict[str, Any]:
         """Arguments for `data.batches`; formats without types read columns that the agreement casts as text."""
         any_text, columns = self.agreement.missing != "keep", self.columns
         text = columns if any_text else [name for name in columns if name != self.agreement.value]
         lenient = list(getattr(self.agreement.features, "columns", ()))
-        return {"columns": columns, "text": text, "delimiter": self.delimiter, "any_text": any_text, "lenient": lenient}
+        options = {"columns": columns, "text": text, "delimiter": self.delimiter, "any_text": any_text}
+        return options | {"lenient": lenient, "multiline": self.spans_lines}
 
     def batches(self, path: str | os.PathLike[str], on_read: Callable[[int], None] = lambda _: None) -> Iterator[Any]:
         """Yield the batches of a file; call ``on_read`` with the number of bytes read so far.
@@ -85,9 +99,14 @@ class RowReader:
                 if not file.closed:
                     on_read(file.tell())
 
-    def lines(self, name: str, form: LineFormat) -> Lines:
-        """Return a reader of the lines of a stream, which error messages call ``name``."""
-        return Lines(name, form, bad=self.bad, **self.options)
+    def lines(self, name: str, form: LineFormat, *, is_whole: bool = False, longest: int = LONGEST_ROW) -> Lines:
+        """Return a reader of the lines of a stream, which error messages call ``name``.
+
+        In a stream, a newline ends a row. If it ``is_whole``, it is read to its end at once, as a file is. Lines of
+        more than ``longest`` bytes are bad.
+        """
+        options = self.options | {"multiline": is_whole and self.spans_lines, "longest": longest}
+        return Lines(name, form, bad=self.bad, **options)
 
     def read(
         self,
@@ -124,7 +143,7 @@ class RowReader:
         form = self.format or format_of(str(path))
         if form in ("csv", "jsonl") and not self.bad.stops:
             file = pa.OSFile(str(path))
-            lines = self.lines(str(path), form)
+            lines = self.lines(str(path), form, is_whole=True)
             for piece in lines.pieces(file_blocks(uncompressed(file, str(path)), str(path))):
                 lines.read(piece, add)
                 on_read(file.tell())
@@ -136,7 +155,7 @@ class RowReader:
                 raise InvalidInputError(f"{where}: {error}") from None
 
     def events(self, path: str | os.PathLike[str], intake: Intake) -> Iterator[Events]:
-        """Yield the rows of a file as an intake reads them.
+        """Yield the rows of a file as an intake reads them, and add the conditions for this to the intake.
 
         Raises
         ------
@@ -145,6 +164,8 @@ class RowReader:
         OSError
             If the file cannot be read.
         """
+        if self.spans_lines and (self.format or format_of(str(path))) == "csv":
+            intake.conditions.add(QUOTED)
         for batch, first, where in self._numbered(path):
             try:
                 yield from intake.numbered([batch], first)
@@ -172,6 +193,6 @@ class RowReader:
                     f"{path} is a pipe, and a pipe must carry uncompressed CSV or JSON lines. Pass --format csv (with "
                     "a header line) or --format jsonl; write Parquet to a file instead"
                 )
-            lines = self.lines(str(path), form)
+            lines = self.lines(str(path), form, is_whole=True)
             for piece in lines.pieces(pipe_blocks(pipe.fileno(), stop)):
                 lines.read(piece, add)

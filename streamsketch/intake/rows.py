@@ -106,6 +106,8 @@ class Intake:
         if windows is not None and time is None:
             raise InvalidInputError("windows need a column of times; name it, such as time='at'")
         self._agreement, self._on_bad, self._bounded = agreement, on_bad, bounded
+        self.conditions = set[str]()
+        """Conditions under which the rows of a unit are only its own, which whoever reads a text adds (`Bounds`)."""
         self._time, self._time_format, self._windows = time, time_format, windows
         self._agreed = agreement.names
         self._needed = [name for name in agreement.names if name not in getattr(agreement.features, "columns", ())]

@@ -4,7 +4,7 @@ from .consume import TopicStream, log_failure, malformed_size
 from .dropped import DroppedRows
 from .files import FilesJob
 from .logs import LogForm, logs
-from .partitions import Log, LostOffsetsError, Partitions
+from .partitions import Bounds, Log, LostOffsetsError, Partitions
 from .payloads import Malformed, Message, Payloads
 from .replay import Replay, replay
 from .results import comparisons, read_comparisons, read_releases, write
@@ -15,6 +15,7 @@ from .topics import PartitionLag, Publisher, Record, SilentPartitions, group_of,
 from .watch import Watch
 
 __all__ = [
+    "Bounds",
     "Brokers",
     "Cause",
     "DroppedRows",

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from streamsketch.core import current_limits, read_bounded, short
 from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.privacy import MAX_CONDITIONS
 from streamsketch.sketching import SECRET_BYTES, BoundingSummary
 from streamsketch.storage import (
     Database,
@@ -165,6 +166,7 @@ def _check(header: dict[str, Any]) -> None:
         "draws": "draws" not in header or _is_hex(header["draws"], 32),
         "first_draw": "first_draw" not in header or _is_hex(header["first_draw"], 16),
         "rows_after_end": "rows_after_end" not in header or _is_count(header["rows_after_end"]),
+        "conditions": "conditions" not in header or _are_texts(header["conditions"]),
         "agreement": isinstance(header["agreement"], str),
         "policy": isinstance(header["policy"], dict),
         "place": header["place"] is None or isinstance(header["place"], dict),
@@ -181,6 +183,10 @@ def _check(header: dict[str, Any]) -> None:
     for name in header:
         if not valid.get(name, False):
             raise WireFormatError(f"header.{short(name)[1:-1]}", "is not what a stream writes")
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= MAX_CONDITIONS and all(isinstance(one, str) for one in value)
 
 
 def _are_sources(value: Any) -> bool:

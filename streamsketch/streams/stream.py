@@ -15,6 +15,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
 from streamsketch.errors import InvalidInputError, WireFormatError, printable
+from streamsketch.privacy import Guarantee
 from streamsketch.release import PrivateTable, sketches_to_release
 from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
 from streamsketch.streams.alarms import Alarm
@@ -112,9 +113,8 @@ class Stream:
         self._strict, self._dead_letters = strict, dead_letters
         self._policy, self._agreement, self._path, self._charge = policy, agreement, Path(path), charge
         policy.check_one_machine(is_named=sink is not None)
-        self._publisher = policy.publisher(agreement)
-        # for a unit in all its windows: the losses of several releases add up, and rows are for all of them together
-        self._spent = dataclasses.replace(self._publisher.guarantee, neighbours=policy.noise(agreement).neighbours)
+        self._conditions: tuple[str, ...] = ()
+        self._calibrate()
         self._sink = sink
         self.sink = sink or WindowFiles(
             policy.folder, policy.windows, "sketch" if policy.public_keys is None else "parquet"
@@ -136,6 +136,42 @@ class Stream:
             dead_letters.begin(self._id.hex()[:8], self._dropped)
             self.windows.on_dropped = dead_letters.add
 
+    def _calibrate(self) -> None:
+        self._publisher = self._policy.publisher(self._agreement, self._conditions)
+        # for a unit in all its windows: the losses of several releases add up, and rows are for all of them together
+        neighbours = self._policy.noise(self._agreement).neighbours
+        self._spent = dataclasses.replace(self._publisher.guarantee, neighbours=neighbours)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of a window's release, or of all rows of a schedule."""
+        found: Guarantee = self._publisher.guarantee
+        return found
+
+    def require(self, conditions: Iterable[str]) -> None:
+        """Let the guarantees of all later releases state conditions on how the log is read, before it is read.
+
+        They stay with the state: what was read under a condition is in later windows.
+
+        Raises
+        ------
+        InvalidInputError
+            If rows of a schedule were released without them: all rows are for one guarantee.
+        """
+        found = tuple(sorted({*self._conditions, *conditions}))
+        if found == self._conditions:
+            return
+        if self._policy.schedule is not None and self.released:
+            added = "; ".join(sorted(set(found) - set(self._conditions)))
+            raise InvalidInputError(
+                f"rows of a schedule were released without the condition that {added}; read the log as before, or "
+                f"{ANEW}"
+            )
+        self._conditions = found
+        self._calibrate()
+        if self._policy.schedule is not None:
+            self._rows = Rows(self._rows_of)
+
     def _restore(self, saved: Saved) -> None:
         header, policy = saved.header, self._policy
         if header["agreement"] != self._agreement.fingerprint:
@@ -146,6 +182,8 @@ class Stream:
         if changed := policy.changed(header["policy"]):
             raise InvalidInputError(f"{self._path} follows a policy with another {', '.join(changed)}; {ANEW}")
         self._id, self._secret = bytes.fromhex(header["stream"]), bytes.fromhex(header["secret"])
+        self._conditions = tuple(header.get("conditions", ()))
+        self._calibrate()
         self.windows = Windows(policy, self._agreement, self._secret, strict=self._strict)
         self.position = header["place"]
         self.events, self.released, self.bad_lines = header["events"], header["released"], header["bad_lines"]
@@ -224,8 +262,8 @@ class Stream:
         """Let windows end without a source until its watermark moves. Its rows in closed windows are then late.
 
         The content of a window then depends on the logs and on when this was called, which the state records. Call it
-        for a source whose log was read to its end and whose watermark has not moved for long. If heartbeats move the
-        watermark, rows of units must not decide about the call.
+        for a source whose log was read to its end and whose watermark has not moved for long. If rows of a unit can
+        decide about the call, such as by a backlog, state that by `require` first.
         """
         self.windows.clocks.of(source)
         self.windows.clocks.idle.add(source)
@@ -350,7 +388,7 @@ class Stream:
 
     def _saved(self) -> Saved:
         windows = self.windows
-        header = {
+        header: dict[str, Any] = {
             "stream": self._id.hex(),
             "secret": self._secret.hex(),
             "draws": self._draws.value.hex(),
@@ -366,6 +404,8 @@ class Stream:
             "rows_before_start": windows.counts.rows_before_start,
             "bounding": dataclasses.asdict(windows.counts.bounding),
         }
+        if self._conditions:
+            header["conditions"] = list(self._conditions)
         if sources := windows.clocks.to_dict():
             header["sources"] = sources
         held = None

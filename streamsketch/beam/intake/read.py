@@ -25,10 +25,8 @@ class ReadColumns(beam.PTransform):
     byte order mark.
 
     A fault in a file ends the job, with an error that quotes nothing from the file: a line of text that is not UTF-8, a
-    CSV line with more or fewer cells, or a cell that is not a number in a column of numbers. A CSV cell in double
-    quotes may hold commas and line ends. So a quote that is not closed swallows the lines up to the next quote, without
-    an error if the number of cells agrees. If people's own text is in quotes, quotes inside it must be doubled;
-    otherwise one person's text can hide other people's rows.
+    CSV line with more or fewer cells, or a cell that is not a number in a column of numbers. A line of CSV is one row:
+    a line break within quotes is a fault, too, unless ``multiline`` allows it.
 
     Parameters
     ----------
@@ -47,11 +45,18 @@ class ReadColumns(beam.PTransform):
         With an agreement, another column of times, or of times as text, for `TumblingWindows`.
     delimiter
         The delimiter of CSV files, one ASCII character.
+    multiline
+        Whether CSV cells in double quotes may hold line breaks. By default, they may if an agreement without a column
+        of units is given. Where units are bounded, it is refused: if quotes in people's own text are not doubled, one
+        person's text can hide other people's rows. Convert such files to Parquet, or use ``streamsketch sketch
+        --multiline``, whose guarantee states that condition. So leave it out, too, if you name columns and bound units
+        later.
 
     Raises
     ------
     InvalidInputError
-        In the workers, if a pattern matches no file, or a file lacks a column or is not valid.
+        If ``multiline`` is True and the agreement names a column of units. In the workers, if a pattern matches no
+        file, or a file lacks a column or is not valid.
 
     Examples
     --------
@@ -72,12 +77,13 @@ class ReadColumns(beam.PTransform):
         text: Sequence[str] = (),
         time: str | None = None,
         delimiter: str = ",",
+        multiline: bool | None = None,
     ) -> None:
         super().__init__()
         if isinstance(patterns, str) or not patterns:
             raise InvalidInputError(f"patterns must be a list of at least one file name or glob, got {patterns!r}")
         self._patterns = list(patterns)
-        self._reads = _Reads.of(columns, text, time, delimiter)
+        self._reads = _Reads.of(columns, text, time, delimiter, multiline=multiline)
 
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
@@ -106,6 +112,7 @@ def read_batches(
     text: Sequence[str] = (),
     time: str | None = None,
     delimiter: str = ",",
+    multiline: bool | None = None,
 ) -> Iterator[pa.RecordBatch]:
     r"""Yield the batches of `ReadColumns` in this process. Parameters and errors are the same.
 
@@ -116,7 +123,7 @@ def read_batches(
     >>> [batch.to_pydict() for batch in read_batches([str(path)], ["shop", "item"], text=["shop", "item"])]
     [{'shop': ['north'], 'item': ['007']}]
     """
-    reads = _Reads.of(columns, text, time, delimiter)
+    reads = _Reads.of(columns, text, time, delimiter, multiline=multiline)
     for pattern in patterns:
         for split in _splits(pattern):
             yield from reads.batches(split)
@@ -129,13 +136,27 @@ class _Reads(NamedTuple):
     intake: Intake | None
 
     @classmethod
-    def of(cls, columns: Sequence[str] | Agreement, text: Sequence[str], time: str | None, delimiter: str) -> "_Reads":
+    def of(
+        cls,
+        columns: Sequence[str] | Agreement,
+        text: Sequence[str],
+        time: str | None,
+        delimiter: str,
+        *,
+        multiline: bool | None,
+    ) -> "_Reads":
         check_delimiter(delimiter)
         if isinstance(columns, Agreement):
             intake = Intake(columns, bounded=columns.unit is not None, time=time)
-            return cls(RowReader(columns, time, delimiter=delimiter).options, intake)
+            if multiline and columns.unit is not None:
+                raise InvalidInputError(
+                    f"units are bounded, the column {columns.unit.name}, so CSV cells cannot hold line breaks here: "
+                    "leave out multiline, and convert files with such cells to Parquet; or read them by `streamsketch "
+                    "sketch --multiline`"
+                )
+            return cls(RowReader(columns, time, delimiter=delimiter, multiline=multiline).options, intake)
         names = list(dict.fromkeys(columns))
-        return cls({"columns": names, "text": list(text), "delimiter": delimiter}, None)
+        return cls({"columns": names, "text": list(text), "delimiter": delimiter, "multiline": bool(multiline)}, None)
 
     def batches(self, split: Split) -> Iterator[pa.RecordBatch]:
         path, part = split

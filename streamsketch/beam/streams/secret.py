@@ -110,8 +110,8 @@ def configure_stream(
     clock
         What moves the watermark. With ``"events"``, records with data do. One unit's records could then make those of
         others late, so each release states the condition that none does. With ``"heartbeats"``, only records without
-        data do, which the log's writer inserts, and no such condition is needed. Pass the same to `ReadGrowingFolder`;
-        for your own sources it is your assertion. A restored job keeps its clock.
+        key and data do, which the log's writer inserts, and no such condition is needed. Pass the same to
+        `ReadGrowingFolder`; for your own sources it is your assertion. A restored job keeps its clock.
 
     Returns
     -------

@@ -1,15 +1,15 @@
 """CSV files and streams as Arrow record batches, nothing in them guessed."""
 
+import codecs
 import csv
+import functools
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamsketch.core import named, pa, pa_csv
 from streamsketch.data.readers.opening import (
     NUMBER_FORM,
     arrows_own,
-    compression,
     number_type,
     raise_if_of_the_file_system,
     uncompressed,
@@ -19,23 +19,130 @@ from streamsketch.errors import InvalidInputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_HEADER_BYTES = 1 << 16
+LONGEST_ROW = 1 << 24
+"""Bytes of the longest row that is read."""
+
+_BLOCK_BYTES = 1 << 20
 _PLACES = [
     re.compile(pattern) for pattern in (r"Row #(\d+)", r"In CSV column #(\d+)", r"columns, got (\d+)")
 ]  # of Arrow
 
 
 def batches(
-    file: Any, path: str, columns: list[str], text: list[str], delimiter: str = ","
+    file: Any, path: str, columns: list[str], text: list[str], delimiter: str = ",", *, multiline: bool = False
 ) -> "Iterator[pa.RecordBatch]":
-    """Yield the columns of a CSV file with a header line."""
-    header = _check_csv_header(file, path, columns, delimiter)
-    options = _csv_options(columns, text, delimiter)
-    try:
-        yield from pa_csv.open_csv(uncompressed(file, path), **options)
-    except (pa.ArrowException, OSError) as error:
-        raise_if_of_the_file_system(error)
-        raise _not_csv(path, columns, _with_row(path, error, options), header) from None
+    """Yield the columns of a CSV file with a header line: the rows that a strict parser finds, or an error.
+
+    A line is a row. With ``multiline``, cells in quotes may hold line breaks, and a row ends where its quotes are
+    closed.
+    """
+    pieces = _pieces(file, path, delimiter, multiline=multiline)
+    names, first = csv_header(next(pieces, b""), path, columns, delimiter), 2
+    for piece in pieces:
+        end = strict_until(piece, delimiter, multiline=multiline)
+        if end:
+            batch = csv_piece(piece[:end], names, path, columns, text, delimiter, first)
+            yield batch
+            first += batch.num_rows
+        if end < len(piece):
+            raise InvalidInputError(f"row {first:,} of {path} {not_a_row(multiline=multiline, whole=True)}")
+
+
+def _pieces(file: Any, path: str, delimiter: str, *, multiline: bool) -> "Iterator[bytes]":
+    """Yield the header of a file, then its rows in pieces; a piece ends with a whole row, or is not CSV."""
+    stream, rest, is_begun, ended = uncompressed(file, path), b"", False, False
+    while not ended:
+        try:
+            block = stream.read(_BLOCK_BYTES)
+        except OSError as error:
+            raise_if_of_the_file_system(error)
+            raise InvalidInputError(f"{path} cannot be decompressed: it is damaged or cut off") from None
+        ended = not block
+        data = rest + block
+        if not is_begun:
+            data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")  # empty lines are no rows
+        whole, rest = whole_rows(data, delimiter, multiline=multiline, ended=ended)
+        if len(rest) > LONGEST_ROW:
+            raise InvalidInputError(f"{path} has a row of more than {LONGEST_ROW:,} bytes, the limit")
+        if whole and not is_begun:
+            is_begun = True
+            header = next(split_rows(whole, delimiter, multiline=multiline), whole)
+            yield header
+            whole = whole[len(header) :]
+        if whole:
+            yield whole
+
+
+def whole_rows(data: bytes, delimiter: str = ",", *, multiline: bool = False, ended: bool) -> tuple[bytes, bytes]:
+    """Return the whole rows of CSV, and the unfinished rest; what is not CSV counts as whole.
+
+    A newline ends a row. With ``multiline``, a newline within quotes does not.
+    """
+    if ended:
+        return data if data.endswith(b"\n") or not data else data + b"\n", b""
+    if not multiline or b'"' not in data:
+        end = data.rfind(b"\n") + 1
+        return data[:end], data[end:]
+    end = strict_until(data, delimiter, multiline=True)
+    rest = data[end:]
+    return (data[:end], rest) if _grammar(delimiter, multiline=True)[2].fullmatch(rest) else (data, b"")
+
+
+def split_rows(data: bytes, delimiter: str = ",", *, multiline: bool = False) -> "Iterator[bytes]":
+    """Yield the rows of CSV one by one, with their ends, up to the first that is not CSV."""
+    if not multiline:
+        yield from (line + b"\n" for line in data.split(b"\n")[:-1])
+        return
+    _, row, _ = _grammar(delimiter, multiline=True)
+    at = 0
+    while (found := row.match(data, at)) and found.end() > at:
+        yield found[0]
+        at = found.end()
+
+
+def strict_until(data: bytes, delimiter: str = ",", *, multiline: bool = False) -> int:
+    """Return where the first row begins that a strict parser refuses; the length of the whole rows if it takes all.
+
+    A cell that begins with a quote ends with one, in the same line unless ``multiline``. Quotes in it are doubled, and
+    a delimiter or the end of the line follows it. Carriage returns are in such cells, or end a line with its newline.
+    """
+    if b'"' not in data and data.count(b"\r") == data.count(b"\r\n"):
+        return len(data)
+    found = _grammar(delimiter, multiline=multiline)[0].match(data)
+    return 0 if found is None else found.end()
+
+
+def not_a_row(*, multiline: bool, whole: bool) -> str:
+    """Return in words why a row is refused by `strict_until`, of a whole file or of a stream, and the remedy."""
+    if multiline:
+        return (
+            "is not CSV: a quote is not closed, text follows a closing quote, or there is a carriage return without "
+            "a newline. Quotes within quotes are doubled. If a line break always ends a row, give --no-multiline (in "
+            "Python multiline=False)"
+        )
+    remedy = (
+        "if the writer of the file quotes cells with line breaks, `sketch --multiline` reads them (in Python "
+        "multiline=True); or write Parquet or JSON lines"
+        if whole
+        else "write cells with line breaks as JSON lines"
+    )
+    return (
+        "is not one line of CSV: a quote is not closed in it, text follows a closing quote, or there is a carriage "
+        f"return without a newline. Here a line break ends a row: {remedy}"
+    )
+
+
+@functools.cache
+def _grammar(delimiter: str, *, multiline: bool) -> "tuple[re.Pattern[bytes], ...]":
+    """Return the patterns of rows, of one row, and of a row that has not ended."""
+    mark = re.escape(delimiter.encode())
+    quoted = rb"[^\"]" if multiline else rb"[^\"\n]"
+    inside = rb'"%b*+(?:""%b*+)*+' % (quoted, quoted)
+    plain = rb'[^%b"\r\n][^%b\r\n]*+' % (mark, mark)
+    cell = rb'(?:%b"|%b|)' % (inside, plain)
+    row = rb"(?:%b%b)*+%b\r*+\n" % (cell, mark, cell)
+    unfinished = rb'(?:%b%b)*+(?:%b"?|%b|)\r*+' % (cell, mark, inside, plain)
+    return re.compile(rb"(?:%b)*+" % row), re.compile(row), re.compile(unfinished)
 
 
 def check_delimiter(given: str) -> str:
@@ -46,40 +153,6 @@ def check_delimiter(given: str) -> str:
             f"the delimiter must be one ASCII character, not a quote or line end, got {given!a:.20}"
         )
     return found
-
-
-def _with_row(path: str, error: Exception, options: dict[str, Any]) -> Exception:
-    """Return the error with its row, which Arrow knows only when it reads a file by one thread."""
-    if not Path(path).is_file():
-        return error
-    try:
-        reader = pa_csv.open_csv(
-            uncompressed(pa.OSFile(path), path), read_options=pa_csv.ReadOptions(use_threads=False), **options
-        )
-        for _ in reader:
-            pass
-    except (pa.ArrowException, OSError) as found:
-        return found
-    return error
-
-
-def _check_csv_header(file: Any, path: str, columns: list[str], delimiter: str) -> list[str]:
-    """Return the names in a file's header; refuse a column that is named twice, as Arrow would read only one.
-
-    If the first line is more than a simple header, Arrow checks it, and no names are returned.
-    """
-    start = pa.BufferReader(file.read(_HEADER_BYTES))
-    file.seek(0)
-    codec = compression(path)
-    try:
-        stream = pa.CompressedInputStream(start, codec) if codec else start
-        header, end, _ = stream.read(_HEADER_BYTES).partition(b"\n")
-        header.decode()
-    except (OSError, UnicodeDecodeError):  # the reader itself reports a file that is not valid
-        return []
-    if end and header.strip() and header.count(b'"') % 2 == 0 and b"\r" not in header.rstrip(b"\r"):
-        return csv_header(header, path, columns, delimiter)
-    return []
 
 
 def _csv_options(columns: list[str], text: list[str], delimiter: str) -> dict[str, Any]:
@@ -121,7 +194,9 @@ def csv_header(line: bytes, path: str, columns: list[str], delimiter: str = ",")
     try:
         names = next(csv.reader([line.decode("utf-8-sig").strip("\r\n")], delimiter=delimiter), [])
     except (UnicodeDecodeError, csv.Error):
-        raise InvalidInputError(f"{path} does not begin with a header line of CSV in UTF-8") from None
+        raise InvalidInputError(
+            f"{path} cannot be read as CSV: it does not begin with a header line in UTF-8"
+        ) from None
     if len(names) == 1 and names[0] not in columns and (other := next((one for one in ";\t|," if one in names[0]), "")):
         raise InvalidInputError(
             f"{path} has one column only; if {other!a} is its delimiter, pass that as delimiter, on the command line "

@@ -43,10 +43,12 @@ def batches(  # noqa: PLR0913 - what a format leaves open
     delimiter: str = ",",
     any_text: bool = False,
     lenient: Sequence[str] = (),
+    multiline: bool = False,
 ) -> "Iterator[pa.RecordBatch]":
     """Return the batches of a part of a file, columns of ``text`` as text where the format leaves it open.
 
     With ``any_text``, these columns also accept JSON's numbers, booleans and nulls; ``lenient`` columns any JSON.
+    With ``multiline``, cells of CSV may hold line breaks within quotes.
     """
     form = form or format_of(path)
     if form == "parquet":
@@ -54,7 +56,7 @@ def batches(  # noqa: PLR0913 - what a format leaves open
     if form == "jsonl":
         return json_lines.batches(file, path, columns, text, any_text=any_text, lenient=lenient)
     if form == "csv":
-        return delimited.batches(file, path, columns, text, delimiter)
+        return delimited.batches(file, path, columns, text, delimiter, multiline=multiline)
     return (text_lines.batches if form == "lines" else _avro)(file, path, columns, text)
 
 

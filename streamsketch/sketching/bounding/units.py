@@ -1,7 +1,8 @@
 """Bounded sketches of whole tables, without a cluster: what each unit adds is netted, clipped and added up."""
 
+import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -116,7 +117,7 @@ def bound_batches(  # noqa: PLR0913 - those of bound, and how windows are made
         public_keys = agreement.keys_of(public_keys)
     intake = Intake(agreement, bounded=True, time=time, time_format=time_format, windows=windows)
     known: dict[str, Any] = {"public_keys": public_keys, "summary": summary, "folder": folder}
-    known["clip"] = agreement.clip_of(clip)
+    known |= {"clip": agreement.clip_of(clip), "conditions": intake.conditions}
     table = SketchTable(agreement) if table is None else table
     events = read(intake)
     if windows is not None:
@@ -207,7 +208,7 @@ def bound_units(
     return table
 
 
-def _add_bounded(
+def _add_bounded(  # noqa: PLR0913 - those of bound
     table: SketchTable,
     batches: Iterable[Events],
     neighbours: "Neighbours",
@@ -217,8 +218,12 @@ def _add_bounded(
     public_keys: Iterable[Any] | None = None,
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
+    conditions: Collection[str] = (),
 ) -> None:
-    """Add what the bounds leave of whole units to a table that is empty; as `bound_units`."""
+    """Add what the bounds leave of whole units to a table that is empty; as `bound_units`.
+
+    ``conditions`` are those for the bounds to hold, as they are once everything was read.
+    """
     bounds = UnitBounds(table.projection, neighbours, max_keys=max_keys, clip=clip, public_keys=public_keys)
     found, secret = BoundingSummary(), os.urandom(SECRET_BYTES)
     with GroupedEvents(folder) as events:
@@ -228,7 +233,7 @@ def _add_bounded(
             bounds.add_to(table, group, secret, found)
     if found.rows_truncated:
         warn_of_truncation(table.projection.grid)
-    bounds.mark(table)
+    bounds.mark(table, conditions)
     if summary is not None:
         summary.merge(found)
 
@@ -316,9 +321,10 @@ class UnitBounds:
         else:
             yield bounded(events, secret=secret, totals=totals, **self._bounds)
 
-    def mark(self, table: SketchTable) -> None:
-        """Mark a table as holding only units that `add_to` clipped, each added once."""
-        table._bounds = self._known  # noqa: SLF001 - which only what clips may claim
+    def mark(self, table: SketchTable, conditions: Collection[str] = ()) -> None:
+        """Mark a table as holding only units that `add_to` clipped, each added once, under conditions."""
+        known = dataclasses.replace(self._known, conditions=tuple(sorted(conditions)))
+        table._bounds = known  # noqa: SLF001 - which only what clips may claim
 
 
 def unit_totals(

@@ -87,7 +87,7 @@ def test_patterns_are_a_list() -> None:
 
 def test_decimals_of_csv_files_are_exact(tmp_path: Path) -> None:
     (tmp_path / "money.csv").write_text('key,index,value\na,"x\ny",0.29\n')
-    (batch,) = read_batches([str(tmp_path / "money.csv")], COLUMNS, text=["key", "index"])
+    (batch,) = read_batches([str(tmp_path / "money.csv")], COLUMNS, text=["key", "index"], multiline=True)
     assert quantise(batch.column("value"), Fraction(1, 100)).tolist() == [29]
     assert batch.column("index").to_pylist() == ["x\ny"]
 
