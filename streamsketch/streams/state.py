@@ -156,6 +156,7 @@ def _check(header: dict[str, Any]) -> None:
         "place": header["place"] is None or isinstance(header["place"], dict),
         "newest": header["newest"] is None or _is_number(header["newest"], _LARGEST),
         "next": _is_number(header["next"], _LARGEST),
+        "versions": "versions" not in header or _are_versions(header["versions"]),
         "sources": "sources" not in header or (header["newest"] is None and _are_sources(header["sources"])),
         "bounding": isinstance(given, dict)
         and given.keys() | _LATER == bounding.keys()
@@ -167,6 +168,14 @@ def _check(header: dict[str, Any]) -> None:
     for name in header:
         if not valid.get(name, False):
             raise WireFormatError(f"header.{ascii(name)[1:-1]}", "is not what a stream writes")
+
+
+def _are_versions(value: Any) -> bool:
+    """Return whether these are digests of versions by the numbers of windows."""
+    return isinstance(value, dict) and all(
+        name.removeprefix("-").isdecimal() and _is_number(int(name), _LARGEST) and _is_hex(one, 32)
+        for name, one in value.items()
+    )
 
 
 def _are_sources(value: Any) -> bool:
