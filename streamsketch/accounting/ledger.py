@@ -279,6 +279,60 @@ class Ledger:
                 entry = self._append(transaction, body | nothing | more)
         return Receipt(entry.number, entry.digest, tuple(names))
 
+    def draw(self, once: str, row: int, drawn: str) -> Receipt:
+        """Enter which draw of a row of a history a charge covers, at no further cost, before it is drawn.
+
+        One charge covers all rows of a history, each once. A second draw of a row, as after an older state was
+        restored and what was published is gone, would be another release: it is refused.
+
+        Parameters
+        ----------
+        once
+            The id of the charge, as in `charge`.
+        row
+            The row's number in its history.
+        drawn
+            The id of the draw, which reveals nothing: draws with the same id publish the same bytes.
+
+        Returns
+        -------
+        Receipt
+            The proof of the entry, which may be older.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such charge, or the row was drawn before under another id. Nothing is entered then.
+
+        Examples
+        --------
+        >>> from streamsketch import L1, SJLT, Ledger
+        >>> ledger = Ledger(getfixture("tmp_path") / "ledger.sqlite")
+        >>> ledger.dataset("sales", unit="sale", epsilon=3.0)
+        >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
+        >>> guarantee = sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale")).guarantee
+        >>> receipt = ledger.charge("sales", guarantee, once="history 7")
+        >>> ledger.draw("history 7", 0, "a3f1") == ledger.draw("history 7", 0, "a3f1")
+        True
+        """
+        check_text("the id of a draw", drawn)
+        own, what = f"{once} row {row}", f"row {row}, drawn as {drawn}"
+        with self._read() as (transaction, book):
+            if once not in book.once:
+                raise LedgerError(f"no charge has the id {once!r}; charge it first")
+            entry = book.once.get(own)
+            if entry is None:
+                nothing = dataclasses.asdict(Spending(0.0, 0.0, 0.0, 0.0)) | {"data_ids": []}
+                body = {name: value for name, value in book.once[once].body.items() if name != "at"}
+                entry = self._append(transaction, body | nothing | {"note": what, "once": own})
+            elif entry.body["note"] != what:
+                raise LedgerError(
+                    f"entry {entry.number} is a draw of row {row} from other sums, or by another state, and the charge "
+                    "covers each row once. Restore the newest state with its log, or begin a new history, which is "
+                    "charged"
+                )
+        return Receipt(entry.number, entry.digest, tuple(entry.body["datasets"]))
+
     def check(
         self,
         dataset: str | None,

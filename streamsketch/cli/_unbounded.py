@@ -24,6 +24,7 @@ from streamsketch.streams import (
     MAX_DROPPED,
     STREAM_SUFFIX,
     DeadLetters,
+    LedgerCharge,
     OtherRowsError,
     RowCounts,
     Sink,
@@ -214,10 +215,7 @@ def charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:
     ledger = ss.Ledger(policy.ledger)
     ledger.left(policy.dataset or "")
 
-    def charge(guarantee: ss.Guarantee, data_ids: Any, once: str) -> None:
-        ledger.charge(policy.dataset, guarantee, projection=agreement.projection, data_ids=data_ids, once=once)
-
-    return charge
+    return LedgerCharge(ledger, policy.dataset, agreement.projection)
 
 
 def dead_letters_in(folder: Path | None, policy: StreamPolicy) -> DeadLetters | None:

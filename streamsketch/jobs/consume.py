@@ -323,12 +323,12 @@ class TopicStream:
         return True
 
     def _save(self) -> None:
-        stream, before = self.stream, self.stream.windows.next
+        stream, before = self.stream, self.stream.released
         stream.bad_lines = self._bad_before + self._malformed.rows
         stream.save(self._position)  # which logs alarms of slots that hold other bytes
         self._count()
-        if count := stream.windows.next - before:
-            newest = self._policy.windows.name(stream.windows.next - 1)
+        if (count := stream.released - before) and stream.newest_released is not None:
+            newest = self._policy.windows.name(stream.newest_released)
             self._tell(logging.INFO, "released", None, windows=count, newest=newest)
         self._saved = self._clock()
         with contextlib.suppress(TopicError):  # the offsets are for monitors only

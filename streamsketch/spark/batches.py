@@ -106,7 +106,7 @@ class ReleaseBatches:
         bounds: dict[str, Any] = {"neighbours": neighbours, "max_keys": max_keys, "clip": clip, "shards": shards}
         self._work = Work(agreement, public_keys=public_keys, **bounds)
         self._window, self._alarmed = _seconds if window is None else window, alarmed
-        self._sink, self._stream, self._epoch = sink, stream, epoch
+        self._sink, self._stream = sink, stream
         self._bounds, unit, publish = self._work.bounds, None, publisher
         enforced = self._bounds.neighbours
         if enforced is not None:
@@ -143,7 +143,8 @@ class ReleaseBatches:
     def __call__(self, batch: "DataFrame", number: int) -> None:
         """Release a batch; errors as `ReleaseOnce.release` and `KeyedSketches.table`, after which it is tried again."""
         start = start_of(self._window(number))
-        named = (b"ReleaseBatches", self._stream.encode(), b"bounds", b"%d" % self._epoch, b"%d" % start)
+        # in all epochs those of the first: equal rows are bounded alike, and so are one version of their window
+        named = (b"ReleaseBatches", self._stream.encode(), b"bounds", b"1", b"%d" % start)
         table = self._work.sketches(batch, hkdf(self._key, *named), self._bounds).table()
         with self._sink:  # opened by the thread that puts, as connections to SQLite belong to one
             _, alarms = self._once.release(start, table)

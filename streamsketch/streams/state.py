@@ -172,6 +172,7 @@ def _check(header: dict[str, Any]) -> None:
         "place": header["place"] is None or isinstance(header["place"], dict),
         "newest": header["newest"] is None or _is_number(header["newest"], _LARGEST),
         "next": _is_number(header["next"], _LARGEST),
+        "versions": "versions" not in header or _are_versions(header["versions"]),
         "sources": "sources" not in header or (header["newest"] is None and _are_sources(header["sources"])),
         "bounding": isinstance(given, dict)
         and given.keys() | _LATER == bounding.keys()
@@ -187,6 +188,14 @@ def _check(header: dict[str, Any]) -> None:
 
 def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and len(value) <= MAX_CONDITIONS and all(isinstance(one, str) for one in value)
+
+
+def _are_versions(value: Any) -> bool:
+    """Return whether these are digests of versions by the numbers of windows."""
+    return isinstance(value, dict) and all(
+        name.removeprefix("-").isdecimal() and _is_number(int(name), _LARGEST) and _is_hex(one, 32)
+        for name, one in value.items()
+    )
 
 
 def _are_sources(value: Any) -> bool:

@@ -21,14 +21,24 @@ from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch
 from streamsketch.streams.alarms import Alarm
 from streamsketch.streams.counts import RowCounts
 from streamsketch.streams.dead_letters import DeadLetters
-from streamsketch.streams.draws import Draw, DrawSecret
+from streamsketch.streams.draws import Draw, DrawSecret, names_of_keys
 from streamsketch.streams.open_windows import Windows
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.publishing import filled, in_order, put_window
+from streamsketch.streams.root_keys import hkdf
 from streamsketch.streams.rows import ANEW, Charge, OtherRowsError, Rows, RowsOf
 from streamsketch.streams.sinks import Sink, WindowFiles
 from streamsketch.streams.slots import Slot, named_key
 from streamsketch.streams.state import Saved, read_state, write_state
+from streamsketch.streams.versions import (
+    Version,
+    drawn_numbers,
+    is_other,
+    other_version,
+    version_of,
+    version_slot,
+    version_tag,
+)
 
 _ID_BYTES = 16
 _MOST_WAITING = 1 << 26  # bytes of releases that are drawn before they are written
@@ -123,7 +133,10 @@ class Stream:
         self.position: dict[str, Any] | None = None
         """How far the log or each of its sources was read, as the caller passed it to `save`."""
         self.events = self.released = self.bad_lines = 0
+        self.newest_released: int | None = None
+        """The number of the newest window that this object published, all of it."""
         self._waiting: dict[int, bytes] = {}
+        self._versions: dict[int, bytes] = {}
         if self._path.exists():
             self._restore(read_state(self._path))
         else:
@@ -204,6 +217,7 @@ class Stream:
         except WireFormatError as error:
             raise InvalidInputError(f"{self._path} is not the state of a stream: {error}") from None
         self._waiting = saved.waiting
+        self._versions = {int(number): bytes.fromhex(one) for number, one in header.get("versions", {}).items()}
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -327,48 +341,81 @@ class Stream:
         while self.windows.is_over and sum(map(len, self._waiting.values())) < _MOST_WAITING:
             number = self.windows.next
             table, summary = self.windows.closing()
-            if self._rows is not None:
-                self._waiting[number] = self._rows.draw(table, number, self._draws, self._charge)
-            else:
-                ids = self._ids_of(number)
-                sketches = self._sketches(table, ids)
-                draw = self._draws.draw(number, self._publisher, sketches)
-                data = self._released(sketches, draw)
-                if found := self._other(number, data):
-                    alarms += found
-                else:
-                    if self._charge is not None:
-                        once = f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}"
-                        self._charge(self._spent, ids, once)
-                    self._waiting[number] = data
-            self.released += 1
+            alarms += self._draw_window(number, table)
             self.windows.advance(summary)
             self._draws = self._draws.after()
         return alarms
 
-    def _other(self, number: int, data: bytes) -> list[Alarm]:
-        """Return alarms if all of a window is published, and not with this release.
-
-        Such a release is never published: it is not charged, and the slots may be empty when the state is read again.
-        """
+    def _draw_window(self, number: int, table: SketchTable) -> list[Alarm]:
+        """Draw a window's release, charge it and let it wait; return alarms if another version of it is published."""
+        if self._rows is not None:
+            version = self._version(number, self._rows.names(table))
+            if version is not None and is_other(self.sink, version):
+                raise self._other_rows(version.slot)
+            self._waiting[number] = self._rows.draw(table, number, self._draws, self._charge)
+            self._note(number, version)
+            return []
+        ids = self._ids_of(number)
+        sketches = self._sketches(table, ids)
+        numbers = {key: drawn_numbers(sketch, self._publisher.guarantee) for key, sketch in sketches.items()}
+        version = self._version(number, names_of_keys(self._publisher, numbers))
+        if version is not None and is_other(self.sink, version):
+            return other_version(self.sink, self._slots(number), None)
+        draw = self._draws.draw(number, self._publisher, sketches)
+        self._publisher.for_data(sketches)  # which refuses what cannot be released before it is charged
         held = filled(self.sink, self._slots(number))
-        return [] if held is None else put_window(held, self._contents(number, data)).alarms
+        if held is not None:  # such a release is not charged if it is another: it would not be published
+            found = put_window(held, self._contents(number, self._released(sketches, draw))).alarms
+            if found:
+                return found
+        if self._charge is not None:
+            self._charge(self._spent, ids, f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}")
+        data = self._released(sketches, draw)
+        self._waiting[number] = data
+        self._note(number, version)
+        return []
+
+    def _version(self, number: int, names: dict[Any, tuple[bytes, ...]]) -> Version | None:
+        """Return the version of a window with these names of draws; None if the window is one file."""
+        if self._sink is None:
+            return None
+        slot = version_slot(self._policy.stream or "", self._policy.windows.start(number))
+        secret = hkdf(self._secret, b"stream", b"version", slot.start.to_bytes(8, "little", signed=True))
+        return Version(slot, version_of({key: version_tag(secret, name) for key, name in names.items()}))
+
+    def _note(self, number: int, version: Version | None) -> None:
+        if version is not None:
+            self._versions[number] = version.digest
+
+    def _version_of_waiting(self, number: int) -> Version | None:
+        """Return the version of a window that waits; None if it is one file, or drawn by an earlier version of us."""
+        if number not in self._versions:
+            return None
+        return Version(
+            version_slot(self._policy.stream or "", self._policy.windows.start(number)), self._versions[number]
+        )
 
     def _publish(self) -> list[Alarm]:
         """Publish what the state on disk holds, in the order of windows; return alarms for slots with other bytes."""
         alarms: list[Alarm] = []
         for number, data in self._waiting.items():
-            found = put_window(self.sink, self._contents(number, data)).alarms
+            contents = self._contents(number, data)
+            found = put_window(self.sink, contents, version=self._version_of_waiting(number)).alarms
             if found and self._rows is not None:
-                name = self.sink.name(found[0].slot)
-                raise OtherRowsError(
-                    f"{name} is not the row of {self._path}, but a row of another state or of another log. Rows of a "
-                    f"schedule are read together: restore the newest backup of the state, with the log that it was "
-                    f"made from, or {ANEW}"
-                )
+                raise self._other_rows(found[0].slot)
+            if not found:
+                self.released += 1
+                self.newest_released = number
             alarms += found
-        self._waiting = {}
+        self._waiting, self._versions = {}, {}
         return alarms
+
+    def _other_rows(self, slot: Slot) -> OtherRowsError:
+        return OtherRowsError(
+            f"{self.sink.name(slot)} is not the row of {self._path}, but a row of another state or of another log. "
+            f"Rows of a schedule are read together: restore the newest backup of the state, with the log that it was "
+            f"made from, or {ANEW}"
+        )
 
     def _slots(self, number: int) -> list[Slot]:
         """Return the slots of a window."""
@@ -408,6 +455,8 @@ class Stream:
             header["conditions"] = list(self._conditions)
         if sources := windows.clocks.to_dict():
             header["sources"] = sources
+        if self._versions:
+            header["versions"] = {str(number): one.hex() for number, one in self._versions.items()}
         held = None
         if self._rows is not None:
             header["rows_after_end"] = windows.counts.rows_after_end

@@ -227,6 +227,7 @@ class ReleasePerKey(beam.PTransform):
             secret=secret,
             charge=charge,
             sums=draw.sums if isinstance(draw, RowDraw) else None,
+            keys=self._number_of_keys,
         )
         releases = as_one_release(releases)
         further = [with_known(late, Known(projection, late=True))] if self._late else []
@@ -265,7 +266,13 @@ class ReleasePerKey(beam.PTransform):
             )
         unit = guarantee.neighbours.unit
         span = span_of(sketches.windowing, known.span, unit) if of is None else of.span(known, unit)
-        return WindowCharge(self._charge, guarantee, projection, label_in(sketches.pipeline), span)
+        label = label_in(sketches.pipeline)
+        return WindowCharge(self._charge, guarantee, projection, label, span, rows=of is not None)
+
+    @property
+    def _number_of_keys(self) -> int | None:
+        listed = None if self._public_keys is None else self._public_keys.listed
+        return None if listed is None else len(listed)
 
     def _shards(self, sketches: beam.PCollection, projection: Projection) -> int | None:
         """Return how many shards hold the releases, if their number is known beforehand."""

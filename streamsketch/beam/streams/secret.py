@@ -17,8 +17,9 @@ from streamsketch.streams import RootKey, check_root_key, check_stream, fetch_ro
 
 Epoch: TypeAlias = int | ValueProvider
 
-_OUTLIVES_EPOCHS = frozenset({"bounds", "data ids"})
-"""Secrets that stay the same in a new launch: they decide which contributions a unit keeps, and identify its data."""
+_OUTLIVES_EPOCHS = frozenset({"bounds", "data ids", "version"})
+"""Secrets that stay the same in a new launch: they decide which contributions a unit keeps, and identify its data.
+So equal rows have equal sums, which are then one version of their window."""
 
 
 class StreamSecret(RunSecret):
