@@ -2,6 +2,7 @@ from . import data_ids
 from .arrow_messages import message_batches
 from .canonical import HASHED_DIM, canonical_bytes, check_indices, key_of
 from .columns import (
+    NOT_SHOWN,
     arrow_column,
     check_codes,
     is_bytes_type,
@@ -28,6 +29,7 @@ from .tables import batches_of, names_of, schema_of
 
 __all__ = [
     "HASHED_DIM",
+    "NOT_SHOWN",
     "NO_LOSS",
     "SECRET_BYTES",
     "DataIds",
