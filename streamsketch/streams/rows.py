@@ -8,6 +8,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from streamsketch.agreement import Agreement
+from streamsketch.core import concealed
 from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
 from streamsketch.errors import InvalidInputError, WireFormatError
@@ -28,6 +29,7 @@ Charge: TypeAlias = Callable[[Guarantee, DataIds, str], Any]
 """Charges a release, once for each text; raises an error if it does not fit into the budget."""
 
 
+@concealed
 @dataclasses.dataclass(frozen=True)
 class RowsOf:
     """The facts that identify a stream's rows.

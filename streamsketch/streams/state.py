@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from streamsketch.core import current_limits, read_bounded
+from streamsketch.core import concealed, current_limits, read_bounded
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.sketching import SECRET_BYTES, BoundingSummary
 from streamsketch.storage import (
@@ -37,6 +37,7 @@ Content: TypeAlias = bytes | RawSketch
 """The content of a window."""
 
 
+@concealed
 @dataclasses.dataclass
 class Saved:
     """What the file of a stream holds.
