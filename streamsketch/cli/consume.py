@@ -145,8 +145,10 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
                 counts=counts,
             )
             with Stop() as stop:
-                _run(read, stop, every, once=once, summary=summary)
+                _run(read, stop, every, once=once, summary=summary, shown=log is Log.text)
                 number = stop.number
+            if log is Log.json:
+                jobs.log_end(stopped=number is not None, finished=stream.is_finished)
         except ss.StreamsketchError as error:
             if log is Log.json:
                 jobs.log_failure(error)
@@ -155,12 +157,15 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
                 raise
             remedy = f"{path} holds what was read before, and the same command continues"
             raise ss.InvalidInputError(f"{error}. {remedy}") from None
-    if stream.is_finished:
+    if log is Log.json and not as_json:  # standard error has lines of JSON alone, without counts
+        raise typer.Exit(0 if number is None else 128 + number)
+    if stream.is_finished and log is Log.text:
         say("All windows of the schedule are released. To continue, begin a new state and a new folder")
     place = database or released_by.folder
     facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {place}"
     if number is not None:
-        say(f"Stopped: {path}, secret: {facts}. The same command continues.")
+        if log is Log.text:
+            say(f"Stopped: {path}, secret: {facts}. The same command continues.")
         raise typer.Exit(128 + number)
     if as_json:
         fields: dict[str, Any] = {"file": str(path), "secret": True, "events": stream.events}
@@ -170,13 +175,13 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
         say(f"{path}, secret: {facts}. Agreement {agreed.fingerprint}.")
 
 
-def _run(read: "jobs.TopicStream", stop: Stop, every: float, *, once: bool, summary: Path | None) -> None:
+def _run(read: "jobs.TopicStream", stop: Stop, every: float, *, once: bool, summary: Path | None, shown: bool) -> None:
     def saved() -> None:
         if summary is not None:
             remove_partial(summary)
             write_whole(summary, json.dumps(read.summary, indent=2).encode() + b"\n", secret=True)
 
-    with progress_bar() as progress:
+    with progress_bar(shown=shown) as progress:
         task = progress.add_task("reading", total=None, events=read.stream.events)
 
         def stepped() -> None:

@@ -1,4 +1,5 @@
 from . import special
+from .concealed import concealed
 from .files import (
     append,
     appending,
@@ -87,6 +88,7 @@ __all__ = [
     "check_resolution",
     "check_text",
     "compiles_for",
+    "concealed",
     "create_file",
     "current_limits",
     "distance",

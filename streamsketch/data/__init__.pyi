@@ -2,6 +2,7 @@ from . import data_ids
 from .arrow_messages import message_batches
 from .canonical import HASHED_DIM, canonical_bytes, check_indices, key_of
 from .columns import (
+    NOT_SHOWN,
     arrow_column,
     check_codes,
     check_keys,
@@ -39,6 +40,7 @@ from .tables import batches_of, names_of, schema_of
 __all__ = [
     "HASHED_DIM",
     "LONGEST_ROW",
+    "NOT_SHOWN",
     "NO_LOSS",
     "SECRET_BYTES",
     "DataIds",

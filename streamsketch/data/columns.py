@@ -65,6 +65,10 @@ def plain_key(key: Any, name: str) -> Any:
     return plain
 
 
+NOT_SHOWN = "the names of its other columns are not shown, because of a pivoted table they are data"
+"""What an error says instead of the names of columns that data have."""
+
+
 def keys_named(keys: Any, what: str) -> Any:
     """Return keys in any collection as a column for `key_column` or `arrow_column`.
 

@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from streamsketch.agreement import Agreement, Rows, cast, numbers
-from streamsketch.core import Ints, pa, short
+from streamsketch.core import Ints, pa
 from streamsketch.data import (
     HASHED_DIM,
+    NOT_SHOWN,
     batches_of,
     check_codes,
     indices_of,
@@ -214,9 +215,7 @@ class Intake:
         columns = {}
         for name in self.names:
             if batch.schema.names.count(name) != 1:
-                raise InvalidInputError(
-                    f"rows must have the column {name} exactly once; they have {short(batch.schema.names)}"
-                )
+                raise InvalidInputError(f"rows must have the column {name} exactly once; {NOT_SHOWN}")
             column = batch.column(name)
             check_codes(column, name)
             columns[name] = plain(column) if name in self._needed else column

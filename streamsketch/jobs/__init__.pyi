@@ -1,6 +1,6 @@
 from .brokers import Brokers, TopicError, UnreachableError, client_settings
 from .causes import Cause, FlinkJob
-from .consume import TopicStream, log_failure, malformed_size
+from .consume import TopicStream, log_end, log_failure, malformed_size
 from .dropped import DroppedRows
 from .files import FilesJob
 from .logs import LogForm, logs
@@ -47,6 +47,7 @@ __all__ = [
     "client_settings",
     "comparisons",
     "group_of",
+    "log_end",
     "log_failure",
     "logs",
     "malformed_size",

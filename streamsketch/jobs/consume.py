@@ -389,6 +389,11 @@ class TopicStream:
         self._unreachable = why
 
 
+def log_end(*, stopped: bool, finished: bool) -> None:
+    """Log that a command ended: by a signal, after a schedule's last window, or at the end of what was there."""
+    log_event(_LOG, logging.INFO, "ended", state="STOPPED" if stopped else "FINISHED" if finished else "DONE")
+
+
 def log_failure(error: Exception) -> None:
     """Log that a stream failed, with the names of the errors, but not their texts, which may hold data."""
     log_event(_LOG, logging.ERROR, "failed", error=type(error).__name__, cause=causes_of(error))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import current_limits, open_secret, write_all
+from streamsketch.core import concealed, current_limits, open_secret, write_all
 from streamsketch.data import message_batches
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import (
@@ -34,6 +34,7 @@ _ANY = Exception
 """What reading a row may raise: libraries raise many types, and one not caught would stop the stream."""
 
 
+@concealed
 class Message(NamedTuple):
     """A message of one partition: its offset, its timestamp in milliseconds after 1970, its content, and its key."""
 

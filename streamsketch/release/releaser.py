@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from streamsketch.accounting import Ledger
 from streamsketch.agreement import fingerprint_of
-from streamsketch.core import Ints, short
+from streamsketch.core import Ints, concealed, short
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, Guarantee, SystemBits
+from streamsketch.privacy import KEYS_ARE_PUBLIC, BitSource, Guarantee, SystemBits, under
 from streamsketch.projections import Projection
 from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
 from streamsketch.release.history import HISTORY_ID_BYTES, HistoryPart
@@ -30,6 +30,7 @@ BitsOfRow: TypeAlias = Callable[[Any, Ints], BitSource]
 """A function of a key (None for a stream without keys) and the exact numbers of its row that returns secret bits."""
 
 
+@concealed
 class HistoryState(NamedTuple):
     """The state that a `Releaser` needs to continue after a restart. **Secret**, like raw sketches.
 
@@ -309,7 +310,7 @@ class Releaser:
                 f"all windows of a history follow one agreement, {before.agreement or 'or none'}, and window "
                 f"{self.windows} follows {agreement or 'none'}"
             )
-        guarantee = self._guarantee_of(window)
+        guarantee = self._guarantee_of(window, keys_are_public=keys_are_public)
         check_readable(window.projection, guarantee, keys, self._noise.row_bytes)
         warn_of_exceeded(window.largest, self._noise.guarantee.neighbours, window.projection)
         counting, neighbours = self._noise.counting, self._noise.guarantee.neighbours
@@ -332,12 +333,18 @@ class Releaser:
             public_keys = self._of.keys
         return sketches_to_release(window, public_keys, keys_are_public=keys_are_public)
 
-    def _guarantee_of(self, window: Sketch | SketchTable) -> Guarantee:
+    def _guarantee_of(self, window: Sketch | SketchTable, *, keys_are_public: bool) -> Guarantee:
         """Return the guarantee of the rows, once this window is known to keep to it."""
         before = None if self._of is None else self._of.guarantee
+        asserted = [KEYS_ARE_PUBLIC] if keys_are_public else []
+        if before is not None and not {*asserted} <= {*before.conditions}:
+            raise InvalidInputError(
+                "all rows of a history have one guarantee, and the first window's keys were stated: pass these "
+                "public_keys, or none, instead of keys_are_public=True"
+            )
         if self._stated is not None:
             stated: Guarantee = self._stated
-            return stated
+            return under(stated, *asserted) if before is None else before
         is_bounded = before is not None and before.basis == "enforced"
         if before is not None and window.bounds.is_empty and not is_bounded:
             return before
@@ -345,7 +352,7 @@ class Releaser:
             window, assert_bounds=self._assert_bounds, beside_bounded=is_bounded
         )
         if before is None:
-            return found
+            return under(found, *asserted)
         if (before.basis == "enforced" and found.basis != "enforced") or set(found.conditions) - set(before.conditions):
             raise InvalidInputError(
                 "all rows of a history have one guarantee, which holds for all of its windows. Rows before window "
@@ -379,6 +386,7 @@ def _id_of(bits: BitsOfRow, names: Iterable[Any], exact: Iterable[Ints]) -> byte
     return hashlib.blake2b(b"".join(first), digest_size=_ID_BYTES, person=b"streamsketch.row").digest()
 
 
+@concealed
 class _Windows(NamedTuple):
     """What is the same in all windows of a history."""
 

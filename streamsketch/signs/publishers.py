@@ -27,6 +27,7 @@ from streamsketch.privacy import (
     Neighbours,
     check_neighbours,
     flips,
+    least,
     rate_below,
 )
 from streamsketch.projections import OPORP, GaussianProjection, Projection
@@ -193,7 +194,7 @@ class SignMechanism(SignPublisher[SignSketch]):
     @property
     def _key_epsilon(self) -> Fraction:
         """The share of ε for the signs of one key."""
-        return Fraction(self.epsilon) / self.neighbours.max_keys
+        return least(self.epsilon) / self.neighbours.max_keys
 
 
 @dataclasses.dataclass(frozen=True)
@@ -349,7 +350,8 @@ class DPSignRPRR(SignMechanism):
                 f"on a grid of {projection.grid} neighbours may differ by {farthest}, more than "
                 f"norm_bound={self.norm_bound}; use a finer resolution"
             )
-        delta, fine = self.delta / self.neighbours.max_keys, (projection.fraction_bits, projection.max_entry)
+        delta = self.delta / self.neighbours.max_keys
+        fine = (projection.fraction_bits, projection.max_entry)
         return _count(projection.sketch_dim, projection.dim, ratio, *fine, delta=delta, counting=self.counting)
 
     def law(self, projection: Projection) -> FlipLaw:
@@ -501,7 +503,7 @@ class DPSignLogistic(SignMechanism):
     def law(self, projection: Projection) -> FlipLaw:
         """Return flips with log-odds ε|y| / D1; see `SignMechanism.law`."""
         # over all keys: a unit's D1 there is that of one key times max_keys
-        return FlipLaw("linear", rate_below(Fraction(self.epsilon) / sensitivity_of(projection, self.neighbours).l1))
+        return FlipLaw("linear", rate_below(least(self.epsilon) / sensitivity_of(projection, self.neighbours).l1))
 
 
 # DPSignRPRR needs a bound on norms, which no agreement has

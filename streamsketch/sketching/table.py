@@ -478,7 +478,8 @@ class SketchTable(Mapping[Any, Sketch]):
             The keys to release, chosen without looking at the data. A key without data is released as noise alone. Data
             of other keys are left out.
         keys_are_public
-            Your assertion that the keys in the table are public, instead of ``public_keys``.
+            Your assertion that the keys in the table are public, instead of ``public_keys``; a condition of the
+            guarantee.
         assert_bounds, again
             As in `Sketch.release`.
         ledger, dataset

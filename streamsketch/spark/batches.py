@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamsketch.accounting import Ledger
 from streamsketch.agreement import Agreement
-from streamsketch.privacy import Clip, Neighbours
+from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, Clip, Neighbours, under
 from streamsketch.release import Publisher
 from streamsketch.spark.releases import checked_publisher
 from streamsketch.spark.sketches import Work
@@ -123,7 +123,8 @@ class ReleaseBatches:
             f"the rows of one {unit or guarantee.neighbours.unit} do not decide in which batch those of others are, "
             f"and which batches have rows is public"
         )
-        guarantee = dataclasses.replace(guarantee, conditions=[*guarantee.conditions, condition])
+        named = agreement.key is None or self._work.public_keys is not None
+        guarantee = under(guarantee, condition, *([] if named else [KEYS_AND_WINDOWS_ARE_PUBLIC]))
         calibrated = calibrated.with_guarantee(guarantee)
         self.guarantee = guarantee
         """The guarantee of all releases of a batch together."""

@@ -3,7 +3,7 @@ from .counts import MAX_DROPPED, RowCounts, Tally, counts_in
 from .databases import connection
 from .dead_letters import DeadLetters
 from .epochs import claim_epoch
-from .logs import EVENT, log_event
+from .logs import EVENT, EVENTS, OPERATOR, SECRET_EVENTS, log_event
 from .policy import StreamPolicy
 from .release_once import Released, ReleaseOnce
 from .root_keys import RootKey, check_root_key, fetch_root_key, hkdf, joined, key_fingerprint
@@ -26,10 +26,13 @@ from .versions import (
 
 __all__ = [
     "EVENT",
+    "EVENTS",
     "MAX_DROPPED",
+    "OPERATOR",
     "OTHER_BYTES",
     "OTHER_VERSION",
     "REFUSED",
+    "SECRET_EVENTS",
     "STREAM_SUFFIX",
     "VERSION",
     "WITHHELD",

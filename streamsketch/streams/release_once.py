@@ -12,9 +12,9 @@ from streamsketch.core import check_int, short
 from streamsketch.data import SECRET_BYTES as ID_BYTES
 from streamsketch.data import DataIds, canonical_bytes, from_list
 from streamsketch.errors import InvalidInputError, LedgerError
-from streamsketch.privacy import KeyedBits
+from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KeyedBits, under
 from streamsketch.release import Calibrated, sketches_to_release
-from streamsketch.sketching import Sketch, SketchTable, public_names
+from streamsketch.sketching import NO_KEY, Sketch, SketchTable, public_names
 from streamsketch.streams.alarms import REFUSED, Alarm
 from streamsketch.streams.logs import log_event
 from streamsketch.streams.publishing import filled, in_order, put_window
@@ -78,7 +78,7 @@ class ReleaseOnce:
         Name of the stream: 1 to 64 letters, digits, ``_`` and ``-``.
     public_keys
         The keys to release in every window, even without rows; sketches of other keys are left out. None asserts that
-        the keys of the sketches are public and do not depend on the data.
+        the keys of the sketches are public and do not depend on the data, which is then a condition of the guarantee.
     ledger, dataset
         A ledger, and the data set in it. Each window is charged once, before it is drawn: the same sums cost nothing
         more. Other sums are charged again, unless the window was claimed for those before, or all its slots are
@@ -146,6 +146,8 @@ class ReleaseOnce:
             raise InvalidInputError(f"secret must be {KEY_BYTES} bytes, got {len(self._key)}")
         self._publisher, self._sink, self._stream = publisher, sink, stream
         self._public = None if public_keys is None else public_names(public_keys)
+        asserted = under(publisher.guarantee, KEYS_AND_WINDOWS_ARE_PUBLIC)
+        self._of_all_keys = publisher.with_guarantee(asserted)
         self._ledger, self._dataset, self._epoch = ledger, dataset, check_int(epoch, "epoch", 1, (1 << 63) - 1)
         neighbours = publisher.guarantee.neighbours
         neighbours = neighbours if unit is None else dataclasses.replace(neighbours, unit=unit)
@@ -178,9 +180,10 @@ class ReleaseOnce:
             nothing more.
         """
         start, exact = start_of(window), self._exact(sketches)
-        ready = self._publisher.for_data(exact)
+        publisher = self._publisher_of(exact)
+        ready = publisher.for_data(exact)
         slots = {key: Slot(self._stream, start, *named_key(key)) for key in exact}
-        named = {key: self._named(start, key, sketch) for key, sketch in exact.items()}
+        named = {key: self._named(start, key, sketch, publisher.guarantee) for key, sketch in exact.items()}
         ids, version = self._ids(start), self._version(start, ready, named)
         held = filled(self._sink, slots.values())  # nothing is put then, as slots may become empty before
         if is_other(self._sink, version):  # which is not charged or drawn, since it would not be published
@@ -212,9 +215,14 @@ class ReleaseOnce:
                 found = {key: found[key] for key in self._public}
         return {key: found[key] for key in in_order(found)}
 
-    def _named(self, start: int, key: Any, sketch: Sketch) -> bytes:
+    def _publisher_of(self, exact: Mapping[Any, Sketch]) -> Calibrated[Any]:
+        """Return the publisher, whose guarantee has a condition if the keys that have sketches are released."""
+        is_stated = self._public is not None or exact.keys() == {NO_KEY}
+        return self._publisher if is_stated else self._of_all_keys
+
+    def _named(self, start: int, key: Any, sketch: Sketch, guarantee: Any) -> bytes:
         """Return a digest of all that determines a release, including its exact numbers."""
-        guarantee, place = self._publisher.guarantee, (start.to_bytes(8, "little", signed=True), canonical_bytes(key))
+        place = (start.to_bytes(8, "little", signed=True), canonical_bytes(key))
         numbers = drawn_numbers(sketch, guarantee)
         name = name_of_draw(guarantee, self._publisher.projection, numbers, *place)
         return hashlib.sha512(joined(name)).digest()

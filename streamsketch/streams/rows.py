@@ -9,6 +9,7 @@ import numpy as np
 
 from streamsketch.accounting import Ledger
 from streamsketch.agreement import Agreement
+from streamsketch.core import concealed
 from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
 from streamsketch.errors import InvalidInputError, WireFormatError
@@ -64,6 +65,7 @@ class LedgerCharge:
         self._ledger.draw(once, row, drawn)
 
 
+@concealed
 @dataclasses.dataclass(frozen=True)
 class RowsOf:
     """The facts that identify a stream's rows.

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from streamsketch.core import current_limits, read_bounded, short
+from streamsketch.core import concealed, current_limits, read_bounded, short
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy import MAX_CONDITIONS
 from streamsketch.sketching import SECRET_BYTES, BoundingSummary
@@ -40,6 +40,7 @@ Content: TypeAlias = bytes | RawSketch
 """The content of a window."""
 
 
+@concealed
 @dataclasses.dataclass
 class Saved:
     """What the file of a stream holds.

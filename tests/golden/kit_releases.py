@@ -194,6 +194,7 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
     cells = [a * one + b * other for one, other in zip(reader.cells_of(x), reader.cells_of(y), strict=True)]
     guarantees = x["guarantee"], y["guarantee"]
     together = max if populations == "disjoint" else sum
+    asserted = [f"no {guarantees[0]['neighbours']['unit']} is in two of the streams"] * (populations == "disjoint")
     stated = all(one["parts"] or len(one["release_ids"]) == 1 for one in (x, y))
     message = x | {
         "values": reader.values_message(cells),
@@ -203,7 +204,7 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
         "guarantee": {name: said for name, said in guarantees[0].items() if name != "steps"}
         | {one: together([guarantee[one] for guarantee in guarantees]) for one in ("epsilon", "delta")}
         | composed(guarantees)
-        | {"conditions": sorted({*guarantees[0]["conditions"], *guarantees[1]["conditions"]})}
+        | {"conditions": sorted({*guarantees[0]["conditions"], *guarantees[1]["conditions"], *asserted})}
         | {"basis": next(basis for basis in BASES if basis in [guarantee["basis"] for guarantee in guarantees])},
         "multiplier": step,
         "release_ids": sorted([*x["release_ids"], *y["release_ids"]]),
@@ -372,7 +373,7 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     add(summed("a sum with a bound on unknown ground", x, enforced, 1, "disjoint"))
     add(summed("a sum with unknown data", x, made["of unknown data"], 1, "overlapping"))
     unsaid = {name: said for name, said in both["message"]["guarantee"].items() if name != "steps"}
-    bare = both["message"] | {"parts": [], "data_ids": [], "guarantee": unsaid}
+    bare = both["message"] | {"parts": [], "data_ids": [], "guarantee": unsaid | {"conditions": []}}
     old = {"name": "a sum of before parts were written", "message": bare}
     add(old)
     add(summed("a sum with unstated parts", old, z, 1, "disjoint"))

@@ -107,17 +107,32 @@ function guaranteeOf(x: Guarantee, y: Guarantee, populations: Populations): Guar
     epsilon: combined(x.epsilon, y.epsilon),
     delta,
     ...mechanismOf(x, y),
-    conditions: [...new Set([...x.conditions, ...y.conditions])].sort(compareText),
+    conditions: conditionsOf(x, y, populations),
     basis: ["asserted", "", "enforced"].find((one) => one === x.basis || one === y.basis) as string,
   };
 }
 
-/** Return a sum of two budgets that is not below the exact one. */
+/** Return the conditions of both; that populations are disjoint is one more, as nobody checks it. */
+function conditionsOf(x: Guarantee, y: Guarantee, populations: Populations): string[] {
+  const named = (unit: string) => `no ${unit} is in two of the streams`;
+  const text = named(x.neighbours.unit);
+  const asserted = populations === "disjoint" ? [Array.from(text).length <= 200 ? text : named("privacy unit")] : [];
+  return [...new Set([...x.conditions, ...y.conditions, ...asserted])].sort(compareText);
+}
+
+/** Return the least double whose decimal is not below the sum of two budgets, as decimals. */
 function sumRoundedUp(x: number, y: number): number {
-  const sum = x + y;
-  if (Ratio.of(sum).compare(Ratio.of(x).add(Ratio.of(y))) >= 0) return sum;
-  VIEW.setFloat64(0, sum);
-  VIEW.setBigUint64(0, VIEW.getBigUint64(0) + 1n);
+  const exact = Ratio.written(x).add(Ratio.written(y));
+  let sum = x + y; // within two steps of it
+  while (Ratio.written(sum).compare(exact) >= 0 && sum > 0) sum = stepped(sum, -1n);
+  while (Ratio.written(sum).compare(exact) < 0) sum = stepped(sum, 1n);
+  return sum;
+}
+
+/** Return a double some steps further, both of them above 0, or 0. */
+function stepped(value: number, steps: bigint): number {
+  VIEW.setFloat64(0, value);
+  VIEW.setBigUint64(0, VIEW.getBigUint64(0) + steps);
   return VIEW.getFloat64(0);
 }
 

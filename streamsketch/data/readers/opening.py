@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamsketch.core import named, pa
+from streamsketch.data.columns import NOT_SHOWN
 from streamsketch.errors import InvalidInputError
 
 BATCH_ROWS = 1 << 17
@@ -32,7 +33,9 @@ def check_columns(path: str, columns: list[str], names: list[str]) -> None:
     """Raise `InvalidInputError` unless a file has all columns."""
     missing = [name for name in columns if name not in names]
     if missing:
-        raise InvalidInputError(f"{path} has no column {named(missing)}, only {named(names)}")
+        raise InvalidInputError(
+            f"{path} has no column {named(missing)}; {NOT_SHOWN}. Rename a column, or name one that is there"
+        )
 
 
 def uncompressed(file: Any, path: str) -> Any:

@@ -5,22 +5,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsketch.core import pa
-from streamsketch.data.readers.opening import blocks_of_lines, check_columns, uncompressed
+from streamsketch.data.readers.opening import blocks_of_lines, uncompressed
 from streamsketch.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_COLUMNS = ("file", "line")
+
 
 def batches(file: Any, path: str, columns: list[str], _: list[str]) -> "Iterator[pa.RecordBatch]":
     """Yield the lines of a file, and its name: the columns ``line`` and ``file``."""
-    try:
-        check_columns(path, columns, ["file", "line"])
-    except InvalidInputError as error:
+    if missing := [name for name in columns if name not in _COLUMNS]:
         raise InvalidInputError(
-            f"{error}, as it is read as lines of text. If it is CSV, state this format, on the command line "
-            f"--format csv"
-        ) from None
+            f"{path} has no column {', '.join(missing)}, only {', '.join(_COLUMNS)}, as it is read as lines of text. "
+            f"If it is CSV, state this format, on the command line --format csv"
+        )
     for lines in blocks_of_lines(uncompressed(file, path), path):
         yield _lines(lines, path, columns)
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints
+from streamsketch.core import Ints, concealed
 from streamsketch.features import Cells
 from streamsketch.intake import Events
 from streamsketch.kernels import Words
@@ -28,6 +28,7 @@ WHOLE = 9_223_371_950_454_774_999
 _FEW_SLOTS, _EVENTS_A_SLOT = 32, 8  # such slots weigh less than leaving some out takes
 
 
+@concealed
 @dataclasses.dataclass(frozen=True, eq=False)
 class Contributions:
     """Valid, quantised events of many units, as columns of equal length.
