@@ -48,8 +48,8 @@ def candidates(sensitivity: Sensitivity, budget: Budget) -> list[Candidate]:
     """Return the mechanisms that give (ε, δ), with their predicted variance, the automatic choice first if it is one.
 
     A mechanism whose noise would be too wide to sample is left out, or refused if it is the only one. `choose` refuses
-    such an automatic choice. The automatic choice is Laplace when δ < exp(-D1²/D2²), else Gaussian (Stausholm 2021, Note 5); for an SJLT that is δ < e^{-s}.
-    The rule ignores constants, so the other one may have the smaller variance.
+    such an automatic choice. The automatic choice is Laplace when δ < exp(-D1²/D2²), else Gaussian (Stausholm 2021,
+    Note 5); for an SJLT that is δ < e^{-s}. The rule ignores constants, so the other one may have the smaller variance.
     """
     tried = _tried(sensitivity, budget)
     found = [_candidate(one, sensitivity) for one in tried if one.noise is not None]
@@ -141,8 +141,8 @@ def _instead_of(tried: _Tried, budget: Budget) -> InvalidInputError:
     spent = " and gives δ = 0" if budget.delta and others == ["laplace"] else ""
     ways = " or ".join(f"mechanism={name!r}" for name in others)
     return type(refusal)(
-        f"{refusal}. No other noise is taken instead of {tried.kind.name} noise; {ways} asks for one, which may be many "
-        f"times as wide{spent}"
+        f"{refusal}. No other noise is taken instead of {tried.kind.name} noise; {ways} asks for one, which may be "
+        f"many times as wide{spent}"
     )
 
 

@@ -31,7 +31,7 @@ from .published import (
 )
 from .published_table import PublishedTable, stated_apart
 from .publishers import Publisher
-from .ready import BitsOfKey, Calibrated, Ready, ReadyRows, ReadyTable, Stated, check_readable, numbers_of
+from .ready import BitsOfKey, Calibrated, Ready, ReadyRows, ReadyTable, Stated, check_readable, numbers_of, row_memory
 from .releaser import BitsOfRow, HistoryState, Releaser
 
 __all__ = [
@@ -77,6 +77,7 @@ __all__ = [
     "noisy_coordinates",
     "numbers_of",
     "release_vector",
+    "row_memory",
     "sign_rows",
     "sketches_to_release",
     "stated_apart",

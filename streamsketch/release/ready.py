@@ -25,7 +25,8 @@ BitsOfKey: TypeAlias = Callable[[Any], BitSource]
 """A function of a key that returns the secret, uniform bits of its draw, independent of those of other keys."""
 
 _FRAME_BYTES = 1024  # of a release, around what is measured: ids of data and release, lengths, the checksum
-_OBJECT_BYTES = 1536  # of the objects of a release in a reader's memory
+_ID_BYTES = 120  # of a release id in memory: the bytes object, and its places
+_OBJECT_BYTES = 1536  # of the other objects of a release in memory
 
 
 class Facts(Protocol):
@@ -117,14 +118,13 @@ def check_readable(projection: Projection, guarantee: Any, keys: Iterable[Any] |
         How many bytes the numbers of a key take at most.
     """
     limits = current_limits()
-    texts = [str(guarantee.mechanism), guarantee.neighbours.unit, *guarantee.conditions]
     stated = json.dumps(guarantee.to_dict())  # no shorter than its fields in a release
     encoded = _FRAME_BYTES + len(projection.to_json()) + 2 * len(stated) + row_bytes
     if keys is None:
         _check_limit(encoded, limits.max_bytes, "max_bytes", "a release")
         return
     names = list(keys)
-    kept = _OBJECT_BYTES + sum(map(sys.getsizeof, texts)) + row_bytes
+    kept = row_memory("", guarantee, row_bytes)
     whole = len(names) * max(encoded, kept) + sum(map(sys.getsizeof, names))
     if len(names) > limits.max_keys:
         raise InvalidInputError(
@@ -133,6 +133,22 @@ def check_readable(projection: Projection, guarantee: Any, keys: Iterable[Any] |
             "for everyone who reads it"
         )
     _check_limit(whole, limits.max_table_bytes, "max_table_bytes", f"a table of {len(names):,} keys")
+
+
+def row_memory(key: Any, guarantee: Any, row_bytes: int, releases: int = 1) -> int:
+    """Return how much memory a row of a table takes, roughly: key, cells or signs, ids and text.
+
+    Parameters
+    ----------
+    key, guarantee
+        Of the row.
+    row_bytes
+        How many bytes its numbers take.
+    releases
+        How many releases were summed up in it.
+    """
+    texts = [str(guarantee.mechanism), guarantee.neighbours.unit, *guarantee.conditions]
+    return sys.getsizeof(key) + row_bytes + _ID_BYTES * releases + sum(map(sys.getsizeof, texts)) + _OBJECT_BYTES
 
 
 def _check_limit(size: int, most: int, name: str, what: str) -> None:

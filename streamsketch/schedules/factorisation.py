@@ -39,9 +39,9 @@ class Factorisation(Schedule):
     bits
         Weights are multiples of 2^-bits, with bits from 1 to 12. Cells are larger by that factor, and so is their
         noise. Where it would be wider than any that can be drawn, `AdditiveNoise` takes fewer bits, down to 4, which
-        the guarantee states: for a year of days, the worst error is then 1.08 times that of 8 bits. Sums are larger, too: a row of 2^63 steps or more
-        wraps around, as cells do, but its ranges then cannot be solved for. If a stream's cells reach 2^63 steps over
-        √horizon · 2^bits, use a `Tree`.
+        the guarantee states: for a year of days, the worst error is then 1.08 times that of 8 bits. Sums are larger,
+        too: a row of 2^63 steps or more wraps around, as cells do, but its ranges then cannot be solved for. If a
+        stream's cells reach 2^63 steps over √horizon · 2^bits, use a `Tree`.
 
     Examples
     --------
