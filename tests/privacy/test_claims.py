@@ -279,7 +279,9 @@ def test_forged_copies_are_refused_in_any_order_and_number(name: str) -> None:
         for names in itertools.product(("true", "forged"), repeat=size):
             chosen = [true if one == "true" else forged for one in names]
             if len(set(names)) == 2:
-                with pytest.raises(ss.InvalidInputError, match="have the same id, but differ|for one neighbour relation"):
+                with pytest.raises(
+                    ss.InvalidInputError, match="have the same id, but differ|for one neighbour relation"
+                ):
                     ss.compose(chosen, populations="overlapping")
             else:
                 assert ss.compose(chosen, populations="overlapping") == chosen[0].guarantee
