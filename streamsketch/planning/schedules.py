@@ -3,16 +3,17 @@
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from streamsketch.agreement import Agreement
 from streamsketch.core import aligned, check_int, short
 from streamsketch.errors import InvalidInputError, NoiseTooWideError
 from streamsketch.privacy import SketchL2
-from streamsketch.release import AdditiveNoise
 from streamsketch.schedules import Factorisation, Schedule, Separate, Tree
+
+if TYPE_CHECKING:
+    from streamsketch.agreement import Agreement
 
 Range: TypeAlias = int | Literal["prefix"]
 """So many windows in a row, anywhere in the stream; or all windows from the first on."""
@@ -108,7 +109,7 @@ def plan_schedule(  # noqa: PLR0913 - what a schedule depends on
     gap: int = 1,
     together: bool = False,
     most_held: int | None = None,
-    agreement: Agreement | None = None,
+    agreement: "Agreement | None" = None,
     epsilon: float | None = None,
 ) -> SchedulePlan:
     """Choose a schedule for the ranges of time that you want to read, before there are data.
@@ -176,7 +177,7 @@ def plan_schedule(  # noqa: PLR0913 - what a schedule depends on
 
 
 def _drawable(
-    schedules: Iterator[Schedule], agreement: Agreement | None, epsilon: float | None, delta: float
+    schedules: Iterator[Schedule], agreement: "Agreement | None", epsilon: float | None, delta: float
 ) -> Iterator[Schedule]:
     """Yield the schedules whose noise can be drawn under an agreement, with weights as fine as it allows."""
     if agreement is None or epsilon is None:
@@ -184,6 +185,8 @@ def _drawable(
             raise InvalidInputError("the noise of a schedule depends on agreement and epsilon: pass both, or neither")
         yield from schedules
         return
+    from streamsketch.release import AdditiveNoise  # noqa: PLC0415 - plans without an agreement do not load releases
+
     relation, refusal, drawn = agreement.neighbours, None, 0
     if relation is None:
         raise InvalidInputError("the agreement states no bound on what a unit adds; agree on neighbours")

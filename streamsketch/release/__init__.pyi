@@ -31,7 +31,8 @@ from .published import (
 )
 from .published_table import PublishedTable, stated_apart
 from .publishers import Publisher
-from .ready import BitsOfKey, Calibrated, Ready, ReadyRows, ReadyTable, Stated, check_readable, numbers_of, row_memory
+from .readable import check_readable, row_memory
+from .ready import BitsOfKey, Calibrated, Ready, ReadyRows, ReadyTable, Stated, numbers_of
 from .releaser import BitsOfRow, HistoryState, Releaser
 
 __all__ = [

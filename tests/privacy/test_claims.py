@@ -265,7 +265,7 @@ def test_forged_counts_are_refused_in_any_order_among_copies_with_and_without(na
     for names in itertools.product(kinds, repeat=size):
         given_here = [kinds[one] for one in names]
         if {"true", "forged"} <= set(names):
-            with pytest.raises(ss.InvalidInputError, match="have the same id, but differ: counts"):
+            with pytest.raises(ss.InvalidInputError, match=r"have the same id, but differ: counts"):
                 ss.compose(given_here, populations="overlapping")
         else:
             assert ss.compose(given_here, populations="overlapping").epsilon == 1.0
@@ -279,9 +279,7 @@ def test_forged_copies_are_refused_in_any_order_and_number(name: str) -> None:
         for names in itertools.product(("true", "forged"), repeat=size):
             chosen = [true if one == "true" else forged for one in names]
             if len(set(names)) == 2:
-                with pytest.raises(
-                    ss.InvalidInputError, match="have the same id, but differ|for one neighbour relation"
-                ):
+                with pytest.raises(ss.InvalidInputError, match=r"have the same id|for one neighbour relation"):
                     ss.compose(chosen, populations="overlapping")
             else:
                 assert ss.compose(chosen, populations="overlapping") == chosen[0].guarantee
