@@ -59,6 +59,10 @@ class InvalidInputError(StreamsketchError, ValueError):
     """
 
 
+class NoiseTooWideError(InvalidInputError):
+    """The noise that would hide one unit is wider than any that can be drawn exactly: the grid is too fine for it."""
+
+
 class IncompatibleProjectionsError(StreamsketchError, ValueError):
     """Sketches of different projections were merged, combined or compared."""
 

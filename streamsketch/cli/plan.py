@@ -42,7 +42,7 @@ _OF_SITES = (
     *("features", "numbers", "shift", "in_columns", "moved", "times", "class_share", "class_deviations", "columns"),
     *("deviation", "power", "write_features"),
 )
-_OF_SCHEDULES = "window", "ranges", "max_windows", "gap", "write_schedule"
+_OF_SCHEDULES = "window", "ranges", "max_windows", "gap", "agreement", "write_schedule"
 _OF_SIGNS = "members", "nearest", "top", "rest", "signs", "mechanism", "norm", "exact_query"
 
 
@@ -261,6 +261,13 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         int | None,
         typer.Option(help="Smallest distance between two windows of a unit. By default 1.", show_default=False),
     ] = None,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --windows and --epsilon: the agreement of the stream, by which the plan knows its noise.",
+            show_default=False,
+        ),
+    ] = None,
     write_schedule: Annotated[
         Path | None,
         typer.Option(
@@ -416,7 +423,6 @@ def _plan_windows(given: dict[str, Any]) -> None:
         *_OF_STREAMS,
         *_OF_UNITS,
         *_OF_SIGNS,
-        "epsilon",
         "items",
         "sample",
         "write_projection",

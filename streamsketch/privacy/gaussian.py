@@ -47,6 +47,7 @@ class DiscreteGaussian(Noise):
         "(documentation, Theory 3)"
     )
     needs_delta = True
+    widest = float(samplers.MAX_SIGMA_SQUARED)
     gains_by_finer_grid = True
 
     def __post_init__(self) -> None:

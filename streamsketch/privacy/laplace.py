@@ -34,6 +34,7 @@ class DiscreteLaplace(Noise):
     label = "discrete Laplace, scale"
     theorem = "Dwork and Roth 2014, Theorem 3.6, on the integer lattice (documentation, Theory 3)"
     needs_delta = False
+    widest = 2.0 * samplers.MAX_LAPLACE_SCALE**2
 
     def __post_init__(self) -> None:
         samplers.check_laplace(self.scale)

@@ -41,7 +41,8 @@ from .published import (
 )
 from .published_table import PublishedTable, stated_apart
 from .publishers import Publisher
-from .ready import BitsOfKey, Calibrated, Ready, ReadyRows, ReadyTable, Stated, check_readable, numbers_of
+from .readable import check_readable, row_memory
+from .ready import BitsOfKey, Calibrated, Ready, ReadyRows, ReadyTable, Stated, numbers_of
 from .releaser import BitsOfRow, HistoryState, Releaser
 
 __all__ = [
@@ -94,6 +95,7 @@ __all__ = [
     "register_publisher",
     "release_agreed",
     "release_vector",
+    "row_memory",
     "sign_rows",
     "sketch_agreed",
     "sketches_to_release",

@@ -20,7 +20,8 @@ from streamsketch.release.history import HISTORY_ID_BYTES, HistoryPart
 from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
-from streamsketch.release.ready import check_readable, numbers_of, warn_of_exceeded
+from streamsketch.release.readable import check_readable
+from streamsketch.release.ready import numbers_of, warn_of_exceeded
 from streamsketch.schedules import Progress, Schedule
 from streamsketch.sketching import Sketch, SketchTable
 

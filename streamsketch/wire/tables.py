@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
@@ -13,15 +12,13 @@ from streamsketch.core import check_length, current_limits, is_installed, pa, pq
 from streamsketch.data import is_key_type, key_column, key_values
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.projections import Projection
-from streamsketch.release import PrivateSketch, PrivateTable, PublishedTable
+from streamsketch.release import PrivateSketch, PrivateTable, PublishedTable, row_memory
 from streamsketch.wire import plain_parquet
 from streamsketch.wire.parquet_pages import check_footer, measure, read_footer
 from streamsketch.wire.parsing import at
 
 _BATCH_ROWS = 1024
 _LEAST_FOOTER = 1 << 16
-_ID_BYTES = 120  # of a release id: the bytes object, and its places
-_ROW_BYTES = 1536  # of the other objects of a release
 
 
 def encode_table(table: PublishedTable[Any]) -> bytes:
@@ -226,12 +223,8 @@ def _read(
 
 
 def _memory_of(key: Any, release: Any) -> int:
-    """Return how much memory a row takes, roughly: cells or signs, ids and text."""
-    guarantee = release.guarantee
-    texts = [str(guarantee.mechanism), guarantee.neighbours.unit, *guarantee.conditions]
     size = release.values.nbytes if isinstance(release, PrivateSketch) else release.words.nbytes
-    ids = len(release.summed_ids)
-    return int(sys.getsizeof(key) + size + _ID_BYTES * ids + sum(map(sys.getsizeof, texts)) + _ROW_BYTES)
+    return row_memory(key, release.guarantee, size, len(release.summed_ids))
 
 
 def _check_names(names: list[str], column: str) -> None:

@@ -175,8 +175,7 @@ def test_bounded_rows_are_appended_as_files_are_merged(bounds: str, keyed: bool,
         "a.raw-sketch",
         "--epsilon",
         "1",
-        "--delta",
-        "1e-6",
+        *(["--delta", "1e-6"] if bounds == "sketch" else []),  # on so fine a grid Gaussian noise is too wide for others
         "-o",
         "a.parquet" if keyed else "a.sketch",
     ]

@@ -3,7 +3,6 @@
 `python -m tests.golden.test_web_words` writes the file again.
 """
 
-import datetime as dt
 import json
 import warnings
 from collections.abc import Callable

@@ -428,3 +428,30 @@ def test_no_guarantee_counts_units_of_neighbours_without_a_proof(neighbours: Nei
     fields = Guarantee(1.0, 1e-6, L1(1), counted).to_dict()
     with pytest.raises(InvalidInputError):
         Guarantee.from_dict(fields | neighbours.to_dict())
+
+
+# --- bases together -----------------------------------------------------------------------------------------------
+
+TOGETHER = {  # rows: the one; columns: enforced, asserted, unknown
+    "enforced": ("enforced", "asserted", None),
+    "asserted": ("asserted", "asserted", "asserted"),
+    None: (None, "asserted", None),
+}
+
+
+@pytest.mark.parametrize("populations", ["overlapping", "disjoint"])
+def test_the_basis_of_two_is_the_weaker(populations: Any) -> None:
+    """A bound is enforced for both if it is for each; asserted if one is, whatever is known of the other."""
+    bases: Any = list(TOGETHER)
+    alone = Guarantee(1.0, 0.0, L1(1), Mechanism.stated("a mechanism"))
+    for one, of_others in TOGETHER.items():
+        for other, expected in zip(bases, of_others, strict=True):
+            parts = [dataclasses.replace(alone, basis=basis) for basis in (one, other)]  # type: ignore[arg-type]
+            for order in (parts, parts[::-1]):
+                assert compose(order, populations=populations).basis == expected, (one, other)
+            for third in bases:
+                three = [*parts, dataclasses.replace(alone, basis=third)]
+                weakest = "asserted" if "asserted" in (one, other, third) else None
+                weakest = "enforced" if {one, other, third} == {"enforced"} else weakest
+                found = {compose(order, populations=populations).basis for order in itertools.permutations(three)}
+                assert found == {weakest}, (one, other, third)

@@ -204,6 +204,9 @@ class ReleasePerKey(beam.PTransform):
         schedule = getattr(self._publisher, "schedule", None)
         of = None if schedule is None else self._scheduled(schedule, sketches)
         publisher = self._publisher_for(known, of)
+        if of is not None:  # rows are summed with the weights that their noise allows
+            publisher = publisher.fitted(projection)
+            of = of._replace(schedule=publisher.schedule)
         guarantee = self._guarantee(publisher, projection, known, of)
         if self._keys_are_public:
             is_global = isinstance(sketches.windowing.windowfn, GlobalWindows)

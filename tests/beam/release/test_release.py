@@ -15,8 +15,7 @@ from apache_beam.transforms.display import DisplayData
 import streamsketch as ss
 from streamsketch.beam import PrivateSketchCoder, ReleasePerKey
 from streamsketch.beam.run import runs
-from streamsketch.release import AdditiveNoise
-from streamsketch.release.additive_noise import CalibratedNoise
+from streamsketch.release import AdditiveNoise, Ready
 from tests.beam.rows import sketch_rows
 from tests.beam.running import run
 from tests.noise_alone import assert_noise_alone
@@ -60,8 +59,8 @@ def test_repeated_bundles_publish_identical_bytes(tmp_path: Path) -> None:
 
 
 def test_the_same_check_catches_fresh_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    release = CalibratedNoise.release
-    monkeypatch.setattr(CalibratedNoise, "release", lambda noise, sketch, _: release(noise, sketch))
+    draw = Ready.draw
+    monkeypatch.setattr(Ready, "draw", lambda ready, _: draw(ready))
     found, _ = released(tmp_path, "--direct_runner_bundle_repeat=2", public_keys=["AA", "UA"])
     assert max(len(images) for images in distinct_bytes(found).values()) == 3
 
