@@ -67,7 +67,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "candidates": "BOUNDS",
         "unit": "WORD",
         "max-keys": "NUMBER",
-        "clip": "scale|cut|equal|none",
+        "clip": "scale|cut|equal|average|none",
         "count": "",
         "mechanism": "NOISE",
         "public-key": "KEY",
@@ -165,7 +165,7 @@ _GROUPS: dict[str, dict[str, str]] = {
 
 # Where a command's option is in another group, or takes something else.
 _OTHERWISE: dict[str, dict[str, dict[str, str]]] = {
-    "agree": {"Privacy": {"clip": "scale|cut|equal"}},
+    "agree": {"Privacy": {"clip": "scale|cut|equal|average"}},
     "changes": {"Input": {"key": "KEY"}, "Estimates": {"tolerance": "DISTANCE|typical"}},
     "choose-bound": {
         "Privacy": {"norm": "l1|l2", "share": "SHARE", "question": "QUESTION"},

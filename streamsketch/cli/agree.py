@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement import counting_of, fine_enough, whole_unit_bounds
+from streamsketch.agreement import clip_of_features, counting_of, fine_enough, whole_unit_bounds
 from streamsketch.cli._agreeing import (
     L1,
     L2,
@@ -93,8 +93,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     r"""Write down how all parties sketch: projection, columns, bounds, and how to treat missing values.
 
     If --unit-column is given without a bound, each unit is protected, whatever its rows contain, and each counts the
-    same, as with --sketch-l2 1 --clip equal. With --key, add --max-keys, the number of keys that one unit may be in.
-    Units are then counted, too.
+    same, as with --sketch-l2 1 --clip equal; with --features it counts as one row, the average of its own. With --key,
+    add --max-keys, the number of keys that one unit may be in. Units are then counted, too.
 
     A column is NAME:TYPE. The types are integer, text, bytes, date, timestamp, boolean and decimal(PLACES). A name
     alone has the type it has in SAMPLE; without SAMPLE it is text.
@@ -126,11 +126,14 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     in_keys = 1 if key is None and max_keys is None else max_keys  # without keys there is one stream
     bounds: dict[str, Any] = {"neighbours": neighbours_of(options, word, in_keys), "clip": clip}
     if bounds["neighbours"] is None and unit_column is not None:
-        bounds = whole_unit_bounds(by, word, keyed=key is not None, max_keys=max_keys, clip=clip)  # type: ignore[arg-type]
+        known: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "averaged": columns is not None}
+        bounds = whole_unit_bounds(by, word, keyed=key is not None, **known)
     elif bounds["neighbours"] is None and (unit is not None or max_keys is not None or count):
         raise ss.InvalidInputError(
             "--unit, --max-keys and --count belong to a bound: give --unit-column, or --l1 BOUND"
         )
+    elif columns is not None:
+        bounds["clip"] = clip_of_features(bounds["neighbours"], clip)  # type: ignore[arg-type]
     fine = by if columns is not None else fine_enough(by, bounds["neighbours"])
     if count is not None:
         bounds["counting"] = counting_of(fine, bounds["neighbours"]) if count else None

@@ -27,6 +27,7 @@ from streamsketch.estimation import (
     describe,
     few_units,
     frequency,
+    has_people,
     inner_product,
     mean_distance,
     mean_norm,
@@ -75,7 +76,8 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     - ``combine(x, y, populations)``: the release of both streams together, as in `PrivateSketch.combine`.
 
     A function of NULL is NULL. The cosine and profile distance are NULL if a stream is empty or too small for its
-    noise, and averages are NULL if a stream has too few units. An invalid sketch raises an error, which aborts the
+    noise, and averages are NULL if a stream has too few units, or features of units of several rows that were not
+    averaged (`describe`). An invalid sketch raises an error, which aborts the
     query, and so does an average of a sketch whose units were not counted.
 
     Five functions are for releases of features whose agreement is in ``agreements``:
@@ -225,7 +227,7 @@ def _agreement_of(release: PrivateSketch, agreements: dict[str, Agreement]) -> A
 def _with_agreement(function: Any, agreements: dict[str, Agreement], count: int) -> Any:
     """Return a function of arguments, the first of which is a release of features, that finds their agreement.
 
-    It is NULL where an argument is, or units are too few for an average.
+    It is NULL where an argument is, units are too few for an average, or a discrepancy would not be one of people.
     """
 
     def found(*arguments: Any) -> Any:
@@ -240,7 +242,11 @@ def _with_agreement(function: Any, agreements: dict[str, Agreement], count: int)
             )
         releases = [one for one in given if isinstance(one, PrivateSketch)]
         check_comparable(releases)
-        return None if few_units(block_of(releases)).any() else function(*given, agreement)
+        if few_units(block_of(releases)).any():
+            return None
+        if function in _OF_PEOPLE and not all(has_people(release, agreement) for release in releases):
+            return None
+        return function(*given, agreement)
 
     def of_one(x: Any) -> Any:
         return found(x)
@@ -267,6 +273,10 @@ def _tested_populations(x: PrivateSketch, y: PrivateSketch, agreement: Agreement
 def _columns(x: PrivateSketch, y: PrivateSketch, agreement: Agreement) -> list[dict[str, Any]]:
     rows = column_differences(x, y, agreement, samples=True).to_pylist()
     return [{"column": row["column"], **_row_fields(row), "differs": row["low"] > 0} for row in rows]
+
+
+_OF_PEOPLE = (_discrepancy, _columns)
+"""Functions that refuse units of several rows that were not averaged; others have NULL within."""
 
 
 def _described(x: PrivateSketch, agreement: Agreement) -> list[dict[str, Any]]:

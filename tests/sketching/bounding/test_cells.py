@@ -310,7 +310,7 @@ def test_nobody_adds_nothing() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"clip": "cut"}, r"clipped to SketchL2 by clip='scale' or clip='equal', got 'cut'"),
+        ({"clip": "cut"}, r"clipped to SketchL2 by clip='scale', clip='equal' or clip='average', got 'cut'"),
         ({"clip": "even"}, r"clip must be 'scale'"),
         ({"max_keys": 3}, r"SketchL2 bounds all keys of a unit together.*max_keys=3"),
         ({"neighbours": ss.SketchL2("1/4")}, r"4,096 are needed. Use resolution='1/32768'"),
