@@ -20,9 +20,9 @@ from streamsketch.sketching.bounding.clip import Bounded
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from tests.oracles import naive_cells, naive_maps
 from tests.projections.zoo import SMALL, name
+from tests.sketching.bounding.edges import EDGES
 from tests.sketching.bounding.test_clip import SECRET, SLOTS, UNITS, Event, columns
 
-EDGES = [0, 1, -1, (1 << 31) - 1, 1 << 31, 1 << 61, 1 << 62, -(1 << 62), (1 << 63) - 1, -(1 << 63)]
 steps_of_cells = st.one_of(st.integers(-9, 9), st.integers(-(1 << 63), (1 << 63) - 1), st.sampled_from(EDGES))
 limits = st.one_of(st.integers(1, 9), st.integers(1, (1 << 31) - 1), st.just((1 << 31) - 1))
 clips = st.sampled_from(["scale", "equal"])
