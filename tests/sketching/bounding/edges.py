@@ -14,7 +14,7 @@ LIMITS = [1, 2, 9, (1 << 31) - 1, 1 << 31, (1 << 32) + 7, (1 << 61) + 3, (1 << 6
 
 UNITS = [
     *([one] for one in EDGES),
-    *map(list, itertools.combinations_with_replacement(EDGES, 2)),
+    *map(list, itertools.combinations_with_replacement([*SIZES, -(1 << 63)], 2)),
     *([one] * count for one in EDGES for count in (3, 5)),  # four and more pass 2^64
     *([one, 3, ~one] for one in EDGES),
 ]
