@@ -1,5 +1,6 @@
 """Agreements from the schema of a table."""
 
+from fractions import Fraction
 from typing import Any
 
 from streamsketch.agreement.agreement import Agreement, Missing
@@ -191,8 +192,7 @@ def clip_of_features(neighbours: Neighbours | None, clip: Clip | None) -> Clip |
     """
     if clip is not None or neighbours is None or "average" not in neighbours.clips:
         return clip
-    fits = not neighbours.any_keys and neighbours.bound >= SketchL2.of_averages(max_keys=neighbours.max_keys).bound
-    return "average" if fits else None
+    return "average" if not neighbours.any_keys and Fraction(neighbours.bound) ** 2 >= neighbours.max_keys else None
 
 
 def counting_of(projection: Projection, neighbours: Neighbours) -> Counting:

@@ -155,10 +155,10 @@ def average_sums(
 
 
 @kernel
-def quotient(step: int, rows: int) -> int:
+def quotient(step: int, rows: int) -> np.int64:
     """Return step / rows, rounded to the nearest integer, halves away from zero; 0 if there are no rows."""
     if rows <= 0:
-        return 0
+        return np.int64(0)
     size, many = magnitude(step), np.uint64(rows)
     whole, rest = size // many, size % many
     whole += np.uint64(rest >= many - rest)
