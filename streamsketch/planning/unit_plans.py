@@ -357,8 +357,8 @@ def _least_regret(facts: UnitFacts, found: Sequence[Sequence[UnitOption]], fair:
     errors = errors[: None if "match" in facts.unstated else 1]
     regrets = (errors / errors.min(axis=1, keepdims=True)).max(axis=0)
     enough = _NEAR_BEST[facts.knows_all] * regrets.min()
-    near = (place for place, regret in zip(fair, regrets, strict=True) if regret <= enough)
-    return min(near, key=lambda place: _preference(found[0][place]))
+    candidates = (place for place, regret in zip(fair, regrets, strict=True) if regret <= enough)
+    return min(candidates, key=lambda place: _preference(found[0][place]))
 
 
 def _plan_of(
