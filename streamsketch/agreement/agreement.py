@@ -122,7 +122,9 @@ class Agreement:
     clip
         How all parties clip units to the bound of ``neighbours``. ``"scale"`` shrinks a unit's whole contribution.
         ``"cut"`` drops part of it (`L1`). ``"equal"`` brings every unit to the bound, shorter ones too, so that each
-        counts the same (`SketchL2`). None lets each party choose, by default ``"scale"``.
+        counts the same (`SketchL2`). ``"average"`` divides the features of a unit in each key by the number of its rows
+        there, so that each unit counts as one row (`SketchL2`, with ``features``). None lets each party choose, by
+        default ``"scale"``.
     counting
         How the number of units in each key is published beside its cells (`Counting`). None if it is not published.
     terms
@@ -247,7 +249,7 @@ class Agreement:
             return
         check_neighbours(self.neighbours)
         if self.clip is not None:
-            self.neighbours.check_clip(self.clip)
+            self.clip_of()
         if self.key is None and self.neighbours.max_keys != 1 and not self.neighbours.any_keys:
             raise InvalidInputError(
                 "without a key column each unit is in one stream: neighbours must have max_keys=1, got "
@@ -359,13 +361,19 @@ class Agreement:
         Raises
         ------
         InvalidInputError
-            If ``given`` differs from the agreed way, or the neighbours do not allow it.
+            If ``given`` differs from the agreed way, the neighbours do not allow it, or rows of other things than
+            features are to be averaged.
         """
         if self.clip is not None and given not in (None, self.clip):
             raise InvalidInputError(
                 f"the agreement has clip={self.clip!r}, got {short(given)}. Leave clip out: all parties clip alike"
             )
         found = self.clip or given
+        if found == "average" and self.features is None:
+            raise InvalidInputError(
+                "clip='average' divides the features of a unit by the number of its rows, but the agreement has no "
+                "features: use clip='equal', with which each unit counts the same"
+            )
         if self.neighbours is None:
             return found or "scale"
         if found is None:

@@ -1,5 +1,6 @@
 """Agreements from the schema of a table."""
 
+from fractions import Fraction
 from typing import Any
 
 from streamsketch.agreement.agreement import Agreement, Missing
@@ -43,7 +44,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     """Return an agreement for columns that are given by name alone: their types are those of a table.
 
     With a unit column and without ``neighbours``, the agreement protects each unit as a whole, whatever its rows hold,
-    and each unit counts the same: ``neighbours=SketchL2(1, unit=…)`` with ``clip="equal"``. There is no bound to
+    and each unit counts the same: ``neighbours=SketchL2(1, unit=…)`` with ``clip="equal"``. Under ``features`` a unit
+    counts as one row, the average of its own (``clip="average"``), in each of ``max_keys`` keys. There is no bound to
     choose. Distances and cosines then compare the units' averages (Theory 2.4). Units are counted (`Counting`) if
     there is no key column, or if ``max_keys`` states in how many keys a unit may be.
 
@@ -125,8 +127,16 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     if columns["unit"] and neighbours is None and projection is not None:
         unit_name = columns["unit"][0].name
         bounds = whole_unit_bounds(
-            projection, unit_name, keyed=key is not None, max_keys=max_keys, clip=clip, counting=counting
+            projection,
+            unit_name,
+            keyed=key is not None,
+            max_keys=max_keys,
+            clip=clip,
+            counting=counting,
+            averaged=features is not None,
         )
+    elif features is not None:
+        bounds["clip"] = clip_of_features(neighbours, clip)
     return Agreement(
         projection if projection is None or features else fine_enough(projection, bounds["neighbours"]),  # type: ignore[arg-type]
         **{role: typed(role) for role in columns},
@@ -158,6 +168,7 @@ def whole_unit_bounds(
     max_keys: int | None = None,
     clip: Clip | None = None,
     counting: Counting | None = None,
+    averaged: bool = False,
 ) -> dict[str, Any]:
     """Return ``neighbours``, ``clip`` and ``counting`` of an agreement that protects units, each counting the same.
 
@@ -171,13 +182,15 @@ def whole_unit_bounds(
         Whether there is a key column.
     max_keys, clip, counting
         As in `agree`.
+    averaged
+        Whether these are features, whose averages are over units.
 
     Raises
     ------
     InvalidInputError
-        For ``max_keys`` without a key column, or another ``clip`` than ``"equal"``.
+        For ``max_keys`` without a key column, or another ``clip`` than ``"equal"``, or of features ``"average"``.
     """
-    if clip not in (None, "equal"):
+    if clip not in (None, "equal", *(["average"] if averaged else [])):
         raise InvalidInputError(
             f"clip={clip!r} needs a bound to clip to; also pass neighbours=SketchL2(bound) or L1(bound)"
         )
@@ -187,10 +200,25 @@ def whole_unit_bounds(
         )
     if max_keys is None:
         max_keys = MOST_KEYS if keyed else 1
-    neighbours = SketchL2(1, unit, max_keys)
+    # of units in any number of keys, which are not counted, there are no averages
+    averaged = averaged and clip != "equal" and max_keys != MOST_KEYS
+    neighbours = SketchL2.of_averages(unit, max_keys) if averaged else SketchL2(1, unit, max_keys)
     if counting is None and not neighbours.any_keys:
         counting = counting_of(fine_enough(projection, neighbours), neighbours)
-    return {"neighbours": neighbours, "clip": "equal", "counting": counting}
+    return {"neighbours": neighbours, "clip": "average" if averaged else clip or "equal", "counting": counting}
+
+
+def clip_of_features(neighbours: Neighbours | None, clip: Clip | None) -> Clip | None:
+    """Return how units' features are clipped to stated neighbours: averaged, if that fits these and nothing is asked.
+
+    Parameters
+    ----------
+    neighbours, clip
+        As in `agree`.
+    """
+    if clip is not None or neighbours is None or "average" not in neighbours.clips:
+        return clip
+    return "average" if not neighbours.any_keys and Fraction(neighbours.bound) ** 2 >= neighbours.max_keys else None
 
 
 def counting_of(projection: Projection, neighbours: Neighbours) -> Counting:

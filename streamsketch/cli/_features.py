@@ -154,7 +154,11 @@ def load_agreement(path: Path, sketches: Mapping[str, AnySketch]) -> tuple[ss.Ag
 
 def say_agreement_is_missing(sketch: AnySketch) -> None:
     """Print a note that releases which may be of features need their agreement to be compared as populations."""
-    if isinstance(sketch.projection, Identity) and isinstance(sketch, ss.PrivateSketch) and sketch.clip == "equal":
+    if (
+        isinstance(sketch.projection, Identity)
+        and isinstance(sketch, ss.PrivateSketch)
+        and sketch.clip in ("equal", "average")
+    ):
         say("If these are sums of features, give --agreement FILE: populations are compared, whatever their sizes.")
 
 

@@ -36,7 +36,7 @@ from streamsketch.report import picture_of_keys
 
 _TWO = 2
 _OF_STREAMS = "squared_distance", "events", "relative_error", "l1", "l2", "one_coordinate"
-_STATED = "pieces", "in_keys", "shares", "match", "cosine"
+_STATED = "pieces", "in_keys", "shares", "match", "catalogue", "cosine"
 _OF_UNITS = *_STATED, "units", "keys", "picture", "question", "bounds"
 _OF_SITES = (
     *("features", "numbers", "shift", "in_columns", "moved", "times", "class_share", "class_deviations", "columns"),
@@ -97,7 +97,15 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     ] = None,
     match: Annotated[
         float | None,
-        typer.Option(help="Probability that pieces of two units are of the same item.", show_default=False),
+        typer.Option(
+            help="Probability that pieces of two units are of the same item, Σp². The size of the sketch hangs on it; "
+            "without it, the plan is for a range.",
+            show_default=False,
+        ),
+    ] = None,
+    catalogue: Annotated[
+        float | None,
+        typer.Option(help="Instead of --match: how many different items are sold, or can occur.", show_default=False),
     ] = None,
     cosine: Annotated[
         str | None,
@@ -546,8 +554,8 @@ def _facts(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.Typica
             ).items()
             if given[name]
         }
-        shares: dict[str, Any] = {} if given["match"] is None else {"match": given["match"]}
-        return ss.planning.TypicalUnit(items=_numbers(items or "", "--items"), **numbers, **shares)
+        known: dict[str, Any] = {name: given[name] for name in ("match", "catalogue")}
+        return ss.planning.TypicalUnit(items=_numbers(items or "", "--items"), **numbers, **known)
     _check_none(given, _STATED, "--sample says what units add; leave them out")
     if not columns["index"] or columns["unit"] is None:
         raise ss.InvalidInputError("name the columns of the sample: --index and --unit-column, and --key if it has one")

@@ -78,9 +78,10 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
       is not. ``y`` is ignored by a function of one sketch.
 
     A function is NULL where an argument is NULL, and where sound sketches do not say what it needs: if two share noise,
-    as a sketch and itself do, if a cosine is below the noise floor, units were not counted or are too few, or a sketch
-    is a row of a schedule. SQL evaluates conditions in any order, so none could guard such a pair. What is no
-    sketch raises an error, which aborts the query, and so do sketches of different projections or agreements.
+    as a sketch and itself do, if a cosine is below the noise floor, units were not counted or are too few, features are
+    of units of several rows that were not averaged (`describe`), or a sketch is a row of a schedule. SQL evaluates
+    conditions in any order, so none could guard such a pair. What is no sketch raises an error, which aborts the query,
+    and so do sketches of different projections or agreements.
 
     Five functions are for releases of features whose agreement is in ``agreements``:
 

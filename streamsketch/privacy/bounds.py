@@ -13,7 +13,7 @@ Basis: TypeAlias = Literal["enforced", "asserted"]
 """Whether the bound of a relation was enforced on the data, or is asserted of them."""
 
 _PLAIN = "rows were added that nothing clipped"
-_WAYS, _AND = ("scale", "cut", "equal"), " and "
+_WAYS, _AND = ("scale", "cut", "equal", "average"), " and "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Bounds:
     neighbours
         The relation that was enforced, for all keys of a table. None if nothing was enforced.
     clip
-        How units were clipped: ``"scale"``, ``"cut"``, ``"equal"``, or several of these if parts differ.
+        How units were clipped: ``"scale"``, ``"cut"``, ``"equal"``, ``"average"``, or several of these if parts differ.
     together
         Over how many keys of a unit the bound holds together. 1 if the bound holds for each key by itself.
     conditions

@@ -109,7 +109,7 @@ class UnitsWindow:
             valid &= not any(column.null_count for column in (*batch.columns, keys.dictionary))
             indices, steps = (column.to_numpy() for column in rest)
             most = int(np.iinfo(np.int64).max) >> 1
-            valid &= bool(np.all((indices >= 0) & (indices < agreement.projection.dim) & (np.abs(steps) <= most)))
+            valid &= bool(np.all((indices >= 0) & (indices < bounds.indices) & (np.abs(steps) <= most)))
             names = keys.dictionary.to_pylist()
             events = Contributions(
                 np.stack([column.to_numpy() for column in units], axis=1),

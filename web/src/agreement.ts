@@ -14,7 +14,7 @@ const NEEDED = ["agreement", "projection", "key", "index", "value", "unit", "nei
 const LATER = ["clip", "counting", "features", "release", "keys"];
 const TYPE = /^(?:integer|text|bytes|date|timestamp|boolean|decimal\((?:[0-9]|1[0-8])\))$/;
 const KEY_TYPES = ["text", "integer", "bytes", "date"];
-const CLIPS: Readonly<Record<string, readonly string[]>> = { l1: ["scale", "cut"], l2: ["scale"], "sketch-l2": ["scale", "equal"], "one-coordinate": [] };
+const CLIPS: Readonly<Record<string, readonly string[]>> = { l1: ["scale", "cut"], l2: ["scale"], "sketch-l2": ["scale", "equal", "average"], "one-coordinate": [] };
 const NOISES = ["auto", "laplace", "gaussian", "least-variance"];
 const MOST_COLUMNS = 64;
 const LARGE = 1n << 63n;
@@ -165,6 +165,8 @@ export function readAgreement(data: string | Uint8Array, changes: Partial<Limits
   need(title === "" || isPrintable(title), "a title that is not printable");
   const clip = fields.clip === undefined ? null : textField(fields.clip, "clip");
   need(clip === null || (neighbours !== null && CLIPS[neighbours.relation].includes(clip)), "a way to clip that the neighbours do not allow");
+  const averages = clip === "average" && neighbours !== null && neighbours.maxKeys !== ANY_NUMBER && fields.features !== undefined;
+  need(clip !== "average" || averages, "averages of other rows than features, or in any number of keys");
   need(key !== null || neighbours === null || neighbours.maxKeys === 1 || neighbours.maxKeys === ANY_NUMBER, "max_keys without a column of keys");
   const features = fields.features ?? null;
   need(features === null || isObject(features), "features are no object");

@@ -79,8 +79,9 @@ def check_clip(clip: str) -> None:
     """Raise `InvalidInputError` for a way to clip that is not known."""
     if clip not in get_args(Clip):
         raise InvalidInputError(
-            f"clip must be 'scale' (shrink a unit's whole vector), 'cut' (drop events beyond the bound) or 'equal' "
-            f"(bring every unit to the bound), got {clip!r}"
+            f"clip must be 'scale' (shrink a unit's whole vector), 'cut' (drop events beyond the bound), 'equal' "
+            f"(bring every unit to the bound) or 'average' (divide features by the number of a unit's rows), got "
+            f"{clip!r}"
         )
 
 

@@ -45,7 +45,8 @@ class Contributions:
         Indices in [0, dim), and values in grid steps: int64, (n,).
     features
         Features of rows, if the agreement has `Features`: int32, (n, D), or int16 if all values fit. ``indices`` and
-        ``steps`` are then empty.
+        ``steps`` are then empty. Where units' rows are averaged, there is a 1 behind the features of each row: (n,
+        D + 1). Its sum is the number of rows, however often they are summed, and as an event it has the index D.
     """
 
     units: Words
@@ -56,8 +57,13 @@ class Contributions:
     features: FeatureRows | None = None
 
     @classmethod
-    def of(cls, events: Events, digests: UnitDigests, window: int = WHOLE) -> "Contributions":
-        """Return events that were read to be bounded, with units; ``window`` is part of their slots."""
+    def of(
+        cls, events: Events, digests: UnitDigests, window: int = WHOLE, *, averaged: bool = False
+    ) -> "Contributions":
+        """Return events that were read to be bounded, with units; ``window`` is part of their slots.
+
+        With ``averaged`` rows of features are counted by a 1 behind them.
+        """
         if not len(events):
             return concatenated([])
         names, codes = (
@@ -65,7 +71,10 @@ class Contributions:
         )
         slots = [(name, window) for name in names]
         units, codes = digests.of(events.units), codes.astype(np.int64)
-        return cls(units, slots, codes, events.indices, events.steps, events.features)
+        features = events.features
+        if averaged and features is not None:
+            features = np.append(features, np.ones_like(features[:, :1]), axis=1)
+        return cls(units, slots, codes, events.indices, events.steps, features)
 
     def __len__(self) -> int:
         return self.codes.size
