@@ -49,6 +49,9 @@ class Block(NamedTuple):
     """None where nothing is known of them."""
     secret: bool = False
     """Whether one of the sketches is raw, so that whatever follows from it is secret."""
+    steps: NDArray[np.float64] | None = None
+    """The distance of two values of each sketch's noise, in data units, (n,): the largest of its parts, 0 of a raw one.
+    None where nothing is known of them."""
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -72,6 +75,7 @@ class Block(NamedTuple):
             k2=self.k2[kept],
             k4=self.k4[kept],
             units=None if self.units is None else Units(*(part[kept] for part in self.units)),
+            steps=None if self.steps is None else self.steps[kept],
         )
 
 
@@ -128,6 +132,7 @@ def block_of(sketches: Sequence[AnySketch]) -> Block:
         effect_of(projection, noisy.noise_place if isinstance(noisy, PrivateSketch) else "output"),
         None if np.isnan(units).all() else Units(units[:, 0], units[:, 1]),
         is_secret(sketches),
+        np.array([_step_of(one) for one in sketches]),
     )
 
 
@@ -152,6 +157,14 @@ def _noise_of(sketch: AnySketch) -> NoiseMoments:
     if not isinstance(sketch, PrivateSketch):
         return NoiseMoments()
     return sketch.noise.scaled(float(sketch.multiplier) * noise_unit(sketch.projection, sketch.noise_place))
+
+
+def _step_of(sketch: AnySketch) -> float:
+    """Return the distance of two values of a sketch's noise, in data units: the largest of its parts."""
+    if not isinstance(sketch, PrivateSketch):
+        return 0.0
+    factors = [abs(part.multiplier) for part in sketch.as_parts()]
+    return float(max(factors)) * noise_unit(sketch.projection, sketch.noise_place)
 
 
 def _units_of(sketch: AnySketch) -> tuple[float, float]:

@@ -3,7 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core import Floats
 from streamsketch.estimation.blocks import Block, difference, mark_secret
+from streamsketch.estimation.coarse_noise import grain_of_norms, grain_of_products
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.intervals import norm_growth
 
@@ -24,7 +26,11 @@ def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
     if same:
         for array in (value, projection_variance, noise_variance, slope, curvature):
             np.fill_diagonal(array, 0.0)
-    found = Estimates(value, projection_variance, noise_variance, lowest=0.0, slope=slope, curvature=curvature)
+    steps = None if rows.steps is None or columns.steps is None else np.maximum(rows.steps[:, None], columns.steps)
+    found = Estimates(
+        value, projection_variance, noise_variance, lowest=0.0, slope=slope, curvature=curvature,
+        grain=grain_of_norms(rows.variance, size, k2, k4, steps),
+    )  # fmt: skip
     return mark_secret(found, rows, columns)
 
 
@@ -41,7 +47,9 @@ def norms_of(block: Block) -> Estimates:
     slope, curving = norm_growth(variance, effect, size, block.k2)
     curvature = np.full(size.shape, curving)
     of_map = variance.of_squared_norm(size, fourth)
-    return mark_secret(Estimates(value, of_map, noise_variance, lowest=0.0, slope=slope, curvature=curvature), block)
+    grain = grain_of_norms(variance, size, block.k2, block.k4, block.steps)
+    found = Estimates(value, of_map, noise_variance, lowest=0.0, slope=slope, curvature=curvature, grain=grain)
+    return mark_secret(found, block)
 
 
 def products_between(rows: Block, columns: Block) -> Estimates:
@@ -60,8 +68,14 @@ def products_between(rows: Block, columns: Block) -> Estimates:
         np.maximum(effect.inner_product_variance(*norms, *k2), 0.0),
         slope=2 * variance.inner * value,  # of the map's part b⟨x, y⟩²; the norms are taken as estimated
         curvature=np.full(value.shape, variance.inner),
+        grain=grain_of_products(variance, norms, k2, (rows.k4[:, None], columns.k4), steps_of_pairs(rows, columns)),
     )
     return mark_secret(found, rows, columns)
+
+
+def steps_of_pairs(rows: Block, columns: Block) -> tuple[Floats, Floats] | None:
+    """Return the steps of the noises of two blocks, as arrays that broadcast to one of pairs."""
+    return None if rows.steps is None or columns.steps is None else (rows.steps[:, None], columns.steps)
 
 
 def from_first(block: Block, rows: Block) -> NDArray[np.float64]:
