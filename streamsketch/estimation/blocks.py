@@ -12,7 +12,7 @@ from streamsketch.core import Ints
 from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 from streamsketch.privacy import NoiseMoments
-from streamsketch.projections import MapVariance
+from streamsketch.projections import MapVariance, Projection
 from streamsketch.release import PrivateSketch, check_independent, check_same_place, warn_of_mismatches
 from streamsketch.sketching import Sketch
 
@@ -20,6 +20,7 @@ AnySketch: TypeAlias = PrivateSketch | Sketch
 
 _Kind = TypeVar("_Kind", Estimate, Estimates)
 
+_MOST_SHARED = 12  # of 1/s: the probability that two items share a cell, beyond which cells say little of items
 _NO_OVERFLOW = 1 << 62  # two integers of at most this size have a difference in int64
 
 
@@ -52,6 +53,9 @@ class Block(NamedTuple):
     steps: NDArray[np.float64] | None = None
     """The distance of two values of each sketch's noise, in data units, (n,): the largest of its parts, 0 of a raw one.
     None where nothing is known of them."""
+    nonzeros: int = 0
+    """Cells of an item under a hashed map of many cells, whose fourth moment shows how few items make up a vector; 0 of
+    other maps, and for noise before the map."""
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -123,16 +127,18 @@ def block_of(sketches: Sequence[AnySketch]) -> Block:
     projection, noises = sketches[0].projection, list(map(_noise_of, sketches))
     units = np.array([_units_of(one) for one in sketches])
     noisy = next((sketch for sketch, noise in zip(sketches, noises, strict=True) if noise.k2 > 0), sketches[0])
+    noisy_place = noisy.noise_place if isinstance(noisy, PrivateSketch) else "output"
     return Block(
         np.array([one.values if isinstance(one, PrivateSketch) else one.state() for one in sketches]),
         np.array([one.cell_unit if isinstance(one, PrivateSketch) else projection.cell_unit for one in sketches]),
         np.array([noise.k2 for noise in noises]),
         np.array([noise.k4 for noise in noises]),
         projection.variance,
-        effect_of(projection, noisy.noise_place if isinstance(noisy, PrivateSketch) else "output"),
+        effect_of(projection, noisy_place),
         None if np.isnan(units).all() else Units(units[:, 0], units[:, 1]),
         is_secret(sketches),
         np.array([_step_of(one) for one in sketches]),
+        _shown_by_cells(projection) if noisy_place == "output" else 0,
     )
 
 
@@ -157,6 +163,12 @@ def _noise_of(sketch: AnySketch) -> NoiseMoments:
     if not isinstance(sketch, PrivateSketch):
         return NoiseMoments()
     return sketch.noise.scaled(float(sketch.multiplier) * noise_unit(sketch.projection, sketch.noise_place))
+
+
+def _shown_by_cells(projection: Projection) -> int:
+    """Return `Block.nonzeros`."""
+    few = projection.nonzeros * _MOST_SHARED * projection.variance.norms <= 1 and projection.variance.fourth < 0
+    return projection.nonzeros if few and projection.sparse_entries(np.zeros(1, dtype=np.int64)) is not None else 0
 
 
 def _step_of(sketch: AnySketch) -> float:

@@ -22,7 +22,15 @@ from streamsketch.estimation.blocks import (
     pair_of,
 )
 from streamsketch.estimation.coarse_noise import grain_of_norms, grain_of_products
-from streamsketch.estimation.distances import fourth_power_sums, from_first, squared_gaps, steps_of_pairs
+from streamsketch.estimation.distances import (
+    fourth_power_sums,
+    fourths_of,
+    from_first,
+    has_fourths,
+    product_squares_of,
+    squared_gaps,
+    steps_of_pairs,
+)
 from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.intervals import norm_growth
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
@@ -274,10 +282,7 @@ def mean_products_between(rows: Block, columns: Block) -> Estimates:
     value = x @ y.T
     k2, spreads = (a.k2[:, None], b.k2), (first.spread[:, None], second.spread)
     norms = np.maximum(first.squared_norms, 0.0)[:, None], np.maximum(second.squared_norms, 0.0)
-    squares = None
-    if variance.fourth > 0:
-        estimate = effect.product_square_sum((x**2) @ (y**2).T, norms, value, k2, variance)
-        squares = np.clip(estimate, 0.0, norms[0] * norms[1])
+    squares = product_squares_of((x**2) @ (y**2).T, norms, value, k2, a) if has_fourths(a) else None
     relative = spreads[0] + spreads[1] + spreads[0] * spreads[1]
     longer = norms[0] * (1 + spreads[0]), norms[1] * (1 + spreads[1])
     of_noise = np.maximum(effect.inner_product_variance(*longer, *k2), 0.0) + relative * value**2
@@ -299,10 +304,8 @@ def mean_norms_of(block: Block) -> Estimates:
     scaled, effect, variance, t = averages.block, block.effect, block.variance, averages.spread
     value = averages.squared_norms
     size = np.maximum(value, 0.0)
-    fourth = None
-    if variance.fourth > 0:
-        sums = (scaled.values**4).sum(axis=1)
-        fourth = np.clip(effect.fourth_power_sum(sums, size, scaled.k2, scaled.k4, variance), 0.0, size**2)
+    sums = (scaled.values**4).sum(axis=1)
+    fourth = fourths_of(sums, size, (scaled.k2, scaled.k4), scaled) if has_fourths(scaled) else None
     slope, curving = norm_growth(variance, effect, size, scaled.k2)
     of_noise = np.maximum(effect.squared_norm_variance(size * (1 + t), scaled.k2, scaled.k4), 0.0)
     found = Estimates(

@@ -187,7 +187,7 @@ def test_intervals_are_cut_to_the_possible_range() -> None:
     assert ss.Estimate(1.0, 9.0, 16.0, lowest=0.0).interval().low == 0
     assert ss.Estimate(0.9, 1.0, 0.0, lowest=-1.0, highest=1.0).interval() == (-1.0, 1.0)
     assert ss.Estimate(0.9, 0.01, 0.0, lowest=-1.0, highest=1.0).interval() == (pytest.approx(0.7040036), 1.0)
-    assert ss.Estimate(-50.0, 1.0, 0.0, lowest=0.0).interval() == (0.0, 0.0)
+    assert ss.Estimate(-50.0, 1.0, 0.0, lowest=0.0).interval() == ss.Estimate(0.0, 1.0, 0.0, lowest=0.0).interval()
 
 
 @pytest.mark.parametrize("confidence", [0, 1, -0.1, 1.5, 95, math.nan])
