@@ -107,8 +107,9 @@ class Found(NamedTuple):
         error: Floats = np.sqrt(self.of_cells + self.of_counts)
         return error
 
-    def interval(self, confidence: float) -> Intervals:
-        """Return intervals that hold with this confidence, each, and as one of many."""
+    def interval(self, confidence: float, candidates: int = 1) -> Intervals:
+        """Return intervals that hold with this confidence for ``candidates`` of them at once (Bonferroni)."""
+        confidence = 1 - (1 - confidence) / candidates
         reach: Any = quantile(confidence, "normal")
         of_cells, usual, least = self.of_cells, reach, self._least_widths(1 - confidence)
         if self.law is None:
@@ -122,7 +123,7 @@ class Found(NamedTuple):
                 of_cells = np.where(independent > 0, sums**2 * (of_cells / independent), sums**2)
         parts = (self.value, of_cells, self.of_counts, self.slope, self.curvature)
         low, high = invert(ErrorModel(*parts, -math.inf, math.inf), reach)
-        if self.shared is not None:
+        if self.shared is not None and candidates > 1:
             least = np.maximum(least, self.shared.reach(self.numbers, confidence))
         return Intervals(np.minimum(low, self.value - least), np.maximum(high, self.value + least))
 
@@ -321,7 +322,7 @@ def _shown(
     names: "pa.Array", found: Found, n: int, candidates: int, options: tuple[DifferenceBy, float, bool]
 ) -> Differences:
     by, confidence, secret = options
-    low, high = found.interval(1 - (1 - confidence) / candidates)
+    low, high = found.interval(confidence, candidates)
     order = np.argsort(-np.abs(found.value), kind="stable")[:n]
     columns = {"estimate": found.value, "error": found.standard_error, "low": low, "high": high}
     table = pa.table({"item": names.take(pa.array(order)), **{name: part[order] for name, part in columns.items()}})
