@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats
+from streamsketch.core import Floats, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import Block, mark_secret
 from streamsketch.estimation.coarse_noise import grain_of_products
@@ -24,12 +24,34 @@ _LEAST_ACROSS = 1e-6  # of the square of a sine
 _FEW_CELLS = 1 / 8  # of W_S's coefficient: 1 / 8 cells
 
 
-def below_noise_floor(block: Block) -> NDArray[np.bool_]:
+def below_noise_floor(block: Block, among: int = 1) -> NDArray[np.bool_]:
     """Return which of a block's n sketches are below the noise floor: (n,), bool.
 
-    Their squared norms are at most two standard errors of an empty stream's squared norm.
+    Their squared norms are at most two standard errors of an empty stream's squared norm; where they are selected among
+    many, as many more as makes it as unlikely that any of so many empty streams is above.
+
+    Parameters
+    ----------
+    block
+        The sketches.
+    among
+        How many streams these were selected from.
     """
-    return block.squared_norms <= least_norm(block.effect, block.k2, block.k4)
+    floor = least_norm(block.effect, block.k2, block.k4)
+    return block.squared_norms <= floor * floor_errors(block, among) / _NOISE_FLOOR
+
+
+def floor_errors(block: Block, among: int) -> Floats:
+    """Return how many standard errors of an empty stream's squared norm make the noise floor of many streams: (n,).
+
+    That norm is a sum of squares over cells: their skewness makes the far tail longer (Cornish and Fisher).
+    """
+    spread = 2 * block.k2**2
+    heavy = np.divide(block.k4 + spread, spread, out=np.ones_like(spread), where=spread > 0)
+    skewness = np.sqrt(8 / block.effect.count) * heavy
+    z = -float(special.ndtri(float(special.ndtr(-_NOISE_FLOOR)) / max(among, 1)))
+    errors: Floats = z + (z**2 - _NOISE_FLOOR**2) * skewness / 6
+    return errors
 
 
 def cosines_between(rows: Block, columns: Block, *, same: bool) -> Estimates:

@@ -236,6 +236,13 @@ export function squaredNorm(x: Release): Estimate {
   return squared(view.map, view.n, { squares: view.squares * view.unit, fourths, k2: view.k2, k4: view.k4, step: view.step });
 }
 
+/** Return the estimated squared norm, and the variance that it has of an empty stream. */
+export function emptyNorm(x: Release): { readonly value: number; readonly variance: number } {
+  const { squares, unit, n, k2, k4, map } = viewOf(x);
+  const { noiseVariance: variance } = squared(map, n, { squares: n * k2, fourths: 0, k2, k4, step: 0 });
+  return { value: squares * unit - n * k2, variance };
+}
+
 /** Estimate the squared norm of a histogram without some of its cells. */
 export function squaredNormOfOthers({ map, cells, unit, k2, k4, step }: View, without: ReadonlySet<number>): Estimate {
   const others = cells.filter((_, place) => !without.has(place));
