@@ -51,8 +51,9 @@ class NoiseReach:
         >>> round(reach.least_width(0.05), 6), round(reach.least_width(0.6), 6)
         (3.0, 0.5)
         """
-        step, beyond = _beyond(self.terms)
+        step, beyond, exact = _beyond(self.terms)
         place = int(np.searchsorted(-beyond, -miss * _TIES))  # the first with a probability of at most that
+        place += not exact  # wide noise is on a coarser grid
         return max(place, 0.5) * step * _ROUNDED_UP
 
     def scaled(self, factor: float) -> "NoiseReach":
@@ -65,11 +66,11 @@ class NoiseReach:
 
 
 @functools.lru_cache(maxsize=256)
-def _beyond(terms: tuple[NoiseTerm, ...]) -> tuple[float, Floats]:
-    """Return the step of a law, and the probabilities that the noise is beyond 0, 1, … steps."""
+def _beyond(terms: tuple[NoiseTerm, ...]) -> tuple[float, Floats, bool]:
+    """Return the step of a law, the probabilities that the noise is beyond 0, 1, … steps, and whether it is exact."""
     law = lattice_of(terms)
     beyond = np.cumsum(2 * law.weights[: law.weights.size // 2])[::-1]
-    return law.step, np.append(np.maximum(beyond, 0.0), 0.0)
+    return law.step, np.append(np.maximum(beyond, 0.0), 0.0), law.exact
 
 
 def reach_of(terms: Iterable[NoiseTerm], *, alone: bool) -> NoiseReach | None:
