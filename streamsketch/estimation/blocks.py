@@ -175,8 +175,8 @@ def _step_of(sketch: AnySketch) -> float:
     """Return the distance of two values of a sketch's noise, in data units: the largest of its parts."""
     if not isinstance(sketch, PrivateSketch):
         return 0.0
-    factors = [abs(part.multiplier) for part in sketch.as_parts()]
-    return float(max(factors)) * noise_unit(sketch.projection, sketch.noise_place)
+    largest = max(abs(float(part.multiplier)) for part in sketch.as_parts())
+    return largest * noise_unit(sketch.projection, sketch.noise_place)
 
 
 def _units_of(sketch: AnySketch) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -106,7 +105,9 @@ def grain_of_norms(variance: MapVariance, size: Floats, k2: Floats, k4: Floats, 
     if steps is None or variance.norms or variance.inner:
         return None
     squared, kurtosis = size + k2, _ratio(k4, k2**2)
-    return Grain(2 * np.sqrt(squared * k2), kurtosis, 2 * np.sqrt(squared) * steps, _ratio(np.ones_like(squared), 4 * squared))
+    return Grain(
+        2 * np.sqrt(squared * k2), kurtosis, 2 * np.sqrt(squared) * steps, _ratio(np.ones_like(squared), 4 * squared)
+    )
 
 
 def grain_of_products(variance: MapVariance, norms: Pair, k2: Pair, k4: Pair, steps: Pair | None) -> Grain | None:

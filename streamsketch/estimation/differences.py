@@ -422,7 +422,9 @@ def _summed(cells: Cells, points: Points, groups: Groups) -> Found:
     if isinstance(cells.effect, OutputNoise):
         kurtosis = np.divide(cells.k4 * fourths, of_cells**2, out=np.zeros(size), where=of_cells > 0)
     growth = inner + variance.fourth / numbers  # if all items of a group grow alike
-    return Found(value, of_cells, zeros, 2 * growth * value, growth, kurtosis, None, numbers, points.grain, points.shared)
+    return Found(
+        value, of_cells, zeros, 2 * growth * value, growth, kurtosis, None, numbers, points.grain, points.shared
+    )
 
 
 def _grouped(groups: Groups, values: Floats, size: int) -> Floats:

@@ -74,12 +74,12 @@ class SharedCells(NamedTuple):
 
     law: CellLaw
     """Of one cell, times its weight in the mean."""
-    count: int
+    cells: int
     """The cells of an item."""
 
     def reach(self, numbers: Ints, confidence: float) -> Floats:
         """Return how far sums over so many items are from theirs with this probability."""
-        return self.law.reach_of_sums(self.count * numbers, confidence)
+        return self.law.reach_of_sums(self.cells * numbers, confidence)
 
 
 class Points(NamedTuple):
@@ -357,7 +357,11 @@ def reach_of_items(cells: Cells) -> NoiseReach | None:
     """Return how far the noise moves an item's mean; None if its law is not known, or that of many cells."""
     projection = cells.projection
     plain = projection.variance.norms == 0 and projection.variance.inner == 0
-    if cells.noises is None or projection.nonzeros > _MOST_NOISES or not (plain or isinstance(cells.effect, OutputNoise)):
+    if (
+        cells.noises is None
+        or projection.nonzeros > _MOST_NOISES
+        or not (plain or isinstance(cells.effect, OutputNoise))
+    ):
         return None
     if not plain and not _is_sparse(cells):
         return None

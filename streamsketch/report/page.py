@@ -55,8 +55,8 @@ def page_of(
     It contains only what anyone could compute from the releases, so it is as public as they are. It is complete without
     a script, and has one that makes no requests: the page forbids them.
 
-    A pair has one interval on the page. All of them hold at once with 95 %, for all pairs of the releases given: also of
-    those below the noise floor, as noise decides which of many small streams are above.
+    A pair has one interval on the page. All of them hold at once with 95 %, for all pairs of the releases given:
+    also of those below the noise floor, as noise decides which of many small streams are above.
 
     Parameters
     ----------

@@ -164,9 +164,9 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
             [],
         )
     if len(names) == 2:
-        low, high = (float(end[0, 1]) for end in chosen.ends)
-        value, shown, interval = estimate_cells(chosen.estimates[0, 1], Interval(low, high))
-        unclear = ", so it cannot be distinguished from 0" if low <= 0 <= high else ""
+        pair = Interval(*(float(end[0, 1]) for end in chosen.ends))
+        value, shown, interval = estimate_cells(chosen.estimates[0, 1], pair)
+        unclear = ", so it cannot be distinguished from 0" if pair.low <= 0 <= pair.high else ""
         return Answer(
             f"{names[0]} and {names[1]}: {title} {value} ± {shown}.",
             f"With 95\u00a0% confidence it is in {interval}{unclear}.",
@@ -187,11 +187,11 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
         places = np.triu_indices(len(names), 1)
         error = float(np.median(chosen.estimates.standard_error[places]))
         ends = chosen.ends
-        low, high = (format_value(float(end), error) for end in (ends.low[places].min(), ends.high[places].max()))
+        least, most = (format_value(float(end), error) for end in (ends.low[places].min(), ends.high[places].max()))
         return Answer(
             "No difference between the streams stands out.",
             f"No stream is shown to be nearer to one stream than to another. With 95\u00a0% confidence, every {title} "
-            f"is in {low} … {high}.",
+            f"is in {least} … {most}.",
             [],
         )
     return _of_pairs(names, chosen)

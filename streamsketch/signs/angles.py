@@ -85,8 +85,8 @@ def angle(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | None
     clipped to [0, π], and so is biased inwards near 0 and π. Its variance is the mean square of its change if 1 - 2H/k
     moves by one standard deviation to either side, at most π²/4.
 
-    Intervals invert the error that the estimate would have at each angle: the mean of k products of signs varies by (1 -
-    m²)/k if m is its expectation, so intervals are wider towards the middle, and never empty. In simulations of close
+    Intervals invert the error that the estimate would have at each angle: the mean of k products of signs varies by
+    (1 - m²)/k if m is its expectation, so intervals are wider towards the middle, and never empty. In simulations of close
     pairs, of which 4 or more of 64 to 256 signs differ on average, 95 % intervals covered in 93 to 97 %.
 
     The estimate is exact for a Gaussian projection. Otherwise it requires that cells are nearly normal, that is, sums

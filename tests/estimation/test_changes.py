@@ -128,7 +128,7 @@ def test_a_series_has_two_windows_of_independent_noise() -> None:
         of_module([one, window(), one])
 
 
-def holm(p_values: Sequence[float], level: float) -> list[bool]:
+def holm_one_by_one(p_values: Sequence[float], level: float) -> list[bool]:
     """Return what Holm's rule rejects: the least p-value first, until one is too large; equal ones alike."""
     rejected: set[float] = set()
     left = sorted(p_values)
@@ -144,7 +144,7 @@ def benjamini_hochberg(p_values: Sequence[float], level: float) -> list[bool]:
     return [value <= last for value in p_values]
 
 
-@pytest.mark.parametrize(("control", "twin"), [("any", holm), ("rate", benjamini_hochberg)])
+@pytest.mark.parametrize(("control", "twin"), [("any", holm_one_by_one), ("rate", benjamini_hochberg)])
 def test_alarms_are_those_of_their_rule_for_all_small_grids_of_p_values(control: Any, twin: Any) -> None:
     """Every choice of up to four p-values around the lines α/4, α/3, α/2 and α: such as .01, .03 and .04."""
     grid = (0.001, 0.01, 0.0126, 0.02, 0.03, 0.04, 0.06)

@@ -146,6 +146,8 @@ def test_redrawn_products_have_the_moments_of_their_map(projection: ss.Projectio
     norms = np.diagonal(products)
     scale = np.sqrt(np.outer(norms, norms))
     spread = min(block.variance.norms + block.variance.inner, 2 / projection.sketch_dim)
-    assert np.abs(found.mean(axis=0) - products).max() <= (5 * math.sqrt(max(spread, 1e-20) / draws) + 1e-9) * scale.max()
+    assert (
+        np.abs(found.mean(axis=0) - products).max() <= (5 * math.sqrt(max(spread, 1e-20) / draws) + 1e-9) * scale.max()
+    )
     variances = np.diagonal(found.var(axis=0)) / norms**2
     assert variances == pytest.approx(np.full(3, spread), rel=0.25, abs=1e-9)

@@ -68,7 +68,7 @@ class Expected(NamedTuple):
     grain: Any = None
     """Of coarse noise, a `Grain`."""
     reach: Any = None
-    """How far noise of a known law moves the value, a function of the probability to be farther: a width, and a slack."""
+    """How far noise of a known law moves the value, a function of the probability to be farther: width and slack."""
     alone: bool = False
     """Whether that noise is the whole error."""
     of_signs: Any = None
@@ -552,7 +552,9 @@ def _counted(message: Message, factors: list[Fraction]) -> Expected:
     found = _expected(view_of(message), value, sized(0), noise, Fraction(0))
     fourth = k4 * sum(factor**4 for factor in factors)
     found = found._replace(kurtosis=fourth / noise.value**2 if k2 else Fraction(0))
-    return found._replace(reach=reach_of_noise([message], [abs(one / message["multiplier"]) for one in factors]), alone=True)
+    return found._replace(
+        reach=reach_of_noise([message], [abs(one / message["multiplier"]) for one in factors]), alone=True
+    )
 
 
 # --- standard errors and intervals ------------------------------------------------------------------------------------
@@ -586,13 +588,13 @@ class Ends(NamedTuple):
 
 def reach_of_noise(messages: list[Message], factors: list[Fraction], squared: Fraction = Fraction(1)) -> Any:
     """Return how far the noises of releases, times each of some factors and a root, reach; None if that is unknown."""
-    from tests.golden import sameness  # noqa: PLC0415 - which imports this module
+    from tests.golden import kit_releases, sameness  # noqa: PLC0415 - which import this module
 
     parts = [
         part | {"multiplier": part["multiplier"] * factor}
         for message in messages
         for factor in factors
-        for part in sameness.as_parts(message)
+        for part in kit_releases.as_parts(message)
     ]
     try:
         noise = sameness.noise_of(parts, math.sqrt(squared))

@@ -295,7 +295,7 @@ def missed(message: Message, columns: list[list[int]]) -> Expected:
     if view.fields["kind"] == "identity":
         others = [cell for place, cell in enumerate(view.cells) if not any(column[place] for column in columns)]
         if not others:
-            one = view.k4.value + 2 * view.k2.value ** 2
+            one = view.k4.value + 2 * view.k2.value**2
             slack = estimates.tolerance(view) * one
             return Expected(Fraction(0), Fraction(0), one, Fraction(0), None, (Fraction(0), Fraction(0), slack))
         return estimates.squared(others, view.k2, view.k4, view._replace(count=len(others)), view.step_squared)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tests.golden import estimates
 from tests.golden.estimates import Message
 from tests.golden.frequencies import lower_gamma
-from tests.golden.kit_releases import as_parts as as_parts
+from tests.golden.kit_releases import as_parts
 
 Array: TypeAlias = NDArray[np.float64]
 Signal: TypeAlias = tuple[Array, Array]

@@ -33,7 +33,9 @@ def hamming(x: Message, y: Message) -> int:
 class _Interval:
     """Wilson's interval of a mean of k products, as angles or cosines."""
 
-    def __init__(self, mean: float, k: int, most: float, angle_of: Callable[[float], float], *, is_cosine: bool) -> None:
+    def __init__(
+        self, mean: float, k: int, most: float, angle_of: Callable[[float], float], *, is_cosine: bool
+    ) -> None:
         self.mean, self.k, self.most = min(max(mean, -most), most), k, most
         self.angle_of, self.is_cosine = angle_of, is_cosine
 
@@ -43,7 +45,9 @@ class _Interval:
         root = math.sqrt(share * (1 - self.mean**2 + share))
         ends = [(self.mean - sign * root) / (1 + share) for sign in (-1, 1)]
         low, high = (self.angle_of(end) for end in ends)
-        off = max(abs(self.angle_of(end + s * 2.0**-34 / self.most) - self.angle_of(end)) for end in ends for s in (-1, 1))
+        off = max(
+            abs(self.angle_of(end + s * 2.0**-34 / self.most) - self.angle_of(end)) for end in ends for s in (-1, 1)
+        )
         found = (math.cos(high), math.cos(low)) if self.is_cosine else (low, high)
         return (*found, off + 2.0**-40)
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.estimation import below_noise_floor, block_of
-from streamsketch.estimation import Estimates
+from streamsketch.estimation import Estimates, below_noise_floor, block_of
 from streamsketch.report.choice import choose, distinguishable_share
 from streamsketch.report.page import page_of
 from tests.cli.running import Forks
@@ -121,7 +120,11 @@ def test_intervals_hold_whichever_streams_noise_lifts_above_the_floor(by: Any) -
         lifted += any(not lost for lost in below_noise_floor(block_of(found))[:30].tolist())
         chosen = choose(found, by)
         low, _ = chosen.ends
-        pairs = [(i, j) for i, j in itertools.combinations(range(len(chosen.kept)), 2) if 30 not in (chosen.kept[i], chosen.kept[j])]
+        pairs = [
+            (i, j)
+            for i, j in itertools.combinations(range(len(chosen.kept)), 2)
+            if 30 not in (chosen.kept[i], chosen.kept[j])
+        ]
         wrong += chosen.by == "distance" and any(low[i, j] > 6 for i, j in pairs)  # of two small streams, in truth
     assert wrong <= 7
     assert lifted > 10, "where a floor of one stream is one of noise for thirty"

@@ -75,9 +75,9 @@ def check(estimates: list[Estimates], truth: float, label: str) -> None:
 
 
 STREAMS = {
-    "empty": lambda dim: np.zeros(dim),
+    "empty": np.zeros,
     "one entry": lambda dim: np.eye(dim)[0],
-    "even": lambda dim: np.ones(dim),
+    "even": np.ones,
 }
 
 
@@ -92,7 +92,9 @@ def test_norms_and_distances_of_histograms_hold(dim: int, noise: str) -> None:
         other = block(np.zeros((1, dim)), NOISES[noise], rng)
         fresh = block(np.zeros((TRIALS, dim)), NOISES[noise], rng)
         both = one._replace(cells=one.cells - fresh.cells, k2=2 * one.k2, k4=2 * one.k4)
-        nothing = other._replace(cells=np.zeros((1, dim), dtype=np.int64), k2=np.zeros(1), k4=np.zeros(1), steps=np.zeros(1))
+        nothing = other._replace(
+            cells=np.zeros((1, dim), dtype=np.int64), k2=np.zeros(1), k4=np.zeros(1), steps=np.zeros(1)
+        )
         check([distances_between(both, nothing, same=False)], float(x @ x), f"distance, {kind}, {size}")
 
 
@@ -229,16 +231,15 @@ def test_angles_of_signs_hold_where_four_or_more_differ(k: int, kept: float) -> 
 
 
 @pytest.mark.parametrize("tolerance", [0.3, 1.0, 3.0])
-@pytest.mark.parametrize("items", [1, 3])
+@pytest.mark.parametrize(("cells", "items"), [(1, 1), (3, 1), (3, 3)])
 @pytest.mark.parametrize("noise", ["Laplace, ε = 2.58", "Gaussian, σ² = 1"])
 def test_no_difference_within_a_tolerance_raises_more_alarms_than_stated(
-    noise: str, items: int, tolerance: float
+    noise: str, cells: int, items: int, tolerance: float
 ) -> None:
-    """p-values of distances from 0 to the tolerance, by enumeration of a few cells: P(p ≤ α) ≤ α below it, and at it within half."""
+    """p-values of distances from 0 to the tolerance, by enumeration: P(p ≤ α) ≤ α below it, and at it within half."""
     points, weights = law_of(NOISES[noise])
     kept = np.abs(points) <= 12
     points, weights = points[kept], weights[kept] / weights[kept].sum()
-    cells = 3
     law = GapLaw(Identity(dim=cells), (NoiseTerm(NOISES[noise], 1.0),), tolerance=tolerance)
     for distance in np.linspace(0.0, tolerance, 5):
         moved = np.zeros(cells)
@@ -246,7 +247,9 @@ def test_no_difference_within_a_tolerance_raises_more_alarms_than_stated(
         squares = {0.0: 1.0}
         for shift in moved:
             longer: dict[float, float] = {}
-            for (square, chance), (point, weight) in itertools.product(squares.items(), zip(points, weights, strict=True)):
+            for (square, chance), (point, weight) in itertools.product(
+                squares.items(), zip(points, weights, strict=True)
+            ):
                 total = round(square + (point + shift) ** 2, 6)
                 longer[total] = longer.get(total, 0.0) + chance * weight
             squares = longer
@@ -264,7 +267,9 @@ def test_errors_of_popular_items_under_hashed_maps_are_tighter_and_hold(stream: 
     """95 % intervals hold in 92 % of 600 maps or more, with an error smaller than that of many items."""
     rng = np.random.default_rng([cells, *stream.encode()])
     many = np.ones(300)
-    x = {"popular": 1000 / np.arange(1, 301) ** 1.1, "one heavy": np.r_[20, many], "two heavy": np.r_[15, 15, many]}[stream]
+    x = {"popular": 1000 / np.arange(1, 301) ** 1.1, "one heavy": np.r_[20, many], "two heavy": np.r_[15, 15, many]}[
+        stream
+    ]
     x = np.rint(100 * x)
     trials, width = 600, cells // sparsity
     sketches = np.zeros((trials, cells))
