@@ -168,7 +168,7 @@ def _noise_of(sketch: AnySketch) -> NoiseMoments:
 def _shown_by_cells(projection: Projection) -> int:
     """Return `Block.nonzeros`."""
     few = projection.nonzeros * _MOST_SHARED * projection.variance.norms <= 1 and projection.variance.fourth < 0
-    return projection.nonzeros if few and projection.sparse_entries(np.zeros(1, dtype=np.int64)) is not None else 0
+    return projection.nonzeros if few and 2 * projection.nonzeros <= projection.sketch_dim else 0
 
 
 def _step_of(sketch: AnySketch) -> float:

@@ -86,8 +86,8 @@ def angle(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | None
     moves by one standard deviation to either side, at most π²/4.
 
     Intervals invert the error that the estimate would have at each angle: the mean of k products of signs varies by
-    (1 - m²)/k if m is its expectation, so intervals are wider towards the middle, and never empty. In simulations of close
-    pairs, of which 4 or more of 64 to 256 signs differ on average, 95 % intervals covered in 93 to 97 %.
+    (1 - m²)/k if m is its expectation, so intervals are wider towards the middle, and never empty. In simulations of
+    close pairs, of which 4 or more of 64 to 256 signs differ on average, 95 % intervals covered in 93 to 98 %.
 
     The estimate is exact for a Gaussian projection. Otherwise it requires that cells are nearly normal, that is, sums
     of many coordinates none of which dominates. Empty bins of an `OPORP` are coin flips, which pull θ̂ towards π/2.

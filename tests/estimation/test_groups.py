@@ -132,7 +132,7 @@ def test_near_streams_stand_side_by_side() -> None:
     ids=lambda one: f"{type(one).__name__} {one.sketch_dim}",
 )
 def test_redrawn_products_have_the_moments_of_their_map(projection: ss.Projection) -> None:
-    """Means of the Gram matrix, and variances of its diagonal, over 3,000 draws: a right library fails in one of 10⁵."""
+    """Means of the Gram matrix, and variances of its diagonal, over 3,000 draws: fails in one of 10⁵."""
     sketches = [projection.sketch() for _ in range(3)]
     for one, values in zip(sketches, ([5, 1, 0, 3], [4, -2, 6, 0], [0, 3, 3, -7]), strict=True):
         one.update(range(4), values)
