@@ -27,6 +27,7 @@ from streamsketch.cli._showing import (
 from streamsketch.estimation import AnySketch, Interval, block_of, has_people, interval_text, is_secret, value_text
 from streamsketch.features import Number
 
+_NEAR_END = 0.05  # of a range: a mean whose interval is as near as that to an end
 _SHORT = {"standard deviation": "std. dev."}
 
 
@@ -120,17 +121,21 @@ def _number(sketch: AnySketch) -> ss.Estimate:
             "units were not counted, so there are no averages: bound the rows, with no other rows added, under an "
             "agreement that counts units"
         )
+    if isinstance(sketch, ss.PrivateSketch):
+        return sketch.units
     return ss.Estimate(float(units.number[0]), 0.0, float(units.variance[0]), lowest=0.0)
 
 
 def _at_ends(features: ss.Features, rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for each mean that is at the end of its column's range."""
+    """Yield a sentence for each mean that is at the end of its column's range, beyond what noise could do."""
     for row in rows:
         number = features.columns[row["column"]]
         if not isinstance(number, Number) or row["measure"] != "mean" or number.low < row["estimate"] < number.high:
             continue
-        if math.isfinite(row["estimate"]):
-            end = number.low if row["estimate"] <= number.low else number.high
+        near = _NEAR_END * (number.high - number.low)
+        below, above = row["high"] <= number.low + near, row["low"] >= number.high - near
+        if math.isfinite(row["estimate"]) and (below or above):
+            end = number.low if below else number.high
             yield (
                 f"the mean of {row['column']} is at the end {end:g} of its range, so most values are there or beyond. "
                 f"Are they in another unit?"

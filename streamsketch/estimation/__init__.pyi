@@ -37,7 +37,7 @@ from .estimators import (
 from .gap_law import GapLaw, gap_law
 from .groups import Linkage, linkage, ordered_tree, similarity_order
 from .histograms import distinct, entropy, l1_norm
-from .intervals import Interval, quantile
+from .intervals import Interval, Intervals, quantile
 from .items import item_table
 from .largest import Top, top
 from .means import LEAST_UNITS, few_units, mean_distance, mean_norm, mean_product
@@ -72,6 +72,7 @@ __all__ = [
     "GapLaw",
     "InputNoise",
     "Interval",
+    "Intervals",
     "Level",
     "Linkage",
     "NoiseTerm",

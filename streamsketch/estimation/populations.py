@@ -137,7 +137,7 @@ def column_differences(
     parts, relative = _parts(features, x, y)
     blocks = [block for block in features.blocks if block.name != REST]
     scale = 1 / _lengths(features)[: len(blocks)] ** 2
-    value, _, noise, slope, curvature = (part[1 : len(blocks) + 1] for part in parts.parts())
+    value, _, noise, slope, curvature = (part[1 : len(blocks) + 1] for part in parts.parts()[:5])
     size, relative = np.maximum(value, 0.0), relative[: len(blocks)]
     added = relative * size**2
     stated = ErrorModel(
@@ -276,11 +276,13 @@ class _Measure(NamedTuple):
     """Of a root: the estimate of its square, whose errors are nearer to normal, and its standard error."""
 
     def ends(self, reach: float) -> tuple[float, float]:
-        """Return the interval of so many standard errors."""
+        """Return the interval of so many standard errors; an estimate beyond the range has that of the range's end."""
         if self.square is None:
-            low, high = self.estimate - reach * self.error, self.estimate + reach * self.error
+            value = min(max(self.estimate, self.lowest), self.highest)
+            low, high = value - reach * self.error, value + reach * self.error
         else:
-            value, error = self.square
+            square, error = self.square
+            value = min(max(square, 0.0), self.highest**2)
             low, high = (math.sqrt(max(value + side * reach * error, 0.0)) for side in (-1, 1))
         low, high = (min(max(end, self.lowest), self.highest) for end in (low, high))
         return low, high
