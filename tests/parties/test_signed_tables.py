@@ -18,7 +18,7 @@ def a_table(folder: Path, keys: tuple[str, ...] = ("a", "b")) -> Path:
     table = PROJECTION.table()
     table.update(list(keys), ["x"] * len(keys))
     path = folder / "t.parquet"
-    table.release(epsilon=1.0, neighbours=ONE, keys_are_public=True).save(path)
+    table.release(epsilon=1.0, neighbours=ONE, keys_are_public=True).save(path, overwrite=True)
     return path
 
 
