@@ -47,6 +47,7 @@ from .numbers import (
     check_int,
     check_resolution,
     exact_fraction,
+    number_hint,
     short,
 )
 from .roots import interpolated, root_of
@@ -107,6 +108,7 @@ __all__ = [
     "locked",
     "names_given",
     "numba",
+    "number_hint",
     "once_loaded",
     "open_secret",
     "optimize",

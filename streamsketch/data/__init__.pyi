@@ -20,10 +20,12 @@ from .grid import NO_LOSS, quantise, quantise_and_tell, quantise_one, warn_of_tr
 from .keys import canonical_column, check_hashed_dim, encode_columns, index_of, indices_of
 from .lenient import lenient_column, lenient_json
 from .matrices import matrix_of, steps_of
-from .readers.delimited import check_delimiter, csv_header, csv_piece
+from .readers.delimited import Dialect, check_delimiter, csv_dialect, csv_header, csv_piece
 from .readers.formats import Format, batches, format_of, parts_of
 from .readers.json_lines import json_batch
-from .readers.opening import uncompressed
+from .readers.opening import open_file, spelt_alike, uncompressed
+from .readers.parquet import read_parquet
+from .readers.streams import Decoder
 from .tables import batches_of, names_of, schema_of
 
 __all__ = [
@@ -31,6 +33,8 @@ __all__ = [
     "NO_LOSS",
     "SECRET_BYTES",
     "DataIds",
+    "Decoder",
+    "Dialect",
     "Format",
     "arrow_column",
     "batches",
@@ -41,6 +45,7 @@ __all__ = [
     "check_delimiter",
     "check_hashed_dim",
     "check_indices",
+    "csv_dialect",
     "csv_header",
     "csv_piece",
     "data_ids",
@@ -62,12 +67,15 @@ __all__ = [
     "matrix_of",
     "message_batches",
     "names_of",
+    "open_file",
     "parts_of",
     "plain_key",
     "quantise",
     "quantise_and_tell",
     "quantise_one",
+    "read_parquet",
     "schema_of",
+    "spelt_alike",
     "steps_of",
     "times_of",
     "uncompressed",

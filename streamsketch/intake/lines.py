@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
 from streamsketch.core import open_secret, pa, write_all
-from streamsketch.data import csv_header, csv_piece, json_batch
+from streamsketch.data import Dialect, csv_header, csv_piece, json_batch
 from streamsketch.errors import InvalidInputError
 
 BLOCK_BYTES = 1 << 20
 LONGEST_LINE = 1 << 24
+_NUMBERS = re.compile(r"\d[\d,]*")
+_MOST_REASONS = 16
 
 LineFormat: TypeAlias = Literal["csv", "jsonl"]
 Add: TypeAlias = Callable[["pa.RecordBatch", int], None]
@@ -50,6 +52,9 @@ class BadLines:
         self.stops = mode == "stop"
         self.count = 0
         """How many lines were left out."""
+        self.rows = 0
+        """How many rows were read."""
+        self._reasons: dict[str, tuple[str, int]] = {}
         self.path = None if mode in ("stop", "skip") else Path(mode)
         if self.path is not None and self.path.exists() and not append:
             raise InvalidInputError(f"{self.path} already exists; name a new file for bad lines")
@@ -82,6 +87,24 @@ class BadLines:
             first = header + b"\n" if header and not self._file.tell() else b""
             write_all(self._file, first + line.removesuffix(b"\n") + b"\n")
         self.count += 1
+        kind = _NUMBERS.sub("#", reason)  # of rows, cells and lines: what is wrong is the same
+        if kind not in self._reasons and len(self._reasons) >= _MOST_REASONS:
+            kind = ""
+        example, count = self._reasons.get(kind, (reason, 0))
+        self._reasons[kind] = example, count + 1
+
+    @property
+    def share(self) -> float:
+        """The share of the lines that were left out, of all that were read; 0 if none was."""
+        return self.count / (self.count + self.rows) if self.count else 0.0
+
+    @property
+    def reasons(self) -> list[tuple[str, int]]:
+        """Why lines were left out, the most frequent reason first: that of its first line, and the number of lines.
+
+        After sixteen different reasons all others count together, under the first of them.
+        """
+        return sorted(self._reasons.values(), key=lambda each: -each[1])
 
     def __str__(self) -> str:
         where = "left out" if self.path is None else f"left out and written to {self.path} (secret)"
@@ -112,8 +135,8 @@ class Lines:
         The columns to read, and which of them are text.
     bad
         What to do with lines that cannot be read.
-    delimiter
-        Delimiter of CSV.
+    dialect
+        How the cells of CSV are written.
     any_text
         Whether numbers, booleans and nulls of JSON are read as text too, for an agreement to cast.
     lenient
@@ -125,7 +148,7 @@ class Lines:
     columns: list[str]
     text: list[str]
     bad: BadLines
-    delimiter: str = ","
+    dialect: Dialect = Dialect()  # noqa: RUF009 - it is not changed
     any_text: bool = False
     lenient: Sequence[str] = ()
     mark: Callable[[bytes], None] | None = None
@@ -151,12 +174,12 @@ class Lines:
                 continue
             ended = not block
             data = rest + block
-            whole, rest = whole_lines(data, self.format, self.delimiter, ended=ended)
+            whole, rest = whole_lines(data, self.format, self.dialect.delimiter, ended=ended)
             while len(rest) > LONGEST_LINE:
                 line, _, after = rest.partition(b"\n")
                 why = f"{self._where} of {self.name} is longer than {LONGEST_LINE:,} bytes"
                 self.refuse(line, why)
-                whole, rest = whole_lines(after, self.format, self.delimiter, ended=ended)
+                whole, rest = whole_lines(after, self.format, self.dialect.delimiter, ended=ended)
             if self.mark is not None:
                 self.mark(data[: len(data) - len(rest)])
             if self._number == 1:
@@ -180,7 +203,7 @@ class Lines:
     def go_on(self, number: int, header: bytes) -> None:
         """Continue from a line that is not the first."""
         if self.format == "csv" and header:
-            self._header = csv_header(header, self.name, self.columns, self.delimiter)
+            self._header = csv_header(header, self.name, self.columns, self.dialect.delimiter)
         self._number, self._first = number, header
 
     def _is_header(self, line: bytes) -> bool:
@@ -188,7 +211,7 @@ class Lines:
         if self._header is None:
             return True
         try:
-            csv_header(line, self.name, self.columns, self.delimiter)
+            csv_header(line, self.name, self.columns, self.dialect.delimiter)
         except InvalidInputError:
             return False
         return True
@@ -216,16 +239,17 @@ class Lines:
                 except InvalidInputError as error:
                     why = f"{self._where} of {self.name}: {error}"
                 else:
+                    self.bad.rows += batch.num_rows
                     self._number += batch.num_rows if self.format == "csv" else whole.count(b"\n")
                     continue
             if part == [data]:
-                part = split_rows(data, self.format, self.delimiter)
+                part = split_rows(data, self.format, self.dialect.delimiter)
             if len(part) > 1:
                 waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
                 continue
             line, end, after = whole.partition(b"\n")
-            if after and ends_in_quotes(whole, self.format, self.delimiter):
-                waiting += [split_rows(after, self.format, self.delimiter)]
+            if after and ends_in_quotes(whole, self.format, self.dialect.delimiter):
+                waiting += [split_rows(after, self.format, self.dialect.delimiter)]
                 whole = line + end
             self.refuse(whole, why)
 
@@ -234,9 +258,7 @@ class Lines:
             lines = data.split(b"\n")
             options: dict[str, Any] = {"any_text": self.any_text, "lenient": self.lenient}
             return json_batch(lines, self.name, self.columns, self.text, self._number, **options)
-        return csv_piece(
-            data, self._header, self.name, self.columns, self.text, delimiter=self.delimiter, first=self._number
-        )
+        return csv_piece(data, self._header, self.name, self.columns, self.text, self.dialect, self._number)
 
     @property
     def _where(self) -> str:
@@ -289,10 +311,10 @@ def _quoted(delimiter: str) -> "re.Pattern[bytes]":
     return re.compile(rb'(?:\A|(?<=[%b\r\n]))"[^"]*+(?:""[^"]*+)*+(?:"|\Z)' % re.escape(delimiter.encode()))
 
 
-def file_blocks(stream: Any, path: str) -> Iterator[bytes]:
+def file_blocks(stream: Any, path: str, size: int = BLOCK_BYTES) -> Iterator[bytes]:
     """Yield the blocks of a file, then an empty one."""
     try:
-        while block := stream.read(BLOCK_BYTES):
+        while block := stream.read(size):
             yield block
         yield b""
     except OSError as error:

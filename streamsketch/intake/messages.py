@@ -70,6 +70,7 @@ class Messages:
             )
         self._descriptor = source if isinstance(source, int) else source.fileno()
         self._name, self._on_loss = name, on_loss
+        reader.check_utf8(name)
         self._lines = reader.lines(name, "jsonl")
         self._at = dict(position) if position is not None else None
         self._lines.go_on(1 if position is None else position["line"], b"")

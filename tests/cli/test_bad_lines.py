@@ -35,7 +35,7 @@ def test_bad_lines_are_left_out_counted_and_kept(
     given, stdin = (["-", "--format", form], data) if source == "stream" else ([f"bad.{form}"], b"")
     number = 3 * faults.count(b"\n")
     skipped = forks.run("sketch", *given, *EVENTS, *MADE, "--bad-lines", "skip", "--json", cwd=folder, stdin=stdin)
-    assert skipped.returncode == 0, skipped.stderr
+    assert skipped.returncode == 1, skipped.stderr
     assert (json.loads(skipped.stdout)["bad_lines"], json.loads(skipped.stdout)["events"]) == (number, 4)
     assert load_raw(folder / "a.raw-sketch").state == expected()
     (folder / "a.raw-sketch").unlink()
@@ -60,7 +60,7 @@ def test_a_quote_that_never_closes_takes_one_line(folder: Path, forks: Forks) ->
     stdin = b"".join([lines[0], *lines[1:], b'north,"open,1,2\n', *lines[1:]])
     options = [*EVENTS, *MADE, "--format", "csv", "--bad-lines", "skip"]
     done = forks.run("sketch", "-", *options, cwd=folder, stdin=stdin.replace(b'"', b"").replace(b"open", b'"open'))
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     assert "bad line" in done.stderr
 
 

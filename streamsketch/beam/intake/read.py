@@ -9,7 +9,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from streamsketch.agreement import Agreement
 from streamsketch.beam.run.steps import Each
-from streamsketch.data import batches, check_delimiter, parts_of
+from streamsketch.data import batches, csv_dialect, parts_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Intake, RowReader
 
@@ -47,6 +47,11 @@ class ReadColumns(beam.PTransform):
         With an agreement, another column of times, or of times as text, for `TumblingWindows`.
     delimiter
         The delimiter of CSV files, one ASCII character.
+    encoding
+        The encoding of files of CSV, JSON lines and text, such as ``"cp1252"``; by default UTF-8.
+    decimal
+        The decimal point of numbers in CSV files, ``"."`` or ``","``. Without an agreement, columns of ``text`` stay as
+        they are.
 
     Raises
     ------
@@ -72,12 +77,14 @@ class ReadColumns(beam.PTransform):
         text: Sequence[str] = (),
         time: str | None = None,
         delimiter: str = ",",
+        encoding: str | None = None,
+        decimal: str = ".",
     ) -> None:
         super().__init__()
         if isinstance(patterns, str) or not patterns:
             raise InvalidInputError(f"patterns must be a list of at least one file name or glob, got {patterns!r}")
         self._patterns = list(patterns)
-        self._reads = _Reads.of(columns, text, time, delimiter)
+        self._reads = _Reads.of(columns, text, time, {"delimiter": delimiter, "encoding": encoding, "decimal": decimal})
 
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
@@ -106,6 +113,8 @@ def read_batches(
     text: Sequence[str] = (),
     time: str | None = None,
     delimiter: str = ",",
+    encoding: str | None = None,
+    decimal: str = ".",
 ) -> Iterator[pa.RecordBatch]:
     r"""Yield the batches of `ReadColumns` in this process. Parameters and errors are the same.
 
@@ -116,7 +125,7 @@ def read_batches(
     >>> [batch.to_pydict() for batch in read_batches([str(path)], ["shop", "item"], text=["shop", "item"])]
     [{'shop': ['north'], 'item': ['007']}]
     """
-    reads = _Reads.of(columns, text, time, delimiter)
+    reads = _Reads.of(columns, text, time, {"delimiter": delimiter, "encoding": encoding, "decimal": decimal})
     for pattern in patterns:
         for split in _splits(pattern):
             yield from reads.batches(split)
@@ -129,13 +138,14 @@ class _Reads(NamedTuple):
     intake: Intake | None
 
     @classmethod
-    def of(cls, columns: Sequence[str] | Agreement, text: Sequence[str], time: str | None, delimiter: str) -> "_Reads":
-        check_delimiter(delimiter)
+    def of(
+        cls, columns: Sequence[str] | Agreement, text: Sequence[str], time: str | None, written: dict[str, Any]
+    ) -> "_Reads":
         if isinstance(columns, Agreement):
             intake = Intake(columns, bounded=columns.unit is not None, time=time)
-            return cls(RowReader(columns, time, delimiter=delimiter).options, intake)
+            return cls(RowReader(columns, time, **written).options, intake)
         names = list(dict.fromkeys(columns))
-        return cls({"columns": names, "text": list(text), "delimiter": delimiter}, None)
+        return cls({"columns": names, "text": list(text), "dialect": csv_dialect(**written)}, None)
 
     def batches(self, split: Split) -> Iterator[pa.RecordBatch]:
         path, part = split

@@ -1,41 +1,112 @@
 """CSV files and streams as Arrow record batches, nothing in them guessed."""
 
+import codecs
 import csv
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamsketch.core import pa, pa_csv
+from streamsketch.core import pa, pa_csv, pc
 from streamsketch.data.readers.opening import (
     NUMBER_FORM,
     arrows_own,
-    compression,
+    block_size,
+    not_utf8,
     number_type,
+    other_kind,
     raise_if_of_the_file_system,
+    spelt_alike,
     uncompressed,
 )
+from streamsketch.data.readers.rows import first_row, pieces_of_rows
+from streamsketch.data.readers.streams import check_encoding
 from streamsketch.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-_HEADER_BYTES = 1 << 16
+_DECIMAL_COMMA = re.compile(r"(?:invalid value|The string) '[-+0-9. ]*[0-9],[0-9]+\s*'")  # of Arrow
 _PLACES = [
     re.compile(pattern) for pattern in (r"Row #(\d+)", r"In CSV column #(\d+)", r"columns, got (\d+)")
 ]  # of Arrow
 
 
+class Dialect(NamedTuple):
+    """How the cells of CSV are written.
+
+    Parameters
+    ----------
+    delimiter
+        The character between cells.
+    encoding
+        The encoding, as `check_encoding` returns it.
+    decimal
+        The decimal point of numbers, ``"."`` or ``","``.
+    numbers
+        Columns that are read as text but hold numbers, which may have a decimal comma.
+    """
+
+    delimiter: str = ","
+    encoding: str | None = None
+    decimal: str = "."
+    numbers: "Sequence[str]" = ()
+
+    def options(self, columns: list[str], text: list[str]) -> dict[str, Any]:
+        """Return how Arrow reads columns of CSV, those of ``text`` as text."""
+        types = {name: pa.string() if name in text else number_type() for name in columns}
+        return {
+            "parse_options": pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            "convert_options": pa_csv.ConvertOptions(
+                include_columns=columns, column_types=types, strings_can_be_null=False, decimal_point=self.decimal
+            ),
+        }
+
+    def with_points(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+        """Return a batch in which numbers that were read as text have points; a point was no part of a number."""
+        if self.decimal == ".":
+            return batch
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for name in columns.keys() & set(self.numbers):
+            if pa.types.is_string(columns[name].type):
+                columns[name] = pc.replace_substring(pc.replace_substring(columns[name], ".", ";"), ",", ".")
+        return pa.RecordBatch.from_pydict(columns)
+
+
+def csv_dialect(
+    delimiter: str = ",", encoding: str | None = None, decimal: str = ".", numbers: "Sequence[str]" = ()
+) -> Dialect:
+    """Return how CSV is written, from what users pass; raise `InvalidInputError` for what cannot be read."""
+    return Dialect(check_delimiter(delimiter), check_encoding(encoding), check_decimal(decimal), numbers)
+
+
 def batches(
-    file: Any, path: str, columns: list[str], text: list[str], delimiter: str = ","
+    file: Any,
+    path: str,
+    columns: list[str],
+    text: list[str],
+    dialect: Dialect = Dialect(),  # noqa: B008 - it is not changed
+    block_bytes: int | None = None,
 ) -> "Iterator[pa.RecordBatch]":
     """Yield the columns of a CSV file with a header line."""
-    header = _check_csv_header(file, path, columns, delimiter)
-    options = _csv_options(columns, text, delimiter)
+    stream = uncompressed(file, path, dialect.encoding)
+    header, number = None, 1
     try:
-        yield from pa_csv.open_csv(uncompressed(file, path), **options)
-    except (pa.ArrowException, OSError) as error:
+        for rows in pieces_of_rows(stream, path, dialect.delimiter, block_size(block_bytes)):
+            piece = rows
+            if header is None:
+                piece = piece.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
+                if not piece:
+                    continue
+                line, piece = first_row(piece, dialect.delimiter)
+                header, number = csv_header(line, path, columns, dialect.delimiter), 2
+            if piece.strip(b"\r\n"):
+                batch = csv_piece(piece, header, path, columns, text, dialect, number)
+                yield batch
+                number += batch.num_rows
+    except OSError as error:
         raise_if_of_the_file_system(error)
-        raise _not_csv(path, columns, _with_row(path, error, options), header) from None
+        raise _not_csv(path, columns, error, header or []) from None
+    if header is None:
+        raise InvalidInputError(f"{path} is empty, without even the header line in which CSV names its columns")
 
 
 def check_delimiter(given: str) -> str:
@@ -48,56 +119,16 @@ def check_delimiter(given: str) -> str:
     return found
 
 
-def _with_row(path: str, error: Exception, options: dict[str, Any]) -> Exception:
-    """Return the error with its row, which Arrow knows only when it reads a file by one thread."""
-    if not Path(path).is_file():
-        return error
-    try:
-        reader = pa_csv.open_csv(
-            uncompressed(pa.OSFile(path), path), read_options=pa_csv.ReadOptions(use_threads=False), **options
-        )
-        for _ in reader:
-            pass
-    except (pa.ArrowException, OSError) as found:
-        return found
-    return error
-
-
-def _check_csv_header(file: Any, path: str, columns: list[str], delimiter: str) -> list[str]:
-    """Return the names in a file's header; refuse a column that is named twice, as Arrow would read only one.
-
-    If the first line is more than a simple header, Arrow checks it, and no names are returned.
-    """
-    start = pa.BufferReader(file.read(_HEADER_BYTES))
-    file.seek(0)
-    codec = compression(path)
-    try:
-        stream = pa.CompressedInputStream(start, codec) if codec else start
-        header, end, _ = stream.read(_HEADER_BYTES).partition(b"\n")
-        header.decode()
-    except (OSError, UnicodeDecodeError):  # the reader itself reports a file that is not valid
-        return []
-    if end and header.strip() and header.count(b'"') % 2 == 0 and b"\r" not in header.rstrip(b"\r"):
-        return csv_header(header, path, columns, delimiter)
-    return []
-
-
-def _csv_options(columns: list[str], text: list[str], delimiter: str) -> dict[str, Any]:
-    types = {name: pa.string() if name in text else number_type() for name in columns}
-    return {
-        "parse_options": pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        "convert_options": pa_csv.ConvertOptions(
-            include_columns=columns, column_types=types, strings_can_be_null=False
-        ),
-    }
+def check_decimal(given: str) -> str:
+    """Return the decimal point of CSV that an option names."""
+    if given not in (".", ","):
+        raise InvalidInputError(f"the decimal point of CSV must be '.' or ',', got {given!a:.20}")
+    return given
 
 
 def _not_csv(path: str, columns: list[str], error: Exception, header: list[str], first: int = 1) -> InvalidInputError:
     """Return what is wrong with a file or a piece of it, whose Arrow's row 1 is row ``first``."""
-    # Arrow's own text may quote the file, which is private; of a column it quotes the name that was asked for
-    if isinstance(error, pa.ArrowKeyError):
-        missing = next((name for name in columns if f"'{name}'" in str(error)), ", ".join(columns))
-        return InvalidInputError(f"{path} has no column {missing} in its header line")
+    # Arrow's own text may quote the file, which is private
     row, column, cells = (found and int(found[1]) for found in (one.search(str(error)) for one in _PLACES))
     where = []
     if row is not None:
@@ -106,6 +137,13 @@ def _not_csv(path: str, columns: list[str], error: Exception, header: list[str],
         where.append(f"column {header[column]}")
     if cells is not None:
         where.append(f"{cells:,} cells, not {len(header)}" if header else f"{cells:,} cells")
+    if "UTF8" in str(error) and where:
+        return InvalidInputError(f"{path} cannot be read as CSV ({', '.join(where)}): it {not_utf8(b'')}")
+    if _DECIMAL_COMMA.search(str(error)):
+        return InvalidInputError(
+            f"{path} cannot be read as CSV ({', '.join(where)}): a number has a decimal comma. If all have one, state "
+            "decimal=',', on the command line --decimal ,"
+        )
     return InvalidInputError(
         f"{path} cannot be read as CSV ({', '.join(where) or type(error).__name__}). It needs a header line with the "
         f"columns {', '.join(columns)}, as many cells in every line, and {NUMBER_FORM} for values; if it is "
@@ -120,16 +158,21 @@ def csv_header(line: bytes, path: str, columns: list[str], delimiter: str = ",")
     """
     try:
         names = next(csv.reader([line.decode("utf-8-sig").strip("\r\n")], delimiter=delimiter), [])
-    except (UnicodeDecodeError, csv.Error):
-        raise InvalidInputError(f"{path} does not begin with a header line of CSV in UTF-8") from None
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"{path} cannot be read as CSV: it {not_utf8(line)}") from None
+    except csv.Error:
+        raise InvalidInputError(f"{path} does not begin with a header line of CSV") from None
     if len(names) == 1 and names[0] not in columns and (other := next((one for one in ";\t|," if one in names[0]), "")):
         raise InvalidInputError(
             f"{path} has one column only; if {other!a} is its delimiter, pass that as delimiter, on the command line "
             f"--delimiter {other!r}"
         )
     if missing := [name for name in columns if name not in names]:
+        if kind := other_kind(line):
+            raise InvalidInputError(f"{path} cannot be read as CSV: it {kind}")
         raise InvalidInputError(
             f"{path} has no column {', '.join(missing)}: CSV must begin with a header line that names all columns"
+            f"{spelt_alike(missing, names)}"
         )
     twice = [name for name in columns if names.count(name) > 1]
     if twice:
@@ -138,14 +181,20 @@ def csv_header(line: bytes, path: str, columns: list[str], delimiter: str = ",")
 
 
 def csv_piece(
-    data: bytes, header: list[str], path: str, columns: list[str], text: list[str], delimiter: str = ",", first: int = 2
+    data: bytes,
+    header: list[str],
+    path: str,
+    columns: list[str],
+    text: list[str],
+    dialect: Dialect = Dialect(),  # noqa: B008 - it is not changed
+    first: int = 2,
 ) -> "pa.RecordBatch":
     """Return rows of CSV, from row ``first`` where the header is row 1, as a record batch; errors as for a file."""
     reading = pa_csv.ReadOptions(column_names=header, block_size=len(data) + 1, use_threads=False)
-    options = _csv_options(columns, text, delimiter)
+    options = dialect.options(columns, text)
     try:
         table = pa_csv.read_csv(pa.BufferReader(arrows_own(data)), read_options=reading, **options)
     except pa.ArrowException as error:
         raise _not_csv(path, columns, error, header, first) from None
     found = table.combine_chunks().to_batches()
-    return found[0] if found else pa.RecordBatch.from_pylist([], table.schema)
+    return dialect.with_points(found[0] if found else pa.RecordBatch.from_pylist([], table.schema))
